@@ -1,0 +1,1 @@
+"""Remuda: a multi-tenant cloud compute control plane."""

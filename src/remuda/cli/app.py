@@ -1,0 +1,29 @@
+"""The tree of commands.
+
+A command is a function in a module of its own beside this one, registered by its import path: cyclopts imports the
+module when the command is called, and not before. The list of commands therefore cannot read the function's docstring,
+so each registration brings its line of help along.
+"""
+
+from cyclopts import App
+
+from remuda.version import describe
+
+__all__ = ["build_app"]
+
+_HELP = (
+    "Run and look after a Remuda, a compute cloud for many tenants.\n\n"
+    "Every command explains itself with --help. "
+    "A command that fails says in one sentence what happened and what to do, and ends with exit code 1."
+)
+
+
+def build_app() -> App:
+    """Put the commands together."""
+    app = App(name="remuda", help=_HELP, help_format="plaintext", version=lambda: str(describe()))
+    _add_commands(app)
+    return app
+
+
+def _add_commands(app: App) -> None:
+    """Register each command: ``app.command("remuda.cli.crds:crds", name="crds", help="One line.")``."""

@@ -1,0 +1,43 @@
+"""Ids: UUID text that starts with a letter.
+
+An id doubles as an object's name, and a Kubernetes name that also serves as a DNS label has to begin with a letter. Ten
+of the sixteen possible first digits are no letters, so both makers try again until one comes up. A derived id is for
+things that must get the same id whoever computes it: it depends on its namespace and name alone.
+"""
+
+import hashlib
+import re
+from uuid import UUID
+
+from remuda.kernel.randomness import Randomness
+
+__all__ = ["derived_id", "is_id", "random_id"]
+
+_ID = re.compile(r"[a-f][0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+def random_id(randomness: Randomness) -> str:
+    """Return a fresh UUIDv4 that starts with a letter."""
+    while True:
+        drawn = str(UUID(bytes=randomness.token_bytes(16), version=4))
+        if is_id(drawn):
+            return drawn
+
+
+def derived_id(namespace: str, name: str) -> str:
+    """Return the UUIDv5 of the name, derived again from its own bytes until it starts with a letter."""
+    space = UUID(namespace).bytes
+    derived = _version_5(space, name.encode())
+    while not is_id(str(derived)):
+        derived = _version_5(space, derived.bytes)
+    return str(derived)
+
+
+def is_id(text: str) -> bool:
+    """Tell whether the text is a lower-case UUID that starts with a letter, whichever its UUID version."""
+    return _ID.fullmatch(text) is not None
+
+
+def _version_5(space: bytes, name: bytes) -> UUID:
+    # uuid.uuid5 takes only text before Python 3.12, and deriving again needs raw bytes.
+    return UUID(bytes=hashlib.sha1(space + name, usedforsecurity=False).digest()[:16], version=5)

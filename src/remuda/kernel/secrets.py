@@ -1,0 +1,51 @@
+"""A text that does not slip out.
+
+Tokens and private keys travel through the program as a Secret. Whatever prints, formats, logs, pickles or encodes one
+sees no value: only an explicit ``reveal()`` gives it, so every place that does can be found by searching for the word.
+"""
+
+import hmac
+from typing import NoReturn
+
+__all__ = ["Secret"]
+
+
+class Secret:
+    """One secret text: immutable, comparable in constant time, and mute unless revealed."""
+
+    __slots__ = ("_value",)
+    _value: str
+
+    def __init__(self, value: str) -> None:
+        object.__setattr__(self, "_value", value)
+
+    def reveal(self) -> str:
+        """Return the text itself; keep it no longer than its use."""
+        return self._value
+
+    def __repr__(self) -> str:
+        return "Secret(…)"
+
+    def __format__(self, format_spec: str) -> str:
+        return repr(self)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Secret):
+            return NotImplemented
+        return hmac.compare_digest(self._bytes(), other._bytes())
+
+    def __hash__(self) -> int:
+        return hash((Secret, self._value))
+
+    def __setattr__(self, name: str, value: object) -> NoReturn:
+        raise AttributeError("A Secret cannot be changed: make a new one.")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError("A Secret cannot be changed: make a new one.")
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("A Secret cannot be pickled or copied: seal it, or pass the same object on.")
+
+    def _bytes(self) -> bytes:
+        # A lone surrogate must not raise here: the encoding error would carry the whole text.
+        return self._value.encode("utf-8", "surrogatepass")

@@ -1,0 +1,87 @@
+"""What a name, a label and a reference may look like, for every backend alike.
+
+The rules are those of a Kubernetes API server, checked before any backend is asked, so that an object accepted by one
+backend is accepted by all.
+"""
+
+import re
+from collections.abc import Mapping
+
+from remuda.kernel.errors import Invalid
+from remuda.store.kinds import Kind
+from remuda.store.objects import Metadata, ResourceT
+
+__all__ = ["DOCUMENT_LIMIT", "check_resource", "check_selector", "check_size"]
+
+DOCUMENT_LIMIT = 1 << 20
+"""Bytes of one document: what etcd takes, with room for what the API server adds."""
+
+_ANNOTATIONS_LIMIT = 256 * 1024
+_NAME = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_NAME_LIMIT = 253
+_PART = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_PART_LIMIT = 63
+
+
+def check_resource(kind: Kind[ResourceT], resource: ResourceT) -> None:
+    """Raise Invalid, naming the field, unless every backend would take this object."""
+    metadata = resource.metadata
+    _check_name("metadata.name", metadata.name)
+    _check_labels("metadata.labels", metadata.labels)
+    _check_annotations(metadata)
+    for finalizer in metadata.finalizers:
+        _check_qualified("metadata.finalizers", finalizer)
+    for owner in metadata.owner_references:
+        if not (owner.uid and owner.name and owner.kind and owner.api_version):
+            raise Invalid(
+                "metadata.ownerReferences", "names its owner in part", remedy="give apiVersion, kind, name and uid"
+            )
+    for target, name in kind.targets(resource):
+        _check_name(f"the reference to {target}", name)
+
+
+def check_selector(labels: Mapping[str, str]) -> None:
+    """Raise Invalid unless `labels` can select something."""
+    _check_labels("the label selector", labels)
+
+
+def check_size(document: bytes) -> None:
+    """Raise Invalid if the document is too large for a backend."""
+    if len(document) > DOCUMENT_LIMIT:
+        raise Invalid("the object", f"takes {len(document)} bytes", remedy=f"keep it under {DOCUMENT_LIMIT} bytes")
+
+
+def _check_name(field: str, name: str) -> None:
+    if len(name) > _NAME_LIMIT or not _NAME.fullmatch(name):
+        raise Invalid(
+            field, "is not a valid name", remedy=f"use at most {_NAME_LIMIT} lower-case letters, digits, '-' and '.'"
+        )
+
+
+def _check_labels(field: str, labels: Mapping[str, str]) -> None:
+    for key, value in labels.items():
+        _check_qualified(field, key)
+        if value and (len(value) > _PART_LIMIT or not _PART.fullmatch(value)):
+            remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
+            raise Invalid(f"{field}[{key}]", "has a value that is no label value", remedy=remedy)
+
+
+def _check_annotations(metadata: Metadata) -> None:
+    for key in metadata.annotations:
+        _check_qualified("metadata.annotations", key)
+    size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.annotations.items())
+    if size > _ANNOTATIONS_LIMIT:
+        raise Invalid(
+            "metadata.annotations", f"take {size} bytes", remedy=f"keep them under {_ANNOTATIONS_LIMIT} bytes"
+        )
+
+
+def _check_qualified(field: str, text: str) -> None:
+    prefix, slash, part = text.rpartition("/")
+    if slash and (len(prefix) > _NAME_LIMIT or not _NAME.fullmatch(prefix)):
+        raise Invalid(
+            f"{field}[{text}]", "has a prefix that is no DNS name", remedy="use a prefix such as example.org/"
+        )
+    if len(part) > _PART_LIMIT or not _PART.fullmatch(part):
+        remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.' after the slash"
+        raise Invalid(f"{field}[{text}]", "is not a qualified name", remedy=remedy)

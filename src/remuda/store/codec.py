@@ -1,0 +1,78 @@
+"""Between objects and their stored bytes.
+
+A document is the JSON of a custom resource. Secrets are sealed on the way in and opened on the way out, bound to the
+kind and name they belong to, so no backend ever holds one in the clear.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Generic
+
+import msgspec
+
+from remuda.kernel.errors import Unreadable
+from remuda.kernel.sealing import Sealer
+from remuda.kernel.secrets import Secret
+from remuda.store.kinds import Kind, Registry
+from remuda.store.merge import merge
+from remuda.store.objects import Resource, ResourceT
+
+__all__ = ["Codec", "codecs"]
+
+
+class Codec(Generic[ResourceT]):
+    """Writes and reads the documents of one kind."""
+
+    def __init__(self, kind: Kind[ResourceT], sealer: Sealer) -> None:
+        self._kind = kind
+        self._sealer = sealer
+        self._prefix = msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.name})[:-1] + b","
+        self._plain_encoder = msgspec.json.Encoder()
+        self._plain_decoder = msgspec.json.Decoder(kind.type)
+
+    def encode(self, resource: ResourceT) -> bytes:
+        """Return the document of an object about which nothing is stored that we do not know."""
+        encoder = self._sealing_encoder(resource.name) if self._kind.has_secrets else self._plain_encoder
+        return self._prefix + encoder.encode(resource)[1:]
+
+    def decode(self, document: bytes, name: str) -> ResourceT:
+        """Return the object, or raise Unreadable if the document is not of its kind."""
+        decoder = self._opening_decoder(name) if self._kind.has_secrets else self._plain_decoder
+        try:
+            return decoder.decode(document)
+        except msgspec.MsgspecError as error:
+            raise Unreadable(self._kind.name, name, cause=_without_values(error)) from None
+
+    def encode_over(self, stored: bytes, resource: ResourceT) -> bytes:
+        """Return the document of `resource` with everything in `stored` that our types do not know."""
+        understood = msgspec.json.decode(self.encode(self.decode(stored, resource.name)))
+        wanted = msgspec.json.decode(self.encode(resource))
+        return msgspec.json.encode(merge(msgspec.json.decode(stored), understood, wanted, keys=self._kind.list_keys))
+
+    def _sealing_encoder(self, name: str) -> msgspec.json.Encoder:
+        context = f"{self._kind.qualified}/{name}"
+
+        def seal(value: Any) -> str:
+            if isinstance(value, Secret):
+                return self._sealer.seal(value, context=context)
+            raise NotImplementedError(f"{type(value).__name__} cannot be stored")
+
+        return msgspec.json.Encoder(enc_hook=seal)
+
+    def _opening_decoder(self, name: str) -> msgspec.json.Decoder[ResourceT]:
+        context = f"{self._kind.qualified}/{name}"
+
+        def unseal(_: type, value: Any) -> Secret:
+            return self._sealer.open(value, context=context)
+
+        return msgspec.json.Decoder(self._kind.type, dec_hook=unseal)
+
+
+def codecs(registry: Registry, sealer: Sealer) -> Mapping[type[Resource], Codec[Any]]:
+    """Return the codec of every kind by its type."""
+    return {kind.type: Codec(kind, sealer) for kind in registry.kinds}
+
+
+def _without_values(error: msgspec.MsgspecError) -> str:
+    """Keep the JSON path of a decoding error and what was expected, never the value."""
+    text = str(error)
+    return text if isinstance(error, msgspec.ValidationError) and "Invalid" not in text else "it is not valid JSON"

@@ -1,0 +1,164 @@
+"""The store contract: one Protocol, one law, every backend.
+
+Services see only this module. It was chosen so that a Kubernetes API server can keep it; the embedded SQLite backend
+keeps it more strictly where it can. `tests/contract` holds one test per law and runs them on every backend.
+"""
+
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Literal, Protocol, TypeVar
+
+from remuda.store.kinds import Kind, Registry
+from remuda.store.logs import Record
+from remuda.store.objects import ResourceT
+
+__all__ = ["Bookmark", "Change", "Event", "Page", "Referrer", "Store", "View"]
+
+ItemT = TypeVar("ItemT")
+View = Callable[[ResourceT], bytes]
+"""Renders an object for readers. The store keeps its result beside the object until the object changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[ItemT]):
+    """A part of a list, in the order of names."""
+
+    items: Sequence[ItemT]
+    version: str
+    """The version of the list's first page: watch from here and nothing is missed."""
+    next: str | None
+    """Hand this to the next call to go on; None on the last page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change(Generic[ResourceT]):
+    """Something happened to one object."""
+
+    type: Literal["added", "modified", "deleted"]
+    version: str
+    """Watch from here to continue after this change."""
+    resource: ResourceT
+    """The object after the change; of a deleted one, its last state."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bookmark:
+    """Nothing happened up to this version: a reader that was away may resume here."""
+
+    version: str
+
+
+Event = Change[ResourceT] | Bookmark
+
+
+@dataclass(frozen=True, slots=True)
+class Referrer:
+    """An object that names another, which therefore cannot go."""
+
+    kind: Kind[Any]
+    name: str
+
+
+class Store(Protocol):
+    """Objects with versions, in one flat space.
+
+    **Create.** Fails with AlreadyExists on a taken name. Stores neither a status nor a uid of the caller's: the store
+    gives a new uid at each create, so an object made again is another incarnation.
+
+    **Update.** `update` writes metadata and spec, `update_status` writes status, neither touches the other's part.
+    Both take the version that was read and fail with Conflict on any other, before anything else is judged. Fields
+    that our types do not know survive. Maps are merged by key and lists replaced whole, except lists with a declared
+    key, which are merged item by item. A write that changes nothing is no write: no version, no event.
+
+    **Generation.** Moves when the spec changes or deletion is requested, and by nothing else.
+
+    **Delete.** Takes the uid and, if wanted, the version as a precondition (Conflict). An object with finalizers is
+    marked with a deletion time and goes when its last finalizer goes; none can be added after the mark. Deleting a
+    marked object again is fine and writes nothing.
+
+    **Owners.** No child is left behind: deleting an owner deletes its children, and the owner goes last. A child of a
+    dying owner is refused, or, where a backend cannot refuse it, collected.
+
+    **References.** What is referred to cannot go: it is marked and goes when its last referrer went. A referrer to an
+    absent or marked target is refused. Who refers to whom is read from an index and never written onto the target.
+    What an owner's own cascade removes does not block that cascade.
+
+    **Reads.** A list is in the order of names, by label through an index, in pages by key. You read your own writes.
+    Names, labels and references that some backend would refuse are refused by all (Invalid).
+
+    **Watch.** One kind, from a version: every change after it, in order, once, filtered by label (an object that
+    leaves the filter arrives as deleted, one that enters it as added), with bookmarks. A reader that is too old or
+    too slow is told Gone: list again, then watch from that list's version. A version that lies ahead is waited for,
+    then Gone. The versions of one object never go back. Versions are opaque. Nothing is promised across kinds.
+
+    Every method raises Unavailable while the storage behind it fails; what was acknowledged is never lost.
+    """
+
+    registry: Registry
+
+    async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
+        """Store a new object, together with its log records."""
+        ...
+
+    async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
+        """Return the object, or raise NotFound."""
+        ...
+
+    async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
+        """Return the rendered object, from the cache if it is there."""
+        ...
+
+    async def list(
+        self,
+        kind: type[ResourceT],
+        *,
+        labels: Mapping[str, str] | None = None,
+        index: tuple[str, str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Page[ResourceT]:
+        """Return the objects that carry all `labels` and lie under this value of a declared index."""
+        ...
+
+    async def list_views(
+        self,
+        kind: type[ResourceT],
+        view: View[ResourceT],
+        *,
+        labels: Mapping[str, str] | None = None,
+        index: tuple[str, str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Page[bytes]:
+        """Return what `list` does, rendered."""
+        ...
+
+    async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
+        """Write metadata and spec over the version that was read."""
+        ...
+
+    async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
+        """Write status over the version that was read."""
+        ...
+
+    async def delete(
+        self,
+        kind: type[ResourceT],
+        name: str,
+        *,
+        uid: str,
+        version: str | None = None,
+        log: Sequence[Record] = (),
+    ) -> ResourceT | None:
+        """Request deletion. Return the marked object, or None if it is gone already."""
+        ...
+
+    async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
+        """Return some of those that keep the object from going."""
+        ...
+
+    def watch(
+        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Event[ResourceT]]:
+        """Yield what happened after version `since`, without end."""
+        ...

@@ -1,0 +1,149 @@
+"""Kinds: what can be stored, declared once.
+
+A kind is a struct type plus what the store must know about it: its place in the API (group, version, plural), whom its
+objects refer to, and by what besides labels they are looked up. Secret fields and keyed lists are declared in the
+types themselves (`Secret`, `keyed`). A `Registry` is the closed set of kinds that a store holds.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Generic
+
+import msgspec
+
+from remuda.store.objects import OwnerReference, Resource, ResourceT, owner_of
+from remuda.store.schema import KeyTree, Schema, has_secrets, list_keys, structural_schema
+
+__all__ = ["Index", "Kind", "Reference", "Registry"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reference(Generic[ResourceT]):
+    """Objects of this kind name objects of another, which then cannot go before them."""
+
+    target: str
+    """The qualified plural of the kind that is named, such as `networks.region.unikorn-cloud.org`."""
+    names: Callable[[ResourceT], Iterable[str]]
+    """The names one object refers to."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Index(Generic[ResourceT]):
+    """A way to find objects by something that is not a label."""
+
+    name: str
+    values: Callable[[ResourceT], Iterable[str]]
+    """The values under which one object is found."""
+    revision: int = 1
+    """Raise it when `values` changes its meaning: the index is then built anew when a store is opened."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kind(Generic[ResourceT]):
+    """A stored type and its place in the API."""
+
+    type: type[ResourceT]
+    group: str
+    version: str
+    plural: str
+    references: tuple[Reference[ResourceT], ...] = ()
+    indexes: tuple[Index[ResourceT], ...] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)
+    """What `kubectl get` shows: title to JSON path."""
+
+    @property
+    def name(self) -> str:
+        """The singular, as in the document's `kind`."""
+        return self.type.__name__
+
+    @property
+    def qualified(self) -> str:
+        """The plural with its group: the name of the kind everywhere outside its own types."""
+        return f"{self.plural}.{self.group}"
+
+    @property
+    def api_version(self) -> str:
+        """Group and version, as in the document's `apiVersion`."""
+        return f"{self.group}/{self.version}"
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The structural schema of the whole document but for its metadata."""
+        whole = structural_schema(self.type)
+        parts = {name: part for name, part in whole["properties"].items() if name != "metadata"}
+        required = [name for name in whole["required"] if name != "metadata"]
+        return {"type": "object", "properties": parts} | ({"required": required} if required else {})
+
+    @cached_property
+    def list_keys(self) -> KeyTree:
+        """The keyed lists of the document."""
+        return list_keys(self.schema)
+
+    @cached_property
+    def has_secrets(self) -> bool:
+        """Whether some field must be sealed before it is stored."""
+        return has_secrets(self.schema)
+
+    @cached_property
+    def signature(self) -> str:
+        """What the index entries of this kind depend on, to know when they must be built anew."""
+        indexes = [f"{index.name}:{index.revision}" for index in self.indexes]
+        return ",".join([*indexes, *(f">{reference.target}" for reference in self.references)])
+
+    @cached_property
+    def blank_status(self) -> Any:
+        """The status of a new object, or None if the kind has none."""
+        for part in msgspec.structs.fields(self.type):
+            if part.name == "status":
+                return part.default if part.default_factory is msgspec.NODEFAULT else part.default_factory()
+        return None
+
+    def owner(self, owner: ResourceT) -> OwnerReference:
+        """Return the reference by which a child names `owner`."""
+        return owner_of(self.api_version, self.name, owner)
+
+    def targets(self, resource: ResourceT) -> frozenset[tuple[str, str]]:
+        """Return (qualified kind, name) of everything `resource` refers to."""
+        return frozenset((ref.target, name) for ref in self.references for name in ref.names(resource))
+
+
+class Registry:
+    """All kinds of a store. Checks at construction what would otherwise fail at the first write."""
+
+    def __init__(self, kinds: Iterable[Kind[Any]]) -> None:
+        self.kinds: tuple[Kind[Any], ...] = tuple(kinds)
+        self._by_type: dict[type[Resource], Kind[Any]] = {kind.type: kind for kind in self.kinds}
+        self._by_name: dict[str, Kind[Any]] = {kind.qualified: kind for kind in self.kinds}
+        self._by_owner: dict[tuple[str, str], Kind[Any]] = {(k.api_version, k.name): k for k in self.kinds}
+        if not len(self.kinds) == len(self._by_type) == len(self._by_name) == len(self._by_owner):
+            raise ValueError("a kind is registered twice")
+        self._referrers: dict[str, list[Kind[Any]]] = {}
+        for kind in self.kinds:
+            for target in {reference.target for reference in kind.references}:
+                if target not in self._by_name:
+                    raise ValueError(f"{kind.qualified} refers to {target}, which is not registered")
+                self._referrers.setdefault(target, []).append(kind)
+
+    def of(self, resource_type: type[ResourceT]) -> Kind[ResourceT]:
+        """Return the kind whose objects have this type."""
+        try:
+            return self._by_type[resource_type]
+        except KeyError:
+            raise TypeError(f"{resource_type.__name__} is not a registered kind") from None
+
+    def named(self, qualified: str) -> Kind[Any]:
+        """Return the kind with this qualified plural."""
+        return self._by_name[qualified]
+
+    def owning(self, reference: OwnerReference) -> Kind[Any] | None:
+        """Return the kind of the owner a child names, if it is one of ours."""
+        return self._by_owner.get((reference.api_version, reference.kind))
+
+    def referrers_of(self, kind: Kind[Any]) -> tuple[Kind[Any], ...]:
+        """Return the kinds whose objects can refer to objects of `kind`."""
+        return tuple(self._referrers.get(kind.qualified, ()))
+
+    def is_target(self, kind: Kind[Any]) -> bool:
+        """Tell whether anything can refer to objects of this kind: if so, they carry our finalizer."""
+        return kind.qualified in self._referrers

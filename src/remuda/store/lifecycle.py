@@ -1,0 +1,85 @@
+"""The parts of an object's life that every backend decides alike, as pure functions of its states."""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from remuda.kernel.errors import Conflict, Invalid
+from remuda.store.kinds import Kind, Registry
+from remuda.store.objects import FOREGROUND, IN_USE, ResourceT
+
+__all__ = ["check_precondition", "newborn", "with_finalizers", "with_intent", "with_status"]
+
+_OURS = frozenset({FOREGROUND, IN_USE})
+replace = msgspec.structs.replace
+
+
+def newborn(registry: Registry, kind: Kind[ResourceT], wanted: ResourceT) -> ResourceT:
+    """Return what a create stores: no status and no uid of the caller's, and our finalizer if it can be referred to."""
+    finalizers = [IN_USE] if registry.is_target(kind) else []
+    finalizers += [finalizer for finalizer in wanted.metadata.finalizers if finalizer not in _OURS]
+    metadata = replace(
+        wanted.metadata,
+        uid="",
+        generation=1,
+        resource_version="",
+        creation_timestamp=None,
+        deletion_timestamp=None,
+        finalizers=tuple(dict.fromkeys(finalizers)),
+    )
+    return _with(kind, wanted, metadata=metadata, status=kind.blank_status)
+
+
+def check_precondition(kind: Kind[Any], found: ResourceT, *, uid: str, version: str | None) -> None:
+    """Raise Conflict unless `found` is the incarnation, and the version if one is given, that was read."""
+    if (uid and uid != found.uid) or (version is not None and version != found.version):
+        raise Conflict(kind.name, found.name)
+
+
+def with_intent(kind: Kind[ResourceT], stored: ResourceT, wanted: ResourceT) -> ResourceT:
+    """Return `stored` with the metadata a caller may write, and the spec, of `wanted`."""
+    if stored.is_marked:
+        _check_no_new_finalizer(stored.metadata.finalizers, wanted.metadata.finalizers)
+    metadata = replace(
+        stored.metadata,
+        labels=wanted.metadata.labels,
+        annotations=wanted.metadata.annotations,
+        owner_references=wanted.metadata.owner_references,
+        finalizers=_keeping_ours(stored.metadata.finalizers, wanted.metadata.finalizers),
+    )
+    return _with(kind, wanted, metadata=metadata, status=getattr(stored, "status", None))
+
+
+def with_status(kind: Kind[ResourceT], stored: ResourceT, wanted: ResourceT) -> ResourceT:
+    """Return `stored` with the status of `wanted`."""
+    return _with(kind, stored, metadata=stored.metadata, status=getattr(wanted, "status", None))
+
+
+def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, marked_at: datetime | None = None) -> ResourceT:
+    """Return an object with these finalizers, and marked for deletion if it was not and a time is given."""
+    metadata = replace(resource.metadata, finalizers=tuple(finalizers))
+    if marked_at is not None and not resource.is_marked:
+        metadata = replace(metadata, deletion_timestamp=marked_at, generation=metadata.generation + 1)
+    return replace(resource, metadata=metadata)
+
+
+def _with(kind: Kind[ResourceT], resource: ResourceT, *, metadata: Any, status: Any) -> ResourceT:
+    if kind.blank_status is None:
+        return replace(resource, metadata=metadata)
+    return replace(resource, metadata=metadata, status=status)
+
+
+def _keeping_ours(stored: Iterable[str], wanted: Iterable[str]) -> tuple[str, ...]:
+    """Return the wanted finalizers, with ours exactly where the store has put them."""
+    ours = [finalizer for finalizer in stored if finalizer in _OURS]
+    others = [finalizer for finalizer in dict.fromkeys(wanted) if finalizer not in _OURS]
+    return (*ours, *others)
+
+
+def _check_no_new_finalizer(stored: Iterable[str], wanted: Iterable[str]) -> None:
+    added = set(wanted) - set(stored) - _OURS
+    if added:
+        problem = "cannot be added to an object that is being deleted"
+        raise Invalid(f"metadata.finalizers[{min(added)}]", problem, remedy="finish the deletion first")

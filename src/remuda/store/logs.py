@@ -1,0 +1,63 @@
+"""Logs: what happened, beside what is.
+
+Timeline, audit and idempotency records are not objects: they have no versions, no watch and no lifecycle of their own.
+A record is appended with the write it belongs to, so that neither exists without the other; it is read back by subject
+in the order it was written, and dropped when its stream's retention has passed.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol
+
+import msgspec
+
+__all__ = ["DEFAULT_RETENTION", "Entry", "Log", "LogPage", "Record", "Retention"]
+
+Retention = Mapping[str, timedelta]
+"""How long the records of each stream are kept."""
+
+DEFAULT_RETENTION: Retention = {
+    "timeline": timedelta(days=90),
+    "audit": timedelta(days=400),
+    "idempotency": timedelta(hours=24),
+}
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True):
+    """Something to remember about a subject. `data` is JSON and must hold no secret."""
+
+    stream: str
+    subject: str
+    data: msgspec.Raw
+    once: bool = False
+    """Refuse the write with AlreadyExists if the stream has a record of this subject already."""
+
+
+class Entry(msgspec.Struct, frozen=True, kw_only=True):
+    """A record as it was kept."""
+
+    position: int
+    time: datetime
+    data: msgspec.Raw
+
+
+@dataclass(frozen=True, slots=True)
+class LogPage:
+    """Some entries of one subject, oldest first."""
+
+    entries: Sequence[Entry]
+    next: int | None
+    """Hand this to the next call to go on; None when there is no more for now."""
+
+
+class Log(Protocol):
+    """Append-only records by stream and subject."""
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Keep records that belong to no write of an object."""
+        ...
+
+    async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
+        """Return the entries of a subject in the order they were written."""
+        ...

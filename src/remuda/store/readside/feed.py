@@ -1,0 +1,114 @@
+"""The recent changes of one kind, and those who wait for the next.
+
+Watchers hold a cursor, not a queue: they read the shared tail, or the table when they fell behind it. So a thousand
+watchers that never read cost nothing, and a slow one is only told Gone when compaction has passed it.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Generic
+
+from remuda.kernel.errors import Gone
+from remuda.store.contract import Change
+from remuda.store.objects import ResourceT
+from remuda.store.readside.tables import ChangeCode
+
+__all__ = ["Feed", "Landed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Landed(Generic[ResourceT]):
+    """A change that is durable, as watchers need it."""
+
+    name: str
+    version: int
+    code: ChangeCode
+    event: Change[ResourceT]
+    """What a watcher without a filter sees."""
+    before: ResourceT | None
+    """The state before, if the labels changed: only then can an object enter or leave a filter."""
+    weight: int
+    """Bytes of the document."""
+    whole: bool = False
+    """The document is known to hold nothing that our types do not know."""
+
+
+class Feed:
+    """The tail of one kind's history."""
+
+    def __init__(self, kind: str, *, reached: int, floor: int, keep: int) -> None:
+        self.kind = kind
+        self.reached = reached
+        self.floor = floor
+        self.ticks = 0
+        self._keep = keep
+        self._tail: list[Landed[Any]] = []
+        self._tail_from = reached
+        self._waiters: dict[asyncio.Future[None], None] = {}
+        self._has_news = False
+        self._readers_ahead = 0
+
+    def extend(self, changes: Sequence[Landed[Any]]) -> None:
+        """Add changes in the order of their versions."""
+        self._tail.extend(changes)
+        self._has_news = True
+        if len(self._tail) > 2 * self._keep:
+            self._tail_from = self._tail[-self._keep - 1].version
+            del self._tail[: -self._keep]
+
+    def advance(self, version: int) -> None:
+        """Everything up to this version has arrived: wake those who wait for it."""
+        self.reached = max(self.reached, version)
+        if not self._has_news and not self._readers_ahead:
+            return
+        self._has_news = False
+        waiters, self._waiters = self._waiters, {}
+        for waiter in waiters:
+            if not waiter.done():
+                waiter.set_result(None)
+
+    def tick(self) -> None:
+        """Let idle watchers send a bookmark."""
+        self.ticks += 1
+        self._has_news = True
+        self.advance(self.reached)
+
+    def restart(self, version: int) -> None:
+        """History was lost up to this version: whoever stands before it is told Gone."""
+        self._tail.clear()
+        self._tail_from = self.floor = version
+        self._has_news = True
+        self.advance(version)
+
+    def after(self, cursor: int) -> Sequence[Landed[Any]] | None:
+        """Return the changes after a version, or None if they reach further back than the tail."""
+        if cursor < self._tail_from:
+            return None
+        start = len(self._tail)
+        while start and self._tail[start - 1].version > cursor:
+            start -= 1
+        return self._tail[start:]
+
+    async def wait(self) -> None:
+        """Return when something may have happened."""
+        waiter = asyncio.get_running_loop().create_future()
+        self._waiters[waiter] = None
+        try:
+            await waiter
+        finally:
+            self._waiters.pop(waiter, None)
+
+    async def reach(self, version: int, patience_s: float) -> None:
+        """Return when everything up to `version` has arrived, or raise Gone when patience ends."""
+        if self.reached >= version:
+            return
+        self._readers_ahead += 1
+        try:
+            async with asyncio.timeout(patience_s):
+                while self.reached < version:
+                    await self.wait()
+        except TimeoutError:
+            raise Gone(self.kind, str(version)) from None
+        finally:
+            self._readers_ahead -= 1

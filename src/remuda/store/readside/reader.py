@@ -1,0 +1,192 @@
+"""Reads: get, list, views, referrers, all from the loop's own connection and the cache.
+
+The reader sees exactly what has *landed*: a commit becomes visible to every method at once, on the loop, when
+`land` is called. While a commit is under way the connection is pinned to the state before it.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import NotFound
+from remuda.store.checks import check_selector
+from remuda.store.codec import Codec
+from remuda.store.contract import Page, Referrer, View
+from remuda.store.kinds import Kind, Registry
+from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.cache import Cache, Entry
+from remuda.store.readside.feed import Feed, Landed
+from remuda.store.readside.paging import Position, read_token, write_token
+from remuda.store.readside.tables import DELETED, Tables
+from remuda.store.readside.terms import IndexedTerm, Names, field_index, label_index, reference_index
+
+__all__ = ["Reader", "ReaderSettings"]
+
+ItemT = TypeVar("ItemT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReaderSettings:
+    """What bounds the read side."""
+
+    cache_bytes: int = 32 << 20
+    tail_changes: int = 1_000
+    """Changes per kind that watchers find in memory."""
+    bookmark_interval_s: float = 30.0
+    ahead_patience_s: float = 3.0
+    """How long a version that lies ahead is waited for."""
+    slice_objects: int = 200
+    """Objects of a long list that are read before others get their turn."""
+
+
+class Reader:
+    """The state that has landed."""
+
+    def __init__(
+        self,
+        *,
+        registry: Registry,
+        codecs: Mapping[type[Resource], Codec[Any]],
+        tables: Tables,
+        names: Names,
+        clock: Clock,
+        settings: ReaderSettings,
+    ) -> None:
+        self.registry = registry
+        self.tables = tables
+        self.names = names
+        self.settings = settings
+        self._clock = clock
+        self._codecs = codecs
+        self._cache = Cache(settings.cache_bytes)
+        version, floor = tables.horizon()
+        self._feeds = {
+            names.kind(kind): Feed(kind.name, reached=version, floor=floor, keep=settings.tail_changes)
+            for kind in registry.kinds
+        }
+
+    def feed(self, kind: Kind[Any]) -> Feed:
+        """Return the changes of a kind."""
+        return self._feeds[self.names.kind(kind)]
+
+    def feeds(self) -> Iterator[Feed]:
+        """Return the changes of every kind."""
+        return iter(self._feeds.values())
+
+    def land(self, changes: Mapping[int, Sequence[Landed[Any]]]) -> None:
+        """Make changes visible that are durable and in the tables, by kind and in the order of versions."""
+        for kind, landed in changes.items():
+            for change in landed:
+                if change.code == DELETED:
+                    self._cache.drop(kind, change.name)
+                else:
+                    entry = Entry(change.event.resource, weight=change.weight, whole=change.whole)
+                    self._cache.put(kind, change.name, entry)
+            self._feeds[kind].extend(landed)
+
+    def advance(self, version: int) -> None:
+        """Tell every kind that all changes up to this version have landed."""
+        for feed in self._feeds.values():
+            feed.advance(version)
+
+    def pin(self) -> None:
+        """Keep reading the present state while a commit is under way."""
+        self.tables.connection.execute("BEGIN")
+        self.tables.horizon()  # a transaction takes its snapshot at its first read
+
+    def unpin(self) -> None:
+        """Read the newest state again."""
+        self.tables.connection.execute("COMMIT")
+
+    def entry(self, kind: Kind[ResourceT], name: str) -> Entry[ResourceT] | None:
+        """Return an object with what is known about it, or None."""
+        number = self.names.kind(kind)
+        return self._cache.find(number, name) or self._load(kind, number, name)
+
+    def find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
+        """Return an object, or None."""
+        entry = self.entry(kind, name)
+        return entry.resource if entry else None
+
+    def get(self, kind: Kind[ResourceT], name: str) -> ResourceT:
+        """Return an object, or raise NotFound."""
+        found = self.find(kind, name)
+        if found is None:
+            raise NotFound(kind.name, name)
+        return found
+
+    def view(self, kind: Kind[ResourceT], name: str, view: View[ResourceT]) -> bytes:
+        """Return a rendered object, or raise NotFound."""
+        number = self.names.kind(kind)
+        rendered = self._cache.render(number, name, view)
+        return view(self.get(kind, name)) if rendered is None else rendered
+
+    def decode(self, kind: Kind[ResourceT], document: bytes, name: str) -> ResourceT:
+        """Return the object in a stored document."""
+        return self._codecs[kind.type].decode(document, name)  # type: ignore[no-any-return]  # codecs are by type
+
+    def _load(self, kind: Kind[ResourceT], number: int, name: str) -> Entry[ResourceT] | None:
+        row = self.tables.find(number, name)
+        if row is None:
+            return None
+        entry = Entry(self.decode(kind, row.document, name), weight=len(row.document))
+        self._cache.put(number, name, entry)
+        return entry
+
+    async def page(
+        self,
+        kind: Kind[Any],
+        read: Callable[[str], ItemT],
+        *,
+        labels: Mapping[str, str] | None,
+        index: tuple[str, str] | None,
+        limit: int | None,
+        after: str | None,
+    ) -> Page[ItemT]:
+        """Return a page whose items `read` makes from names."""
+        check_selector(labels or {})
+        position = read_token(after) if after else Position(self.feed(kind).reached, "")
+        terms = self._terms(kind, labels or {}, index)
+        if terms is None:
+            return Page([], str(position.version), None)
+        items: list[ItemT] = []
+        last, more = position.after, True
+        while more and (limit is None or len(items) < limit):
+            wanted = (
+                self.settings.slice_objects if limit is None else min(limit - len(items), self.settings.slice_objects)
+            )
+            names = self._names(kind, terms, after=last, limit=wanted + 1)
+            more = len(names) > wanted
+            items.extend([read(name) for name in names[:wanted]])
+            last = names[wanted - 1] if more else last
+            if more and (limit is None or len(items) < limit):
+                await self._clock.sleep(0)
+        token = write_token(Position(position.version, last)) if more else None
+        return Page(items, str(position.version), token)
+
+    def _names(self, kind: Kind[Any], terms: Sequence[IndexedTerm], *, after: str, limit: int) -> Sequence[str]:
+        if terms:
+            return self.tables.names_under(terms, after=after, limit=limit)
+        return self.tables.names(self.names.kind(kind), after=after, limit=limit)
+
+    def _terms(
+        self, kind: Kind[Any], labels: Mapping[str, str], index: tuple[str, str] | None
+    ) -> Sequence[IndexedTerm] | None:
+        """Return what to look under, or None if nothing was ever put under one of these."""
+        wanted = [(label_index(key), value) for key, value in labels.items()]
+        wanted += [(field_index(index[0]), index[1])] if index else []
+        number = self.names.kind(kind)
+        found = [(self.names.find_index(number, name), value) for name, value in wanted]
+        terms = [(where, value) for where, value in found if where is not None]
+        return terms if len(terms) == len(found) else None
+
+    def referrers(self, target: Kind[Any], name: str, *, limit: int) -> Sequence[Referrer]:
+        """Return some of those that refer to an object."""
+        found: list[Referrer] = []
+        for kind in self.registry.referrers_of(target):
+            index = self.names.find_index(self.names.kind(kind), reference_index(target.qualified))
+            if index is not None and len(found) < limit:
+                names = self.tables.names_under([(index, name)], after="", limit=limit - len(found))
+                found += [Referrer(kind, referrer) for referrer in names]
+        return found

@@ -1,0 +1,68 @@
+"""The reading half of the contract, the same for every backend."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+
+from remuda.store.contract import Event, Page, Referrer, View
+from remuda.store.kinds import Registry
+from remuda.store.objects import ResourceT
+from remuda.store.readside.reader import Reader
+from remuda.store.readside.watching import watch
+
+__all__ = ["Reads"]
+
+
+class Reads:
+    """Get, list and watch over a reader. A backend adds the writes."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.registry: Registry = reader.registry
+
+    async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
+        """Return the object, or raise NotFound."""
+        return self._reader.get(self.registry.of(kind), name)
+
+    async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
+        """Return the rendered object, from the cache if it is there."""
+        return self._reader.view(self.registry.of(kind), name, view)
+
+    async def list(
+        self,
+        kind: type[ResourceT],
+        *,
+        labels: Mapping[str, str] | None = None,
+        index: tuple[str, str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Page[ResourceT]:
+        """Return the objects that carry all `labels` and lie under this value of a declared index."""
+        of, reader = self.registry.of(kind), self._reader
+        return await reader.page(
+            of, lambda name: reader.get(of, name), labels=labels, index=index, limit=limit, after=after
+        )
+
+    async def list_views(
+        self,
+        kind: type[ResourceT],
+        view: View[ResourceT],
+        *,
+        labels: Mapping[str, str] | None = None,
+        index: tuple[str, str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Page[bytes]:
+        """Return what `list` does, rendered."""
+        of, reader = self.registry.of(kind), self._reader
+        return await reader.page(
+            of, lambda name: reader.view(of, name, view), labels=labels, index=index, limit=limit, after=after
+        )
+
+    async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
+        """Return some of those that keep the object from going."""
+        return self._reader.referrers(self.registry.of(kind), name, limit=limit)
+
+    def watch(
+        self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None
+    ) -> AsyncIterator[Event[ResourceT]]:
+        """Yield what happened after version `since`, without end."""
+        return watch(self._reader, self.registry.of(kind), since=since, labels=labels)

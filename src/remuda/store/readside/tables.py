@@ -1,0 +1,181 @@
+"""The SQL of the read side: the one place that knows the tables.
+
+Two connections use it: the one that writes and the loop's own, which reads. Every statement runs to its end before the
+method returns.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import apsw
+
+from remuda.store.readside.sql import Sql
+from remuda.store.readside.terms import IndexedTerm
+
+__all__ = ["ADDED", "DELETED", "MODIFIED", "ChangeCode", "Current", "Revision", "Tables"]
+
+ChangeCode = Literal[1, 2, 3]
+ADDED: ChangeCode = 1
+MODIFIED: ChangeCode = 2
+DELETED: ChangeCode = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Current:
+    """The present state of one object."""
+
+    version: int
+    document: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """One change of one object. `before` is the earlier document, kept only if the labels changed."""
+
+    version: int
+    name: str
+    change: ChangeCode
+    document: bytes
+    before: bytes | None
+
+
+class Tables:
+    """Typed statements over one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self.connection = connection
+        self._run = Sql(connection)
+
+    def horizon(self) -> tuple[int, int]:
+        """Return the newest version and the one below which history is gone."""
+        ((version, floor),) = self._run("SELECT version, floor FROM horizon")
+        return version, floor
+
+    def set_version(self, version: int) -> None:
+        """Record the newest version."""
+        self._run("UPDATE horizon SET version = ?", version)
+
+    def set_floor(self, floor: int) -> None:
+        """Record below which version history is gone."""
+        self._run("UPDATE horizon SET floor = ?", floor)
+
+    def find(self, kind: int, name: str) -> Current | None:
+        """Return an object's present document."""
+        rows = self._run(
+            "SELECT o.version, r.document FROM objects o JOIN revisions r ON r.version = o.version"
+            " WHERE o.kind = ? AND o.name = ?",
+            kind,
+            name,
+        )
+        return Current(*rows[0]) if rows else None
+
+    def names(self, kind: int, *, after: str, limit: int) -> Sequence[str]:
+        """Return names of a kind in order."""
+        return [
+            row[0]
+            for row in self._run(
+                "SELECT name FROM objects WHERE kind = ? AND name > ? ORDER BY name LIMIT ?", kind, after, limit
+            )
+        ]
+
+    def versions(self, kind: int) -> dict[str, int]:
+        """Return the version of every object of a kind."""
+        return dict(self._run("SELECT name, version FROM objects WHERE kind = ?", kind))
+
+    def names_under(self, terms: Sequence[IndexedTerm], *, after: str, limit: int) -> Sequence[str]:
+        """Return, in order, the names that lie under all these terms."""
+        first, *others = self._rarest_first(terms)
+        also = " AND EXISTS (SELECT 1 FROM entries x WHERE x.index_id = ? AND x.value = ? AND x.name = e.name)"
+        bindings: list[object] = [*first, after]
+        for term in others:
+            bindings += term
+        start = "SELECT e.name FROM entries e WHERE e.index_id = ? AND e.value = ? AND e.name > ?"
+        sql = f"{start}{also * len(others)} ORDER BY e.name LIMIT ?"
+        return [row[0] for row in self._run(sql, *bindings, limit)]
+
+    def _rarest_first(self, terms: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
+        """Order terms so that the scan walks the rarest. Counting stops early: beyond it, any is as good."""
+        if len(terms) == 1:
+            return terms
+        count = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT 1000)"
+        return sorted(terms, key=lambda term: self._run(count, *term)[0][0])
+
+    def changes(self, kind: int, *, after: int, limit: int) -> Sequence[Revision]:
+        """Return the changes of a kind after a version, in order."""
+        rows = self._run(
+            "SELECT version, name, change, document, before FROM revisions"
+            " WHERE kind = ? AND version > ? ORDER BY version LIMIT ?",
+            kind,
+            after,
+            limit,
+        )
+        return [Revision(*row) for row in rows]
+
+    def add_revision(self, kind: int, revision: Revision, *, time: float) -> None:
+        """Append a change to history."""
+        self._run(
+            "INSERT INTO revisions (version, kind, name, change, time, document, before) VALUES (?, ?, ?, ?, ?, ?, ?)",
+            revision.version,
+            kind,
+            revision.name,
+            revision.change,
+            time,
+            revision.document,
+            revision.before,
+        )
+
+    def point(self, kind: int, name: str, version: int) -> None:
+        """Make a revision the object's present one."""
+        self._run("INSERT OR REPLACE INTO objects (kind, name, version) VALUES (?, ?, ?)", kind, name, version)
+
+    def remove(self, kind: int, name: str) -> None:
+        """Make an object absent."""
+        self._run("DELETE FROM objects WHERE kind = ? AND name = ?", kind, name)
+
+    def forget_revision(self, version: int) -> None:
+        """Remove a superseded revision that no watch can ask for any more."""
+        self._run("DELETE FROM revisions WHERE version = ?", version)
+
+    def add_entries(self, name: str, terms: Iterable[IndexedTerm]) -> None:
+        """Put an object under these terms."""
+        for index, value in terms:
+            self._run("INSERT OR REPLACE INTO entries (index_id, value, name) VALUES (?, ?, ?)", index, value, name)
+
+    def remove_entries(self, name: str, terms: Iterable[IndexedTerm]) -> None:
+        """Take an object away from under these terms."""
+        for index, value in terms:
+            self._run("DELETE FROM entries WHERE index_id = ? AND value = ? AND name = ?", index, value, name)
+
+    def clear_index(self, index: int) -> None:
+        """Empty an index that is about to be built anew."""
+        self._run("DELETE FROM entries WHERE index_id = ?", index)
+
+    def compact(self, *, after: int, upto: int, limit: int) -> int:
+        """Remove superseded revisions in (after, upto], looking at `limit` rows at most; return how far it came."""
+        ((last, seen),) = self._run(
+            "SELECT max(version), count(*) FROM (SELECT version FROM revisions WHERE version > ? AND version <= ?"
+            " ORDER BY version LIMIT ?)",
+            after,
+            upto,
+            limit,
+        )
+        reached: int = upto if seen < limit else last
+        self._run(
+            "DELETE FROM revisions WHERE version > ? AND version <= ? AND NOT EXISTS (SELECT 1 FROM objects o"
+            " WHERE o.kind = revisions.kind AND o.name = revisions.name AND o.version = revisions.version)",
+            after,
+            reached,
+        )
+        return reached
+
+    def version_at(self, time: float, *, after: int, limit: int) -> int:
+        """Return the last version not younger than `time`, looking at no more than `limit` rows past `after`."""
+        ((found,),) = self._run(
+            "SELECT max(version) FROM (SELECT version, time FROM revisions WHERE version > ? ORDER BY version LIMIT ?)"
+            " WHERE time <= ?",
+            after,
+            limit,
+            time,
+        )
+        return after if found is None else int(found)

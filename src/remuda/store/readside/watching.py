@@ -1,0 +1,101 @@
+"""One watch: a cursor that walks a feed, and history where the feed's tail begins too late."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from remuda.kernel.errors import Gone, Invalid
+from remuda.store.checks import check_selector
+from remuda.store.contract import Bookmark, Change, Event
+from remuda.store.kinds import Kind
+from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.feed import Landed
+from remuda.store.readside.reader import Reader
+from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
+
+__all__ = ["landed", "watch"]
+
+_HISTORY_SLICE = 100
+_TYPES = {ADDED: "added", MODIFIED: "modified", DELETED: "deleted"}
+
+
+async def watch(
+    reader: Reader, kind: Kind[ResourceT], *, since: str, labels: Mapping[str, str] | None
+) -> AsyncIterator[Event[ResourceT]]:
+    """Yield every change of a kind after `since`, and a bookmark now and then."""
+    check_selector(labels or {})
+    cursor = _parse(since)
+    feed = reader.feed(kind)
+    await feed.reach(cursor, reader.settings.ahead_patience_s)
+    told, ticks = cursor, feed.ticks
+    while True:
+        if cursor < feed.floor:
+            raise Gone(kind.name, str(cursor))
+        changes = feed.after(cursor)
+        if changes is None:
+            changes = _history(reader, kind, after=cursor)
+        for change in changes:
+            cursor = change.version
+            event = change.event if not labels else filtered(change, labels)
+            if event is not None:
+                told = cursor
+                yield event
+        if changes:
+            continue
+        cursor = max(cursor, feed.reached)
+        if ticks != feed.ticks and cursor > told:
+            ticks, told = feed.ticks, cursor
+            yield Bookmark(str(cursor))
+        else:
+            ticks = feed.ticks
+            await feed.wait()
+
+
+def filtered(change: Landed[ResourceT], labels: Mapping[str, str]) -> Change[ResourceT] | None:
+    """Return what a watcher of these labels sees of a change, if anything."""
+    event = change.event
+    earlier = change.before or event.resource
+    was = change.code != ADDED and _carries(earlier, labels)
+    now = change.code != DELETED and _carries(event.resource, labels)
+    if now:
+        return event if was == (change.code == MODIFIED) else Change("added", event.version, event.resource)
+    if was:
+        return event if change.before is None else Change("deleted", event.version, _at(earlier, event.version))
+    return None
+
+
+def landed(
+    revision: Revision, resource: ResourceT, before: ResourceT | None, *, whole: bool = False
+) -> Landed[ResourceT]:
+    """Return a revision as watchers need it."""
+    event: Change[Any] = Change(_TYPES[revision.change], str(revision.version), resource)  # type: ignore[arg-type]
+    weight = len(revision.document)
+    return Landed(revision.name, revision.version, revision.change, event, before, weight, whole)
+
+
+def _history(reader: Reader, kind: Kind[ResourceT], *, after: int) -> Sequence[Landed[ResourceT]]:
+    rows = reader.tables.changes(reader.names.kind(kind), after=after, limit=_HISTORY_SLICE)
+    return [_read(reader, kind, row) for row in rows]
+
+
+def _read(reader: Reader, kind: Kind[ResourceT], row: Revision) -> Landed[ResourceT]:
+    before = reader.decode(kind, row.before, row.name) if row.before is not None else None
+    return landed(row, reader.decode(kind, row.document, row.name), before)
+
+
+def _carries(resource: Resource, labels: Mapping[str, str]) -> bool:
+    return labels.items() <= resource.metadata.labels.items()
+
+
+def _at(resource: ResourceT, version: str) -> ResourceT:
+    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
+    return msgspec.structs.replace(resource, metadata=metadata)
+
+
+def _parse(version: str) -> int:
+    if not version.isdecimal():
+        raise Invalid(
+            "resourceVersion", "is not a version of this store", remedy="use the version of a list or an event"
+        )
+    return int(version)

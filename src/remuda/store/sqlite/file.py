@@ -1,0 +1,144 @@
+"""The file: who may open it, whether it is ours, and what its errors mean.
+
+Opening is quick however large the file is: the header, the schema version and SQLite's own recovery of the write-ahead
+log. A lock beside the file, held by the kernel and so released by any kind of death, keeps a second process out.
+"""
+
+import contextlib
+import fcntl
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import apsw
+
+from remuda.kernel.errors import (
+    RemudaError,
+    StorageFailing,
+    StorageFull,
+    StoreDamaged,
+    StoreForeign,
+    StoreInaccessible,
+    StoreLocked,
+    StoreTooNew,
+)
+from remuda.store.readside.layout import APPLICATION_ID, MIGRATIONS, migrate
+
+__all__ = ["OpenFile", "open_file", "opening_error", "storage_error"]
+
+_PAGE_SIZE = 8192
+_PAGE_CACHE_KIB = 32 * 1024
+_CHECKPOINT_PAGES = 2_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class OpenFile:
+    """A locked file and the connections to it."""
+
+    path: Path
+    writer: apsw.Connection
+    reader: apsw.Connection
+    was_clean: bool
+    """The last process closed the file; if not, its content deserves a check."""
+    lock: int
+    vfs: str | None
+
+    def connect(self) -> apsw.Connection:
+        """Return one more connection that only reads, for work of its own."""
+        return _connect(self.path, self.vfs, apsw.SQLITE_OPEN_READONLY)
+
+    def close(self) -> None:
+        """Close everything; the last connection moves the write-ahead log into the file."""
+        try:
+            self.reader.close()
+            self.writer.close()
+        finally:
+            os.close(self.lock)
+
+    def abandon(self) -> None:
+        """Let go of everything, whatever the disk says."""
+        for connection in (self.reader, self.writer):
+            with contextlib.suppress(apsw.Error):
+                connection.close(force=True)
+        os.close(self.lock)
+
+
+def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...] = MIGRATIONS) -> OpenFile:
+    """Open or create a store's file, or raise the Unusable error that says why not."""
+    lock = _lock(path)
+    connections: list[apsw.Connection] = []
+    try:
+        log = path.with_name(path.name + "-wal")
+        was_clean = not (log.exists() and log.stat().st_size)
+        flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        writer = _connect(path, vfs, flags)
+        connections.append(writer)
+        _check_header(path, writer, len(migrations))
+        _prepare(writer)
+        migrate(writer, migrations)
+        reader = _connect(path, vfs, apsw.SQLITE_OPEN_READONLY)
+        connections.append(reader)
+        reader.pragma("cache_size", -_PAGE_CACHE_KIB)
+    except (apsw.Error, OSError, RemudaError) as error:
+        for connection in reversed(connections):
+            with contextlib.suppress(apsw.Error):
+                connection.close(force=True)
+        os.close(lock)
+        raise opening_error(path, error) from None
+    return OpenFile(path=path, writer=writer, reader=reader, was_clean=was_clean, lock=lock, vfs=vfs)
+
+
+def storage_error(path: str, error: BaseException) -> Exception:
+    """Return what a caller should read when the disk, not the request, is to blame."""
+    if isinstance(error, apsw.FullError):
+        return StorageFull(path)
+    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
+        return StoreDamaged(path, str(error))
+    return StorageFailing(path, str(error))
+
+
+def opening_error(path: Path, error: Exception) -> Exception:
+    """Return what somebody who tries to open a store should read."""
+    if isinstance(error, apsw.NotADBError):
+        return StoreForeign(str(path))
+    if isinstance(error, apsw.CorruptError):
+        return StoreDamaged(str(path), str(error))
+    if isinstance(error, apsw.Error | OSError):
+        return StoreInaccessible(str(path), str(error))
+    return error
+
+
+def _lock(path: Path) -> int:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreInaccessible(str(path), error.strerror or str(error)) from None
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise StoreLocked(str(path)) from None
+    return lock
+
+
+def _connect(path: Path, vfs: str | None, flags: int) -> apsw.Connection:
+    return apsw.Connection(str(path), flags=flags, vfs=vfs)
+
+
+def _check_header(path: Path, connection: apsw.Connection, known: int) -> None:
+    application, version = connection.pragma("application_id"), connection.pragma("user_version")
+    is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+    if application != APPLICATION_ID and not (application == 0 and is_empty):
+        raise StoreForeign(str(path))
+    if version > known:
+        raise StoreTooNew(str(path), found=version, known=known)
+
+
+def _prepare(connection: apsw.Connection) -> None:
+    connection.pragma("page_size", _PAGE_SIZE)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full")
+    connection.pragma("cache_size", -_PAGE_CACHE_KIB)
+    connection.pragma("cache_spill", 0)  # so that SQL on the loop never waits for the disk: only COMMIT writes
+    connection.wal_autocheckpoint(_CHECKPOINT_PAGES)

@@ -1,0 +1,60 @@
+"""Log records as rows, written in the commit of the change they belong to."""
+
+from datetime import UTC, datetime, timedelta
+
+import apsw
+import msgspec
+
+from remuda.store.logs import Entry, LogPage, Record
+from remuda.store.readside.sql import Sql
+
+__all__ = ["LogTables"]
+
+
+class LogTables:
+    """The SQL of the logs, over one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._run = Sql(connection)
+
+    def append(self, record: Record, now: datetime) -> None:
+        """Keep a record."""
+        self._run(
+            "INSERT INTO logs (stream, subject, time, data) VALUES (?, ?, ?, ?)",
+            record.stream,
+            record.subject,
+            now.timestamp(),
+            bytes(record.data),
+        )
+
+    def has(self, stream: str, subject: str) -> bool:
+        """Tell whether a stream has a record of this subject."""
+        rows = self._run("SELECT 1 FROM logs WHERE stream = ? AND subject = ? LIMIT 1", stream, subject)
+        return bool(rows)
+
+    def read(self, stream: str, subject: str, *, after: int, limit: int) -> LogPage:
+        """Return entries of a subject in the order they were written."""
+        rows = self._run(
+            "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position > ?"
+            " ORDER BY position LIMIT ?",
+            stream,
+            subject,
+            after,
+            limit + 1,
+        )
+        entries = [
+            Entry(position=position, time=datetime.fromtimestamp(time, UTC), data=msgspec.Raw(data))
+            for position, time, data in rows[:limit]
+        ]
+        return LogPage(entries, entries[-1].position if len(rows) > limit else None)
+
+    def trim(self, stream: str, age: timedelta, now: datetime, *, limit: int) -> int:
+        """Drop up to `limit` records older than `age`; return how many went."""
+        rows = self._run(
+            "DELETE FROM logs WHERE position IN (SELECT position FROM logs WHERE stream = ? AND time < ?"
+            " ORDER BY time LIMIT ?) RETURNING position",
+            stream,
+            (now - age).timestamp(),
+            limit,
+        )
+        return len(rows)

@@ -1,0 +1,201 @@
+"""What each write means: the law of the contract, applied to a batch.
+
+A rule first judges and then writes, so that a refused request leaves nothing in the batch. Whatever follows from a
+write (children of a deleted owner, targets of a vanished referrer) is queued in the batch and done in the same commit.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from remuda.kernel.errors import AlreadyExists, NotFound, OwnerRefused, ReferenceRefused
+from remuda.kernel.ids import random_id
+from remuda.store.kinds import Kind
+from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
+from remuda.store.logs import Record
+from remuda.store.objects import FOREGROUND, IN_USE, OwnerReference, Resource, ResourceT
+from remuda.store.sqlite.batch import Batch
+
+__all__ = ["create", "delete", "update", "update_status"]
+
+_CASCADE_STEP = 50
+
+
+def create(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
+    """Store a new object."""
+    if batch.find(kind, wanted.name) is not None:
+        raise AlreadyExists(kind.name, wanted.name)
+    _check_owners(batch, kind, wanted, wanted.metadata.owner_references)
+    _check_targets(batch, kind, wanted, kind.targets(wanted))
+    batch.log(log)
+    new = newborn(batch.registry, kind, wanted)
+    metadata = msgspec.structs.replace(
+        new.metadata, uid=random_id(batch.randomness), creation_timestamp=batch.now.replace(microsecond=0)
+    )
+    return batch.put(kind, msgspec.structs.replace(new, metadata=metadata), None)
+
+
+def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
+    """Write metadata and spec."""
+    stored = _find(batch, kind, wanted.name)
+    check_precondition(kind, stored, uid=wanted.uid, version=wanted.version)
+    new = with_intent(kind, stored, wanted)
+    old_owners, owners = stored.metadata.owner_references, new.metadata.owner_references
+    old_targets, targets = kind.targets(stored), kind.targets(new)
+    _check_owners(batch, kind, new, [owner for owner in owners if owner not in old_owners])
+    _check_targets(batch, kind, new, targets - old_targets)
+    batch.log(log)
+    if new == stored:
+        return stored
+    if _spec(new) != _spec(stored):
+        metadata = msgspec.structs.replace(new.metadata, generation=new.metadata.generation + 1)
+        new = msgspec.structs.replace(new, metadata=metadata)
+    if new.is_marked and not new.metadata.finalizers:
+        return _drop(batch, kind, new, stored)
+    written = batch.put(kind, new, stored)
+    lost = [owner for owner in old_owners if owner not in owners]
+    _settle_others(batch, owners=lost, targets=old_targets - targets)
+    return written
+
+
+def update_status(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
+    """Write status."""
+    stored = _find(batch, kind, wanted.name)
+    check_precondition(kind, stored, uid=wanted.uid, version=wanted.version)
+    batch.log(log)
+    new = with_status(kind, stored, wanted)
+    return stored if new == stored else batch.put(kind, new, stored)
+
+
+def delete(
+    batch: Batch, kind: Kind[ResourceT], name: str, uid: str, version: str | None, log: Sequence[Record]
+) -> None:
+    """Mark an object, and everything it owns; let go at once what nothing holds."""
+    stored = _find(batch, kind, name)
+    check_precondition(kind, stored, uid=uid, version=version)
+    batch.log(log)
+    if not stored.is_marked:
+        _mark(batch, kind, stored)
+
+
+def _mark(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
+    has_children = any(True for _ in batch.children(stored, limit=1))
+    held = [FOREGROUND] if has_children else []
+    held += [f for f in stored.metadata.finalizers if f != IN_USE or _is_in_use(batch, kind, stored)]
+    marked = with_finalizers(stored, held, marked_at=batch.now.replace(microsecond=0))
+    if has_children:
+        batch.cascade(lambda batch: _mark_children(batch, stored, ""))
+    if held:
+        batch.put(kind, marked, stored)
+    else:
+        _drop(batch, kind, marked, stored)
+
+
+def _mark_children(batch: Batch, owner: Resource, after: str) -> None:
+    """Mark the next few children of each kind, and go on in another step while there are more."""
+    children = list(batch.children(owner, after=after, limit=_CASCADE_STEP))
+    for kind, name in children:
+        child = batch.find(kind, name)
+        if child is not None and not child.is_marked:
+            _mark(batch, kind, child)
+    if children:
+        # Kinds advance together by name: the smallest last name of a full step is where the next one starts.
+        full = [names[-1] for names in _by_kind(children) if len(names) == _CASCADE_STEP]
+        if full:
+            batch.cascade(lambda batch: _mark_children(batch, owner, min(full)))
+
+
+def _by_kind(children: Iterable[tuple[Kind[Any], str]]) -> list[list[str]]:
+    groups: dict[str, list[str]] = {}
+    for kind, name in children:
+        groups.setdefault(kind.qualified, []).append(name)
+    return list(groups.values())
+
+
+def _settle(batch: Batch, kind: Kind[Any], name: str) -> None:
+    """Take our finalizers off a marked object that nothing holds any more; let it go if they were the last."""
+    stored = batch.find(kind, name)
+    if stored is None or not stored.is_marked:
+        return
+    held = [f for f in stored.metadata.finalizers if not _may_go(batch, kind, stored, f)]
+    if len(held) == len(stored.metadata.finalizers):
+        return
+    freed = with_finalizers(stored, held)
+    if held:
+        batch.put(kind, freed, stored)
+    else:
+        _drop(batch, kind, freed, stored)
+
+
+def _may_go(batch: Batch, kind: Kind[Any], stored: Resource, finalizer: str) -> bool:
+    if finalizer == FOREGROUND:
+        return not any(True for _ in batch.children(stored, limit=1))
+    return finalizer == IN_USE and not _is_in_use(batch, kind, stored)
+
+
+def _drop(batch: Batch, kind: Kind[ResourceT], last: ResourceT, stored: ResourceT) -> ResourceT:
+    gone = batch.drop(kind, last, stored)
+    _settle_others(batch, owners=stored.metadata.owner_references, targets=kind.targets(stored))
+    return gone
+
+
+def _settle_others(batch: Batch, *, owners: Iterable[OwnerReference], targets: Iterable[tuple[str, str]]) -> None:
+    affected = [(batch.registry.named(target), name) for target, name in sorted(targets)]
+    for owner in owners:
+        kind = batch.registry.owning(owner)
+        affected += [(kind, owner.name)] if kind else []
+    for kind, name in affected:
+        batch.settle(kind, name, lambda batch, kind=kind, name=name: _settle(batch, kind, name))  # type: ignore[misc]
+
+
+def _is_in_use(batch: Batch, kind: Kind[Any], target: Resource) -> bool:
+    """Tell whether anything keeps `target` from going, its own dying owners excepted: they wait for it."""
+    dying = None
+    for referrer in batch.referrers(kind, target.name):
+        if dying is None:
+            dying = _dying_owners(batch, target)
+        if (referrer.kind.qualified, referrer.name) not in dying:
+            return True
+    return False
+
+
+def _dying_owners(batch: Batch, resource: Resource) -> set[tuple[str, str]]:
+    found: set[tuple[str, str]] = set()
+    pending = list(resource.metadata.owner_references)
+    while pending:
+        reference = pending.pop()
+        kind = batch.registry.owning(reference)
+        owner = batch.find(kind, reference.name) if kind else None
+        if kind and owner and owner.uid == reference.uid and (kind.qualified, owner.name) not in found:
+            pending += owner.metadata.owner_references
+            if owner.is_marked:
+                found.add((kind.qualified, owner.name))
+    return found
+
+
+def _check_owners(batch: Batch, kind: Kind[Any], child: Resource, owners: Iterable[OwnerReference]) -> None:
+    for reference in owners:
+        owning = batch.registry.owning(reference)
+        owner = batch.find(owning, reference.name) if owning else None
+        if owner is None or owner.uid != reference.uid or owner.is_marked:
+            raise OwnerRefused(kind.name, child.name, owner=f"{reference.kind} {reference.name}")
+
+
+def _check_targets(batch: Batch, kind: Kind[Any], referrer: Resource, targets: Iterable[tuple[str, str]]) -> None:
+    for qualified, name in sorted(targets):
+        target_kind = batch.registry.named(qualified)
+        target = batch.find(target_kind, name)
+        if target is None or target.is_marked:
+            raise ReferenceRefused(kind.name, referrer.name, target_kind=target_kind.name, target=name)
+
+
+def _find(batch: Batch, kind: Kind[ResourceT], name: str) -> ResourceT:
+    stored = batch.find(kind, name)
+    if stored is None:
+        raise NotFound(kind.name, name)
+    return stored
+
+
+def _spec(resource: Resource) -> object:
+    return getattr(resource, "spec", None)

@@ -1,0 +1,183 @@
+"""The SQLite store, put together."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import apsw
+import structlog
+
+from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.randomness import Randomness, SystemRandomness
+from remuda.kernel.sealing import Sealer
+from remuda.store.checks import check_resource
+from remuda.store.codec import Codec, codecs
+from remuda.store.kinds import Registry
+from remuda.store.logs import LogPage, Record
+from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.reader import Reader, ReaderSettings
+from remuda.store.readside.reads import Reads
+from remuda.store.readside.tables import Tables
+from remuda.store.readside.terms import Names
+from remuda.store.sqlite import rules
+from remuda.store.sqlite.backup import back_up
+from remuda.store.sqlite.batch import WriteSide
+from remuda.store.sqlite.file import OpenFile, open_file, opening_error
+from remuda.store.sqlite.indexing import admit_kinds
+from remuda.store.sqlite.lanes import Lane, ThreadLane
+from remuda.store.sqlite.logs import LogTables
+from remuda.store.sqlite.upkeep import Integrity, Upkeep, UpkeepSettings, check_integrity
+from remuda.store.sqlite.writer import Writer
+
+__all__ = ["SqlitePorts", "SqliteSettings", "SqliteStore", "open_store"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqlitePorts:
+    """Everything outside the store that it touches."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    randomness: Randomness = field(default_factory=SystemRandomness)
+    commits: Callable[[], Lane] = lambda: ThreadLane("remuda-commit")
+    background: Callable[[], Lane] = lambda: ThreadLane("remuda-background", idle=True)
+    vfs: str | None = None
+    """The SQLite file system to use: the machine's unless a test brings its own."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SqliteSettings:
+    """What an operator may set."""
+
+    reader: ReaderSettings = field(default_factory=ReaderSettings)
+    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+
+
+class SqliteStore(Reads):
+    """The contract on one file. Open it with `open_store`, end it with `close`."""
+
+    def __init__(self, file: OpenFile, side: WriteSide, *, ports: SqlitePorts, settings: SqliteSettings) -> None:
+        super().__init__(side.reader)
+        self.integrity: Integrity = "sound" if file.was_clean else "unchecked"
+        self._file = file
+        self._logs = LogTables(file.reader)
+        self._commits, self._background = ports.commits(), ports.background()
+        self._writer = Writer(side, connection=file.writer, lane=self._commits, clock=ports.clock, path=str(file.path))
+        self.upkeep = Upkeep(side, self._writer, clock=ports.clock, settings=settings.upkeep)
+        duties = [self.upkeep.bookmarks(), self.upkeep.forget()]
+        if not file.was_clean:
+            duties.append(check_integrity(file, self._background, self._report))
+        self._duties = [asyncio.create_task(duty) for duty in duties]
+
+    async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
+        """Store a new object, together with its log records."""
+        kind = self.registry.of(type(resource))
+        check_resource(kind, resource)
+        return await self._writer.submit(lambda batch: rules.create(batch, kind, resource, log))
+
+    async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
+        """Write metadata and spec over the version that was read."""
+        kind = self.registry.of(type(resource))
+        check_resource(kind, resource)
+        return await self._writer.submit(lambda batch: rules.update(batch, kind, resource, log))
+
+    async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
+        """Write status over the version that was read."""
+        kind = self.registry.of(type(resource))
+        return await self._writer.submit(lambda batch: rules.update_status(batch, kind, resource, log))
+
+    async def delete(
+        self,
+        kind: type[ResourceT],
+        name: str,
+        *,
+        uid: str,
+        version: str | None = None,
+        log: Sequence[Record] = (),
+    ) -> ResourceT | None:
+        """Request deletion. Return the marked object, or None if it is gone already."""
+        of = self.registry.of(kind)
+        await self._writer.submit(lambda batch: rules.delete(batch, of, name, uid, version, log))
+        left = self._reader.find(of, name)
+        return left if left is not None and left.uid == uid else None
+
+    async def append(self, records: Sequence[Record]) -> None:
+        """Keep log records that belong to no write of an object."""
+        await self._writer.submit(lambda batch: batch.log(records))
+
+    async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
+        """Return the log entries of a subject in the order they were written."""
+        return self._logs.read(stream, subject, after=after, limit=limit)
+
+    async def back_up(self, target: Path) -> None:
+        """Write a consistent copy of the store to `target` while it goes on."""
+        await back_up(self._file, self._background, target)
+
+    async def close(self) -> None:
+        """Finish what was begun and close the file."""
+        for duty in self._duties:
+            duty.cancel()
+        await asyncio.gather(*self._duties, return_exceptions=True)
+        await self._writer.drain()
+        self._commits.close()
+        self._background.close()
+        self._file.close()
+
+    def _report(self, integrity: Integrity, damage: str) -> None:
+        self.integrity = integrity
+        if damage:
+            structlog.get_logger().error("store damaged", path=str(self._file.path), damage=damage)
+
+
+def open_store(
+    path: Path,
+    registry: Registry,
+    sealer: Sealer,
+    *,
+    ports: SqlitePorts | None = None,
+    settings: SqliteSettings | None = None,
+) -> SqliteStore:
+    """Open or create the store in `path`, inside a running loop, or raise the Unusable error that says why not."""
+    ports, settings = ports or SqlitePorts(), settings or SqliteSettings()
+    file = open_file(path, vfs=ports.vfs)
+    with contextlib.ExitStack() as on_failure:
+        on_failure.callback(file.abandon)
+        try:
+            side = _write_side(file, registry, codecs(registry, sealer), ports=ports, settings=settings)
+        except apsw.Error as error:
+            raise opening_error(path, error) from None
+        store = SqliteStore(file, side, ports=ports, settings=settings)
+        on_failure.pop_all()
+        return store
+
+
+def _write_side(
+    file: OpenFile,
+    registry: Registry,
+    codecs: Mapping[type[Resource], Codec[Any]],
+    *,
+    ports: SqlitePorts,
+    settings: SqliteSettings,
+) -> WriteSide:
+    tables = Tables(file.writer)
+    names = Names(file.writer, registry)
+    admit_kinds(tables, names, codecs)
+    reader = Reader(
+        registry=registry,
+        codecs=codecs,
+        tables=Tables(file.reader),
+        names=names,
+        clock=ports.clock,
+        settings=settings.reader,
+    )
+    return WriteSide(
+        registry=registry,
+        codecs=codecs,
+        tables=tables,
+        logs=LogTables(file.writer),
+        names=names,
+        reader=reader,
+        randomness=ports.randomness,
+    )

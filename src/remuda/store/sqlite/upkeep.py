@@ -1,0 +1,129 @@
+"""What a store does by itself: bookmarks, compaction, retention, and a check after an unclean stop.
+
+Each of these is small work now and then, cut into slices that go through the writer like everybody else's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Literal
+
+import apsw
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Unavailable
+from remuda.store.logs import DEFAULT_RETENTION, Retention
+from remuda.store.readside.reader import Reader
+from remuda.store.sqlite.batch import Batch, WriteSide
+from remuda.store.sqlite.file import OpenFile
+from remuda.store.sqlite.lanes import Lane, run_in
+from remuda.store.sqlite.writer import Writer
+
+__all__ = ["Integrity", "Upkeep", "UpkeepSettings", "check_integrity", "damage_of"]
+
+Integrity = Literal["sound", "unchecked", "checking", "damaged"]
+
+_SLICE_ROWS = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpkeepSettings:
+    """How long the store remembers."""
+
+    history_age: timedelta = timedelta(minutes=30)
+    """How far back a watch may resume."""
+    history_changes: int = 200_000
+    """How many changes it may go back."""
+    interval_s: float = 30.0
+    """How often compaction and retention look whether there is something to do."""
+    retention: Retention = field(default_factory=lambda: DEFAULT_RETENTION)
+
+
+class Upkeep:
+    """The recurring work of one open store."""
+
+    def __init__(self, side: WriteSide, writer: Writer, *, clock: Clock, settings: UpkeepSettings) -> None:
+        self._side = side
+        self._writer = writer
+        self._clock = clock
+        self._settings = settings
+
+    async def bookmarks(self) -> None:
+        """Let idle watchers know how far they are, for ever."""
+        reader: Reader = self._side.reader
+        while True:
+            await self._clock.sleep(reader.settings.bookmark_interval_s)
+            for feed in reader.feeds():
+                feed.tick()
+
+    async def forget(self) -> None:
+        """Compact history and drop old records, for ever. A failing disk only delays it."""
+        while True:
+            await self._clock.sleep(self._settings.interval_s)
+            try:
+                await self.compact()
+                await self.trim()
+            except Unavailable:
+                continue
+
+    async def compact(self) -> None:
+        """Remove the history that no watch may ask for any more."""
+        side, writer = self._side, self._writer
+        oldest = (self._clock.now() - self._settings.history_age).timestamp()
+        while True:
+            by_age = side.reader.tables.version_at(oldest, after=writer.floor, limit=_SLICE_ROWS)
+            floor = max(by_age, min(writer.version - self._settings.history_changes, writer.floor + _SLICE_ROWS))
+            if floor <= writer.floor:
+                return
+            await writer.submit(lambda batch, floor=floor: self._compact_to(batch, floor))  # type: ignore[misc]
+
+    def _compact_to(self, batch: Batch, floor: int) -> None:
+        after = self._writer.floor
+        self._side.tables.compact(after=after, upto=floor, limit=2 * _SLICE_ROWS)
+        self._side.tables.set_floor(floor)
+        batch.is_dirty = True
+        batch.after_landing.append(lambda: self._raise_floor(floor))
+
+    def _raise_floor(self, floor: int) -> None:
+        self._writer.floor = floor
+        for feed in self._side.reader.feeds():
+            feed.floor = floor
+
+    async def trim(self) -> None:
+        """Drop the log records whose time has passed."""
+        for stream, age in self._settings.retention.items():
+            while await self._writer.submit(lambda batch, s=stream, a=age: self._trim(batch, s, a)):  # type: ignore[misc]
+                pass
+
+    def _trim(self, batch: Batch, stream: str, age: timedelta) -> bool:
+        dropped = self._side.logs.trim(stream, age, batch.now, limit=_SLICE_ROWS)
+        batch.is_dirty = batch.is_dirty or dropped > 0
+        return dropped == _SLICE_ROWS
+
+
+async def check_integrity(file: OpenFile, lane: Lane, report: Callable[[Integrity, str], None]) -> None:
+    """Check the whole file, one table after the other, in a lane for work of low urgency."""
+    report("checking", "")
+    tables = [row[0] for row in file.reader.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
+    for table in tables:
+        damage = await run_in(lane, lambda table=table: damage_of(file.connect, table))  # type: ignore[misc]
+        if damage:
+            report("damaged", damage)
+            return
+    report("sound", "")
+
+
+def damage_of(connect: Callable[[], apsw.Connection], table: str) -> str:
+    """Return what is wrong with one table and its indexes, or nothing."""
+    connection = connect()
+    try:
+        found = connection.execute(f"PRAGMA integrity_check({_quoted(table)})").fetchall()
+    except apsw.Error as error:
+        return str(error)
+    finally:
+        connection.close()
+    return "" if found == [("ok",)] else "; ".join(str(row[0]) for row in found[:3])
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

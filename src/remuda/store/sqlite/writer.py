@@ -1,0 +1,192 @@
+"""Group commit: writes that wait share one commit and one flush.
+
+Requests queue up while a commit is under way. The next batch is built from them on the loop, in slices short enough
+for everybody else, and committed in the commit lane. Callers hear of success and of refusal only when the state they
+were judged against is durable. A failing disk fails the batch, never the store: the next batch tries again.
+"""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import apsw
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import RemudaError
+from remuda.store.sqlite.batch import Batch, WriteSide
+from remuda.store.sqlite.file import storage_error
+from remuda.store.sqlite.lanes import Lane
+
+__all__ = ["Writer"]
+
+ResultT = TypeVar("ResultT")
+Apply = Callable[[Batch], Any]
+
+_SLICE_S = 0.005
+_BATCH_REQUESTS = 512
+
+
+class _Request:
+    """A write somebody waits for, and how it came out."""
+
+    __slots__ = ("apply", "error", "future", "result")
+
+    def __init__(self, apply: Apply, future: asyncio.Future[Any]) -> None:
+        self.apply = apply
+        self.future = future
+        self.result: Any = None
+        self.error: Exception | None = None
+
+    def tell(self, error: Exception | None = None) -> None:
+        """Answer the caller, if it still waits."""
+        error = error or self.error
+        if self.future.done():
+            return
+        if error is None:
+            self.future.set_result(self.result)
+        else:
+            self.future.set_exception(error)
+
+
+class Writer:
+    """The one who writes."""
+
+    def __init__(self, side: WriteSide, *, connection: apsw.Connection, lane: Lane, clock: Clock, path: str) -> None:
+        self.version, self.floor = side.tables.horizon()
+        self._side = side
+        self._connection = connection
+        self._lane = lane
+        self._clock = clock
+        self._path = path
+        self._queue: deque[_Request] = deque()
+        self._taken: list[_Request] = []
+        self._batch: Batch | None = None
+        self._is_scheduled = False
+        self._idle: asyncio.Future[None] | None = None
+
+    async def submit(self, apply: Callable[[Batch], ResultT]) -> ResultT:
+        """Have a rule applied in the next batch; return its result when it is durable."""
+        loop = asyncio.get_running_loop()
+        request = _Request(apply, loop.create_future())
+        self._queue.append(request)
+        self._schedule(loop)
+        result: ResultT = await request.future
+        return result
+
+    async def drain(self) -> None:
+        """Return when nothing waits to be written."""
+        while self._queue or self._batch is not None:
+            self._idle = self._idle or asyncio.get_running_loop().create_future()
+            await asyncio.shield(self._idle)
+
+    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Build a batch soon, so that whoever is about to write can join it."""
+        if self._batch is None and not self._is_scheduled:
+            self._is_scheduled = True
+            loop.call_soon(self._begin)
+
+    def _begin(self) -> None:
+        self._is_scheduled = False
+        if self._batch is not None or not self._queue:
+            return
+        self._taken = []
+        self._batch = Batch(self._side, version=self.version, floor=self.floor, now=self._clock.now())
+        try:
+            self._connection.execute("BEGIN IMMEDIATE")
+        except apsw.Error as error:
+            self._fail(error)
+            return
+        self._fill(self._batch)
+
+    def _fill(self, batch: Batch) -> None:
+        """Apply requests until there are no more, or until this slice of the loop's time is used up."""
+        until = self._clock.monotonic() + _SLICE_S
+        try:
+            while self._step(batch):
+                if self._clock.monotonic() > until:
+                    asyncio.get_running_loop().call_soon(self._fill, batch)
+                    return
+        except apsw.Error as error:
+            self._fail(error)
+        except Exception as error:  # noqa: BLE001  half a request was applied: only its caller may suffer
+            self._reject_last(error)
+        else:
+            self._commit(batch)
+
+    def _step(self, batch: Batch) -> bool:
+        if batch.has_work():
+            batch.work()
+        elif self._queue and len(self._taken) < _BATCH_REQUESTS:
+            self._take(batch, self._queue.popleft())
+        else:
+            return False
+        return True
+
+    def _take(self, batch: Batch, request: _Request) -> None:
+        if request.future.cancelled():
+            return
+        self._taken.append(request)
+        version = batch.version
+        try:
+            request.result = request.apply(batch)
+        except RemudaError as refusal:
+            if batch.version != version:
+                raise
+            request.error = refusal
+
+    def _commit(self, batch: Batch) -> None:
+        if not batch.is_dirty:
+            self._connection.execute("ROLLBACK")
+            self._finish()
+            return
+        self._side.tables.set_version(batch.version)
+        self._side.reader.pin()
+        self._lane.submit(self._flush, lambda error: self._committed(batch, error))
+
+    def _flush(self) -> None:
+        """Wait for the disk. The only line of the writer that runs off the loop."""
+        self._connection.execute("COMMIT")
+
+    def _committed(self, batch: Batch, error: BaseException | None) -> None:
+        self._side.reader.unpin()
+        if error is not None:
+            self._fail(error)
+            return
+        self.version = batch.version
+        self._side.reader.land(batch.changes)
+        self._side.reader.advance(batch.version)
+        for callback in batch.after_landing:
+            callback()
+        self._finish()
+
+    def _fail(self, error: BaseException) -> None:
+        """Nothing of this batch happened: say so to all who were in it."""
+        self._roll_back()
+        if not self._taken:
+            self._taken = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_REQUESTS))]
+        self._finish(storage_error(self._path, error))
+
+    def _reject_last(self, error: Exception) -> None:
+        """Undo the batch because of its last request, and try the others again without it."""
+        self._roll_back()
+        *others, culprit = self._taken
+        culprit.tell(error)
+        self._queue.extendleft(reversed(others))
+        self._taken = []
+        self._finish()
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.execute("ROLLBACK")
+        self._side.names.reload()
+
+    def _finish(self, error: Exception | None = None) -> None:
+        taken, self._taken, self._batch = self._taken, [], None
+        for request in taken:
+            request.tell(error)
+        if self._queue:
+            self._schedule(asyncio.get_running_loop())
+        elif self._idle is not None:
+            self._idle.set_result(None)
+            self._idle = None

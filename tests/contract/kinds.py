@@ -1,0 +1,101 @@
+"""The kinds the store is proven with: a ranch with corrals and horses.
+
+A ranch owns corrals and horses. A horse refers to the corral it stands in, and a ranch may refer to its own favourite
+horse. A horse has every shape of field that a merge treats differently, and a secret.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from remuda.kernel.conditions import Condition
+from remuda.kernel.secrets import Secret
+from remuda.store.kinds import Index, Kind, Reference, Registry
+from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
+from remuda.store.schema import keyed
+
+GROUP = "test.remuda"
+
+
+class RanchSpec(StoredStruct, frozen=True):
+    acres: int = 0
+    favourite: str | None = None
+
+
+class Ranch(Resource, frozen=True):
+    spec: RanchSpec = RanchSpec()
+
+
+class CorralSpec(StoredStruct, frozen=True):
+    places: int = 1
+
+
+class Corral(Resource, frozen=True):
+    spec: CorralSpec = CorralSpec()
+
+
+class Shoe(StoredStruct, frozen=True):
+    hoof: str
+    size: int = 0
+
+
+class HorseSpec(StoredStruct, frozen=True):
+    colour: str = "bay"
+    corrals: tuple[str, ...] = ()
+    nicknames: tuple[str, ...] = ()
+    feed: Mapping[str, int] = {}
+    shoes: Annotated[tuple[Shoe, ...], keyed("hoof")] = ()
+    brand: Secret | None = None
+
+
+class HorseStatus(StoredStruct, frozen=True):
+    conditions: Annotated[tuple[Condition, ...], keyed("type")] = ()
+    place: str = ""
+
+
+class Horse(Resource, frozen=True):
+    spec: HorseSpec = HorseSpec()
+    status: HorseStatus = HorseStatus()
+
+
+RANCH = Kind(
+    type=Ranch,
+    group=GROUP,
+    version="v1alpha1",
+    plural="ranches",
+    references=(
+        Reference(target=f"horses.{GROUP}", names=lambda ranch: [ranch.spec.favourite] if ranch.spec.favourite else []),
+    ),
+)
+CORRAL = Kind(type=Corral, group=GROUP, version="v1alpha1", plural="corrals")
+HORSE = Kind(
+    type=Horse,
+    group=GROUP,
+    version="v1alpha1",
+    plural="horses",
+    references=(Reference(target=f"corrals.{GROUP}", names=lambda horse: horse.spec.corrals),),
+    indexes=(Index(name="colour", values=lambda horse: [horse.spec.colour]),),
+)
+
+REGISTRY = Registry([RANCH, CORRAL, HORSE])
+
+
+def ranch(name: str, *, acres: int = 0) -> Ranch:
+    return Ranch(metadata=Metadata(name=name), spec=RanchSpec(acres=acres))
+
+
+def corral(name: str, *, owner: OwnerReference | None = None, finalizers: tuple[str, ...] = ()) -> Corral:
+    owners = (owner,) if owner else ()
+    return Corral(metadata=Metadata(name=name, owner_references=owners, finalizers=finalizers))
+
+
+def horse(
+    name: str,
+    *,
+    labels: Mapping[str, str] | None = None,
+    owner: OwnerReference | None = None,
+    finalizers: tuple[str, ...] = (),
+    spec: HorseSpec | None = None,
+) -> Horse:
+    owners = (owner,) if owner else ()
+    metadata = Metadata(name=name, labels=labels or {}, owner_references=owners, finalizers=finalizers)
+    return Horse(metadata=metadata, spec=spec or HorseSpec())

@@ -1,0 +1,100 @@
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from remuda.kernel import errors
+from remuda.kernel.errors import (
+    AlreadyExists,
+    Conflict,
+    Gone,
+    Invalid,
+    NotFound,
+    OutcomeUnknown,
+    OwnerRefused,
+    ReferenceRefused,
+    RemudaError,
+    ServerUnreachable,
+    StorageFailing,
+    StorageFull,
+    StoreDamaged,
+    StoreForeign,
+    StoreInaccessible,
+    StoreLocked,
+    StoreTooNew,
+    Unavailable,
+    Unreadable,
+    Unsealable,
+    Unusable,
+)
+
+EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
+    (Invalid("spec.size", "is negative", remedy="use zero or more"), "invalid", 422, False),
+    (NotFound("Network", "n1"), "not_found", 404, False),
+    (AlreadyExists("Network", "n1"), "already_exists", 409, False),
+    (Conflict("Network", "n1"), "conflict", 409, True),
+    (
+        ReferenceRefused("Server", "s1", target_kind="Network", target="n1"),
+        "reference_refused",
+        409,
+        False,
+    ),
+    (OwnerRefused("Server", "s1", owner="i1"), "owner_refused", 409, False),
+    (Gone("Network", "17"), "gone", 410, False),
+    (Unavailable("The store is starting: try again in a moment."), "unavailable", 503, True),
+    (StorageFull("/data/a.db"), "storage_full", 503, True),
+    (StorageFailing("/data/a.db", "input/output error"), "storage_failing", 503, True),
+    (ServerUnreachable("https://k8s", "connection refused"), "server_unreachable", 503, True),
+    (OutcomeUnknown("the create of Network n1"), "outcome_unknown", 503, True),
+    (Unusable("The store has no schema: create it anew."), "unusable", 503, False),
+    (StoreLocked("/data/a.db"), "store_locked", 503, False),
+    (StoreDamaged("/data/a.db", "page 3"), "store_damaged", 503, False),
+    (StoreTooNew("/data/a.db", found=9, known=2), "store_too_new", 503, False),
+    (StoreForeign("/data/a.db"), "store_foreign", 503, False),
+    (StoreInaccessible("/data/a.db", "permission denied"), "store_inaccessible", 503, False),
+    (Unreadable("Server", "s1", cause="Expected `str`"), "unreadable", 500, False),
+    (Unsealable("k1"), "unsealable", 500, False),
+]
+
+
+def family(root: type[RemudaError]) -> Iterator[type[RemudaError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from family(child)
+
+
+@pytest.mark.parametrize(("error", "code", "status", "retry"), EXAMPLES)
+def test_each_error_has_its_code_status_and_retry_class(
+    error: RemudaError, code: str, status: int, *, retry: bool
+) -> None:
+    assert (error.code, error.status, error.retry) == (code, status, retry)
+
+
+@pytest.mark.parametrize("error", [example[0] for example in EXAMPLES])
+def test_each_error_says_one_sentence_with_a_remedy(error: RemudaError) -> None:
+    assert str(error) == error.sentence
+    assert re.fullmatch(r"[^\n]+: [^\n]+\.", error.sentence)
+
+
+def test_the_examples_and_the_exports_are_the_whole_tree() -> None:
+    tree = set(family(RemudaError))
+    assert {type(example[0]) for example in EXAMPLES} == tree - {RemudaError}
+    assert {error.__name__ for error in tree} == set(errors.__all__)
+
+
+def test_codes_are_unique() -> None:
+    codes = [error.code for error in family(RemudaError)]
+    assert len(set(codes)) == len(codes)
+
+
+def test_the_drawn_tree_names_every_class_and_its_docstring_explains_it() -> None:
+    for error in family(RemudaError):
+        assert re.search(rf"\b{error.__name__}\b", errors.__doc__ or "")
+        assert error.__doc__
+
+
+def test_an_error_keeps_its_facts() -> None:
+    error = ReferenceRefused("Server", "s1", target_kind="Network", target="n1")
+    assert (error.kind, error.name, error.target_kind, error.target) == ("Server", "s1", "Network", "n1")
+    assert Invalid("tag", "is empty", remedy="name it").field == "tag"
+    assert str(Invalid("tag", "is empty", remedy="name it")) == "tag is empty: name it."

@@ -1,0 +1,145 @@
+import json
+import os
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.keyfile import create_keyring_file, load_keyring, rotate_keyring_file
+from remuda.kernel.randomness import SeededRandomness, SystemRandomness
+from remuda.kernel.sealing import Keyring, Sealer
+from remuda.kernel.secrets import Secret
+
+RANDOMNESS = SystemRandomness()
+
+
+def write_private(path: Path, content: str) -> None:
+    path.write_text(content)
+    path.chmod(0o600)
+
+
+def key_file(
+    *, key_id: str = "k", material: str = "a2tra2tra2tra2tra2tra2tra2tra2tra2tra2tra2s=", count: int = 1
+) -> str:
+    return json.dumps({"format": 1, "keys": [{"id": key_id, "material": material}] * count})
+
+
+def test_a_created_file_is_private_and_loads_as_the_returned_keyring(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    keyring = create_keyring_file(path, RANDOMNESS)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert load_keyring(path) == keyring
+    assert keyring.previous == ()
+    assert os.listdir(tmp_path) == ["keys.json"]  # noqa: PTH208  no temporary file is left behind
+
+
+def test_creating_again_keeps_the_keys_that_are_there(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    keyring = create_keyring_file(path, RANDOMNESS)
+    content = path.read_bytes()
+    assert create_keyring_file(path, RANDOMNESS) == keyring
+    assert path.read_bytes() == content
+
+
+def test_rotation_puts_a_new_key_in_front_and_keeps_the_others(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    first = create_keyring_file(path, RANDOMNESS)
+    sealed = Sealer(first).seal(Secret("token"), context="here")
+    rotate_keyring_file(path, RANDOMNESS)
+    last = rotate_keyring_file(path, RANDOMNESS)
+    assert load_keyring(path) == last
+    assert last.keys[-1] == first.current
+    assert len(last.keys) == 3
+    assert Sealer(last).open(sealed, context="here") == Secret("token")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_creating_at_once_gives_everybody_the_same_key(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        keyrings = list(pool.map(lambda _: create_keyring_file(tmp_path / "k", RANDOMNESS), range(8)))
+    assert all(keyring == keyrings[0] for keyring in keyrings)
+
+
+def test_rotating_at_once_loses_no_key(tmp_path: Path) -> None:
+    path = tmp_path / "k"
+    create_keyring_file(path, RANDOMNESS)
+    with ThreadPoolExecutor(8) as pool:
+        keyrings = list(pool.map(lambda _: rotate_keyring_file(path, RANDOMNESS), range(8)))
+    assert {keyring.current for keyring in keyrings} <= set(load_keyring(path).keys)
+    assert len(load_keyring(path).keys) == 9
+
+
+def test_keys_come_from_the_given_randomness(tmp_path: Path) -> None:
+    keyrings = [create_keyring_file(tmp_path / name, SeededRandomness(1)) for name in "ab"]
+    assert keyrings[0] == keyrings[1]
+
+
+@pytest.mark.parametrize("mode", [0o640, 0o604, 0o620, 0o601])
+def test_a_file_open_to_others_is_refused_with_the_command_that_mends_it(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "keys.json"
+    create_keyring_file(path, RANDOMNESS)
+    path.chmod(mode)
+    for use in (load_keyring, lambda file: rotate_keyring_file(file, RANDOMNESS)):
+        with pytest.raises(Invalid, match=f"chmod 600 {path}"):
+            use(path)
+
+
+def test_a_missing_file_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(NotFound, match="key file"):
+        load_keyring(tmp_path / "absent")
+    with pytest.raises(NotFound):
+        rotate_keyring_file(tmp_path / "absent", RANDOMNESS)
+
+
+def test_a_missing_directory_and_a_directory_in_the_place_of_the_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(Invalid, match="absent"):
+        create_keyring_file(tmp_path / "absent" / "keys.json", RANDOMNESS)
+    with pytest.raises(Invalid):
+        load_keyring(tmp_path)
+
+
+def test_a_failed_write_leaves_the_old_keys_and_no_second_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "keys.json"
+    keyring = create_keyring_file(path, RANDOMNESS)
+
+    def refuse(_: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(Invalid, match="No space left"):
+        rotate_keyring_file(path, RANDOMNESS)
+    assert load_keyring(path) == keyring
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        "not json",
+        "[]",
+        '{"format": 2, "keys": []}',
+        '{"format": 1, "keys": []}',
+        key_file(material="canary"),
+        key_file(material="Y2FuYXJ5"),
+        key_file(key_id="UPPER canary"),
+        key_file(count=2),
+    ],
+)
+def test_a_file_that_holds_no_keys_is_refused_without_quoting_it(tmp_path: Path, content: str) -> None:
+    path = tmp_path / "keys.json"
+    write_private(path, content)
+    with pytest.raises(Invalid, match="is not a key file") as caught:
+        load_keyring(path)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+    assert "canary" not in str(caught.value)
+
+
+def test_the_file_format_is_fixed(tmp_path: Path) -> None:
+    path = tmp_path / "keys.json"
+    write_private(path, key_file())
+    keyring: Keyring = load_keyring(path)
+    assert (keyring.current.id, keyring.current.material) == ("k", b"k" * 32)
