@@ -26,4 +26,6 @@ def build_app() -> App:
 
 
 def _add_commands(app: App) -> None:
-    """Register each command: ``app.command("remuda.cli.crds:crds", name="crds", help="One line.")``."""
+    app.command(
+        "remuda.cli.crds:crds", name="crds", help="Print the custom resource definitions for a Kubernetes API server."
+    )

@@ -42,6 +42,11 @@ class Codec(Generic[ResourceT]):
         except msgspec.MsgspecError as error:
             raise Unreadable(self._kind.name, name, cause=_without_values(error)) from None
 
+    def decode_named(self, document: bytes | msgspec.Raw) -> ResourceT:
+        """Return the object in a document whose name is not known yet."""
+        name = msgspec.json.decode(document, type=_Named).metadata.name
+        return self.decode(bytes(document), name)
+
     def encode_over(self, stored: bytes, resource: ResourceT) -> bytes:
         """Return the document of `resource` with everything in `stored` that our types do not know."""
         understood = msgspec.json.decode(self.encode(self.decode(stored, resource.name)))
@@ -65,6 +70,14 @@ class Codec(Generic[ResourceT]):
             return self._sealer.open(value, context=context)
 
         return msgspec.json.Decoder(self._kind.type, dec_hook=unseal)
+
+
+class _NamedMetadata(msgspec.Struct, frozen=True):
+    name: str
+
+
+class _Named(msgspec.Struct, frozen=True):
+    metadata: _NamedMetadata
 
 
 def codecs(registry: Registry, sealer: Sealer) -> Mapping[type[Resource], Codec[Any]]:

@@ -1,6 +1,6 @@
 """The parts of an object's life that every backend decides alike, as pure functions of its states."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
@@ -8,9 +8,9 @@ import msgspec
 
 from remuda.kernel.errors import Conflict, Invalid
 from remuda.store.kinds import Kind, Registry
-from remuda.store.objects import FOREGROUND, IN_USE, ResourceT
+from remuda.store.objects import FOREGROUND, IN_USE, Resource, ResourceT
 
-__all__ = ["check_precondition", "newborn", "with_finalizers", "with_intent", "with_status"]
+__all__ = ["check_precondition", "dying_owners", "newborn", "with_finalizers", "with_intent", "with_status"]
 
 _OURS = frozenset({FOREGROUND, IN_USE})
 replace = msgspec.structs.replace
@@ -63,6 +63,25 @@ def with_finalizers(resource: ResourceT, finalizers: Iterable[str], *, marked_at
     if marked_at is not None and not resource.is_marked:
         metadata = replace(metadata, deletion_timestamp=marked_at, generation=metadata.generation + 1)
     return replace(resource, metadata=metadata)
+
+
+def dying_owners(
+    registry: Registry, resource: Resource, find: Callable[[Kind[Any], str], Resource | None]
+) -> set[tuple[str, str]]:
+    """Return (qualified kind, name) of every owner, near or far, that is marked and so waits for `resource` to go."""
+    seen: set[str] = set()
+    dying: set[tuple[str, str]] = set()
+    pending = list(resource.metadata.owner_references)
+    while pending:
+        reference = pending.pop()
+        kind = registry.owning(reference)
+        owner = find(kind, reference.name) if kind else None
+        if kind and owner and owner.uid == reference.uid and owner.uid not in seen:
+            seen.add(owner.uid)
+            pending += owner.metadata.owner_references
+            if owner.is_marked:
+                dying.add((kind.qualified, owner.name))
+    return dying
 
 
 def _with(kind: Kind[ResourceT], resource: ResourceT, *, metadata: Any, status: Any) -> ResourceT:

@@ -5,7 +5,7 @@ watchers that never read cost nothing, and a slow one is only told Gone when com
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
@@ -74,12 +74,12 @@ class Feed:
         self._has_news = True
         self.advance(self.reached)
 
-    def restart(self, version: int) -> None:
-        """History was lost up to this version: whoever stands before it is told Gone."""
+    def lose_history(self, version: int) -> None:
+        """Changes up to this version were missed: whoever stands before it is told Gone."""
         self._tail.clear()
         self._tail_from = self.floor = version
         self._has_news = True
-        self.advance(version)
+        self.advance(self.reached)
 
     def after(self, cursor: int) -> Sequence[Landed[Any]] | None:
         """Return the changes after a version, or None if they reach further back than the tail."""
@@ -99,16 +99,21 @@ class Feed:
         finally:
             self._waiters.pop(waiter, None)
 
+    async def until(self, condition: Callable[[], bool]) -> None:
+        """Return when a condition holds that only the arrival of versions can make true."""
+        self._readers_ahead += 1
+        try:
+            while not condition():
+                await self.wait()
+        finally:
+            self._readers_ahead -= 1
+
     async def reach(self, version: int, patience_s: float) -> None:
         """Return when everything up to `version` has arrived, or raise Gone when patience ends."""
         if self.reached >= version:
             return
-        self._readers_ahead += 1
         try:
             async with asyncio.timeout(patience_s):
-                while self.reached < version:
-                    await self.wait()
+                await self.until(lambda: self.reached >= version)
         except TimeoutError:
             raise Gone(self.kind, str(version)) from None
-        finally:
-            self._readers_ahead -= 1

@@ -18,12 +18,15 @@ from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.cache import Cache, Entry
 from remuda.store.readside.feed import Feed, Landed
 from remuda.store.readside.paging import Position, read_token, write_token
+from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import DELETED, Tables
 from remuda.store.readside.terms import IndexedTerm, Names, field_index, label_index, reference_index
 
 __all__ = ["Reader", "ReaderSettings"]
 
 ItemT = TypeVar("ItemT")
+
+_ALL = -1  # SQLite's word for no limit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,6 +60,7 @@ class Reader:
         self.tables = tables
         self.names = names
         self.settings = settings
+        self.storage = Storage(tables.connection.filename)
         self._clock = clock
         self._codecs = codecs
         self._cache = Cache(settings.cache_bytes)
@@ -77,13 +81,21 @@ class Reader:
     def land(self, changes: Mapping[int, Sequence[Landed[Any]]]) -> None:
         """Make changes visible that are durable and in the tables, by kind and in the order of versions."""
         for kind, landed in changes.items():
-            for change in landed:
-                if change.code == DELETED:
-                    self._cache.drop(kind, change.name)
-                else:
-                    entry = Entry(change.event.resource, weight=change.weight, whole=change.whole)
-                    self._cache.put(kind, change.name, entry)
+            self.refresh(kind, landed)
             self._feeds[kind].extend(landed)
+
+    def refresh(self, kind: int, changes: Sequence[Landed[Any]]) -> None:
+        """Make changes visible to reads, and tell no watch."""
+        for change in changes:
+            if change.code == DELETED:
+                self._cache.drop(kind, change.name)
+            else:
+                entry = Entry(change.event.resource, weight=change.weight, whole=change.whole)
+                self._cache.put(kind, change.name, entry)
+
+    def drop(self, kind: int, name: str) -> None:
+        """Forget what is remembered of an object."""
+        self._cache.drop(kind, name)
 
     def advance(self, version: int) -> None:
         """Tell every kind that all changes up to this version have landed."""
@@ -93,11 +105,16 @@ class Reader:
     def pin(self) -> None:
         """Keep reading the present state while a commit is under way."""
         self.tables.connection.execute("BEGIN")
-        self.tables.horizon()  # a transaction takes its snapshot at its first read
+        try:
+            self.tables.horizon()  # a transaction takes its snapshot at its first read
+        except BaseException:
+            self.unpin()
+            raise
 
     def unpin(self) -> None:
         """Read the newest state again."""
-        self.tables.connection.execute("COMMIT")
+        if self.tables.connection.in_transaction:  # SQLite ends it by itself when a read fails
+            self.tables.connection.execute("COMMIT")
 
     def entry(self, kind: Kind[ResourceT], name: str) -> Entry[ResourceT] | None:
         """Return an object with what is known about it, or None."""
@@ -180,6 +197,14 @@ class Reader:
         found = [(self.names.find_index(number, name), value) for name, value in wanted]
         terms = [(where, value) for where, value in found if where is not None]
         return terms if len(terms) == len(found) else None
+
+    def under(self, kind: Kind[ResourceT], index: str, value: str) -> Sequence[ResourceT]:
+        """Return everything under one value of one index."""
+        where = self.names.find_index(self.names.kind(kind), index)
+        if where is None:
+            return []
+        names = self.tables.names_under([(where, value)], after="", limit=_ALL)
+        return [self.get(kind, name) for name in names]
 
     def referrers(self, target: Kind[Any], name: str, *, limit: int) -> Sequence[Referrer]:
         """Return some of those that refer to an object."""

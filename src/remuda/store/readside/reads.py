@@ -20,11 +20,13 @@ class Reads:
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
         """Return the object, or raise NotFound."""
-        return self._reader.get(self.registry.of(kind), name)
+        with self._reader.storage:
+            return self._reader.get(self.registry.of(kind), name)
 
     async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
         """Return the rendered object, from the cache if it is there."""
-        return self._reader.view(self.registry.of(kind), name, view)
+        with self._reader.storage:
+            return self._reader.view(self.registry.of(kind), name, view)
 
     async def list(
         self,
@@ -37,9 +39,10 @@ class Reads:
     ) -> Page[ResourceT]:
         """Return the objects that carry all `labels` and lie under this value of a declared index."""
         of, reader = self.registry.of(kind), self._reader
-        return await reader.page(
-            of, lambda name: reader.get(of, name), labels=labels, index=index, limit=limit, after=after
-        )
+        with reader.storage:
+            return await reader.page(
+                of, lambda name: reader.get(of, name), labels=labels, index=index, limit=limit, after=after
+            )
 
     async def list_views(
         self,
@@ -53,13 +56,15 @@ class Reads:
     ) -> Page[bytes]:
         """Return what `list` does, rendered."""
         of, reader = self.registry.of(kind), self._reader
-        return await reader.page(
-            of, lambda name: reader.view(of, name, view), labels=labels, index=index, limit=limit, after=after
-        )
+        with reader.storage:
+            return await reader.page(
+                of, lambda name: reader.view(of, name, view), labels=labels, index=index, limit=limit, after=after
+            )
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         """Return some of those that keep the object from going."""
-        return self._reader.referrers(self.registry.of(kind), name, limit=limit)
+        with self._reader.storage:
+            return self._reader.referrers(self.registry.of(kind), name, limit=limit)
 
     def watch(
         self, kind: type[ResourceT], *, since: str, labels: Mapping[str, str] | None = None

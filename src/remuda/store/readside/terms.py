@@ -13,13 +13,26 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import ResourceT
 from remuda.store.readside.sql import Sql
 
-__all__ = ["OWNER", "IndexedTerm", "Names", "Term", "field_index", "label_index", "reference_index", "terms_of"]
+__all__ = [
+    "MARKED",
+    "OWNER",
+    "IndexedTerm",
+    "Names",
+    "Term",
+    "field_index",
+    "label_index",
+    "reference_index",
+    "terms_of",
+]
 
 Term = tuple[str, str]
 IndexedTerm = tuple[int, str]
 
 OWNER = "owner"
 """The index that finds children by the uid of their owner."""
+
+MARKED = "marked"
+"""The index that finds, under the empty value, whatever is being deleted."""
 
 
 def label_index(key: str) -> str:
@@ -44,6 +57,8 @@ def terms_of(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
     terms += [(OWNER, owner.uid) for owner in metadata.owner_references]
     terms += [(reference_index(target), name) for target, name in kind.targets(resource)]
     terms += [(field_index(index.name), value) for index in kind.indexes for value in index.values(resource)]
+    if resource.is_marked:
+        terms.append((MARKED, ""))
     return frozenset(terms)
 
 
@@ -55,13 +70,24 @@ class Names:
         self._registry = registry
         self._kinds: dict[str, int] = {}
         self._indexes: dict[tuple[int, str], int] = {}
+        self._fresh: list[tuple[int, str]] = []
         self.reload()
 
     def reload(self) -> None:
-        """Forget numbers given in a transaction that was rolled back."""
+        """Read all numbers from the file."""
         self._kinds = dict(self._run("SELECT name, id FROM kinds"))
         rows = self._run("SELECT kind, name, id FROM indexes")
         self._indexes = {(kind, name): number for kind, name, number in rows}
+
+    def keep(self) -> None:
+        """The numbers given since the last commit are in the file now."""
+        self._fresh.clear()
+
+    def forget(self) -> None:
+        """Forget the numbers given since the last commit: it was rolled back. Asks nothing of the disk."""
+        for fresh in self._fresh:
+            self._indexes.pop(fresh, None)
+        self._fresh.clear()
 
     def kind(self, kind: Kind[Any]) -> int:
         """Return the number of a kind."""
@@ -77,6 +103,7 @@ class Names:
         if number is None:
             ((number,),) = self._run("INSERT INTO indexes (kind, name) VALUES (?, ?) RETURNING id", kind, name)
             self._indexes[kind, name] = number
+            self._fresh.append((kind, name))
         return number
 
     def indexed(self, kind: int, terms: Iterable[Term]) -> list[IndexedTerm]:

@@ -75,7 +75,8 @@ def landed(
 
 
 def _history(reader: Reader, kind: Kind[ResourceT], *, after: int) -> Sequence[Landed[ResourceT]]:
-    rows = reader.tables.changes(reader.names.kind(kind), after=after, limit=_HISTORY_SLICE)
+    with reader.storage:
+        rows = reader.tables.changes(reader.names.kind(kind), after=after, limit=_HISTORY_SLICE)
     return [_read(reader, kind, row) for row in rows]
 
 

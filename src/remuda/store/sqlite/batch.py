@@ -59,11 +59,11 @@ class Batch:
         self.randomness = side.randomness
         self.now = now
         self.version = version
+        self.floor = floor
         self.changes: dict[int, list[Landed[Any]]] = {}
         self.is_dirty = False
         self.after_landing: list[Callable[[], None]] = []
         self._side = side
-        self._floor = floor
         self._held: dict[tuple[int, str], _Held | None] = {}
         self._cascades: deque[Callable[[Batch], None]] = deque()
         self._unsettled: dict[tuple[str, str], Callable[[Batch], None]] = {}
@@ -75,6 +75,11 @@ class Batch:
             held = self._held[key]
             return held.resource if held else None
         return self._side.reader.find(kind, name)
+
+    def left_of(self, kind: Kind[ResourceT], found: ResourceT) -> ResourceT | None:
+        """Return what the batch has left of an object it has found. Asks nothing of the disk."""
+        held = self._held.get((self._side.names.kind(kind), found.name), _Held(found, whole=False))
+        return held.resource if held is not None and held.resource.uid == found.uid else None
 
     def put(self, kind: Kind[ResourceT], resource: ResourceT, previous: ResourceT | None) -> ResourceT:
         """Write an object under the next version and return it with that version."""
@@ -185,7 +190,7 @@ class Batch:
     ) -> None:
         """Append a change to history and to what will land."""
         self._side.tables.add_revision(number, revision, time=self.now.timestamp())
-        if previous is not None and int(previous.version) <= self._floor:
+        if previous is not None and int(previous.version) <= self.floor:
             self._side.tables.forget_revision(int(previous.version))
         before = previous if revision.before is not None else None
         self.changes.setdefault(number, []).append(landed(revision, resource, before, whole=whole))

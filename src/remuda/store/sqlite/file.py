@@ -14,8 +14,6 @@ import apsw
 
 from remuda.kernel.errors import (
     RemudaError,
-    StorageFailing,
-    StorageFull,
     StoreDamaged,
     StoreForeign,
     StoreInaccessible,
@@ -24,11 +22,10 @@ from remuda.kernel.errors import (
 )
 from remuda.store.readside.layout import APPLICATION_ID, MIGRATIONS, migrate
 
-__all__ = ["OpenFile", "open_file", "opening_error", "storage_error"]
+__all__ = ["OpenFile", "open_file", "opening_error"]
 
 _PAGE_SIZE = 8192
 _PAGE_CACHE_KIB = 32 * 1024
-_CHECKPOINT_PAGES = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +46,10 @@ class OpenFile:
 
     def close(self) -> None:
         """Close everything; the last connection moves the write-ahead log into the file."""
-        try:
-            self.reader.close()
-            self.writer.close()
-        finally:
-            os.close(self.lock)
+        with contextlib.ExitStack() as stack:
+            stack.callback(os.close, self.lock)
+            stack.callback(self.writer.close)
+            stack.callback(self.reader.close)
 
     def abandon(self) -> None:
         """Let go of everything, whatever the disk says."""
@@ -86,15 +82,6 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
         os.close(lock)
         raise opening_error(path, error) from None
     return OpenFile(path=path, writer=writer, reader=reader, was_clean=was_clean, lock=lock, vfs=vfs)
-
-
-def storage_error(path: str, error: BaseException) -> Exception:
-    """Return what a caller should read when the disk, not the request, is to blame."""
-    if isinstance(error, apsw.FullError):
-        return StorageFull(path)
-    if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
-        return StoreDamaged(path, str(error))
-    return StorageFailing(path, str(error))
 
 
 def opening_error(path: Path, error: Exception) -> Exception:
@@ -141,4 +128,4 @@ def _prepare(connection: apsw.Connection) -> None:
     connection.pragma("synchronous", "full")
     connection.pragma("cache_size", -_PAGE_CACHE_KIB)
     connection.pragma("cache_spill", 0)  # so that SQL on the loop never waits for the disk: only COMMIT writes
-    connection.wal_autocheckpoint(_CHECKPOINT_PAGES)
+    connection.wal_autocheckpoint(0)  # the writer checkpoints between batches, when no reader is pinned

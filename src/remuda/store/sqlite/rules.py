@@ -4,7 +4,7 @@ A rule first judges and then writes, so that a refused request leaves nothing in
 write (children of a deleted owner, targets of a vanished referrer) is queued in the batch and done in the same commit.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -12,7 +12,7 @@ import msgspec
 from remuda.kernel.errors import AlreadyExists, NotFound, OwnerRefused, ReferenceRefused
 from remuda.kernel.ids import random_id
 from remuda.store.kinds import Kind
-from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
+from remuda.store.lifecycle import check_precondition, dying_owners, newborn, with_finalizers, with_intent, with_status
 from remuda.store.logs import Record
 from remuda.store.objects import FOREGROUND, IN_USE, OwnerReference, Resource, ResourceT
 from remuda.store.sqlite.batch import Batch
@@ -70,13 +70,17 @@ def update_status(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: S
 
 def delete(
     batch: Batch, kind: Kind[ResourceT], name: str, uid: str, version: str | None, log: Sequence[Record]
-) -> None:
-    """Mark an object, and everything it owns; let go at once what nothing holds."""
+) -> Callable[[], ResourceT | None]:
+    """Mark an object, and everything it owns; let go at once what nothing holds.
+
+    What is left of it, only the end of the batch can tell: the result is to be called then.
+    """
     stored = _find(batch, kind, name)
     check_precondition(kind, stored, uid=uid, version=version)
     batch.log(log)
     if not stored.is_marked:
         _mark(batch, kind, stored)
+    return lambda: batch.left_of(kind, stored)
 
 
 def _mark(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
@@ -88,6 +92,8 @@ def _mark(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
         batch.cascade(lambda batch: _mark_children(batch, stored, ""))
     if held:
         batch.put(kind, marked, stored)
+        # A dying owner no longer holds what it owns: of its targets, some may have waited for this.
+        _settle_others(batch, owners=(), targets=kind.targets(stored))
     else:
         _drop(batch, kind, marked, stored)
 
@@ -154,24 +160,10 @@ def _is_in_use(batch: Batch, kind: Kind[Any], target: Resource) -> bool:
     dying = None
     for referrer in batch.referrers(kind, target.name):
         if dying is None:
-            dying = _dying_owners(batch, target)
+            dying = dying_owners(batch.registry, target, batch.find)
         if (referrer.kind.qualified, referrer.name) not in dying:
             return True
     return False
-
-
-def _dying_owners(batch: Batch, resource: Resource) -> set[tuple[str, str]]:
-    found: set[tuple[str, str]] = set()
-    pending = list(resource.metadata.owner_references)
-    while pending:
-        reference = pending.pop()
-        kind = batch.registry.owning(reference)
-        owner = batch.find(kind, reference.name) if kind else None
-        if kind and owner and owner.uid == reference.uid and (kind.qualified, owner.name) not in found:
-            pending += owner.metadata.owner_references
-            if owner.is_marked:
-                found.add((kind.qualified, owner.name))
-    return found
 
 
 def _check_owners(batch: Batch, kind: Kind[Any], child: Resource, owners: Iterable[OwnerReference]) -> None:

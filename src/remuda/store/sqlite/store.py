@@ -99,9 +99,8 @@ class SqliteStore(Reads):
     ) -> ResourceT | None:
         """Request deletion. Return the marked object, or None if it is gone already."""
         of = self.registry.of(kind)
-        await self._writer.submit(lambda batch: rules.delete(batch, of, name, uid, version, log))
-        left = self._reader.find(of, name)
-        return left if left is not None and left.uid == uid else None
+        outcome = await self._writer.submit(lambda batch: rules.delete(batch, of, name, uid, version, log))
+        return outcome()
 
     async def append(self, records: Sequence[Record]) -> None:
         """Keep log records that belong to no write of an object."""
@@ -109,7 +108,8 @@ class SqliteStore(Reads):
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         """Return the log entries of a subject in the order they were written."""
-        return self._logs.read(stream, subject, after=after, limit=limit)
+        with self._reader.storage:
+            return self._logs.read(stream, subject, after=after, limit=limit)
 
     async def back_up(self, target: Path) -> None:
         """Write a consistent copy of the store to `target` while it goes on."""

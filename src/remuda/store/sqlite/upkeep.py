@@ -78,9 +78,11 @@ class Upkeep:
             await writer.submit(lambda batch, floor=floor: self._compact_to(batch, floor))  # type: ignore[misc]
 
     def _compact_to(self, batch: Batch, floor: int) -> None:
-        after = self._writer.floor
-        self._side.tables.compact(after=after, upto=floor, limit=2 * _SLICE_ROWS)
+        if floor <= batch.floor:
+            return
+        self._side.tables.compact(after=batch.floor, upto=floor, limit=2 * _SLICE_ROWS)
         self._side.tables.set_floor(floor)
+        batch.floor = floor
         batch.is_dirty = True
         batch.after_landing.append(lambda: self._raise_floor(floor))
 

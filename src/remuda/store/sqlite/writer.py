@@ -6,6 +6,7 @@ were judged against is durable. A failing disk fails the batch, never the store:
 """
 
 import asyncio
+import contextlib
 from collections import deque
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -14,17 +15,20 @@ import apsw
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
+from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.batch import Batch, WriteSide
-from remuda.store.sqlite.file import storage_error
 from remuda.store.sqlite.lanes import Lane
 
-__all__ = ["Writer"]
+__all__ = ["CHECKPOINT_PAGES", "Writer"]
 
 ResultT = TypeVar("ResultT")
 Apply = Callable[[Batch], Any]
 
 _SLICE_S = 0.005
 _BATCH_REQUESTS = 512
+
+CHECKPOINT_PAGES = 2_000
+"""Pages of the write-ahead log after which they are moved into the file."""
 
 
 class _Request:
@@ -64,6 +68,8 @@ class Writer:
         self._batch: Batch | None = None
         self._is_scheduled = False
         self._idle: asyncio.Future[None] | None = None
+        self._log_pages = 0
+        connection.set_wal_hook(self._measure)
 
     async def submit(self, apply: Callable[[Batch], ResultT]) -> ResultT:
         """Have a rule applied in the next batch; return its result when it is durable."""
@@ -107,12 +113,11 @@ class Writer:
                 if self._clock.monotonic() > until:
                     asyncio.get_running_loop().call_soon(self._fill, batch)
                     return
+            self._commit(batch)
         except apsw.Error as error:
             self._fail(error)
         except Exception as error:  # noqa: BLE001  half a request was applied: only its caller may suffer
             self._reject_last(error)
-        else:
-            self._commit(batch)
 
     def _step(self, batch: Batch) -> bool:
         if batch.has_work():
@@ -127,17 +132,19 @@ class Writer:
         if request.future.cancelled():
             return
         self._taken.append(request)
-        version = batch.version
+        changes = self._connection.total_changes()
+        request.error = None
         try:
             request.result = request.apply(batch)
         except RemudaError as refusal:
-            if batch.version != version:
+            if self._connection.total_changes() != changes:
                 raise
             request.error = refusal
 
     def _commit(self, batch: Batch) -> None:
         if not batch.is_dirty:
             self._connection.execute("ROLLBACK")
+            self._answer()
             self._finish()
             return
         self._side.tables.set_version(batch.version)
@@ -148,24 +155,38 @@ class Writer:
         """Wait for the disk. The only line of the writer that runs off the loop."""
         self._connection.execute("COMMIT")
 
+    def _measure(self, _: apsw.Connection, _name: str, pages: int) -> int:
+        self._log_pages = pages
+        return apsw.SQLITE_OK
+
     def _committed(self, batch: Batch, error: BaseException | None) -> None:
         self._side.reader.unpin()
         if error is not None:
             self._fail(error)
             return
         self.version = batch.version
+        self._side.names.keep()
         self._side.reader.land(batch.changes)
         self._side.reader.advance(batch.version)
         for callback in batch.after_landing:
             callback()
-        self._finish()
+        self._answer()
+        if self._log_pages > CHECKPOINT_PAGES:
+            self._lane.submit(self._checkpoint, lambda _: self._finish())
+        else:
+            self._finish()
+
+    def _checkpoint(self) -> None:
+        """Move the write-ahead log into the file. Here nobody is pinned, so that it can begin anew afterwards."""
+        self._connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
     def _fail(self, error: BaseException) -> None:
         """Nothing of this batch happened: say so to all who were in it."""
         self._roll_back()
         if not self._taken:
             self._taken = [self._queue.popleft() for _ in range(min(len(self._queue), _BATCH_REQUESTS))]
-        self._finish(storage_error(self._path, error))
+        self._answer(storage_error(self._path, error))
+        self._finish()
 
     def _reject_last(self, error: Exception) -> None:
         """Undo the batch because of its last request, and try the others again without it."""
@@ -177,14 +198,18 @@ class Writer:
         self._finish()
 
     def _roll_back(self) -> None:
-        if self._connection.in_transaction:
-            self._connection.execute("ROLLBACK")
-        self._side.names.reload()
+        self._side.names.forget()
+        with contextlib.suppress(apsw.Error):  # if it does not work now, the next BEGIN fails and brings us here
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
 
-    def _finish(self, error: Exception | None = None) -> None:
-        taken, self._taken, self._batch = self._taken, [], None
+    def _answer(self, error: Exception | None = None) -> None:
+        taken, self._taken = self._taken, []
         for request in taken:
             request.tell(error)
+
+    def _finish(self) -> None:
+        self._batch = None
         if self._queue:
             self._schedule(asyncio.get_running_loop())
         elif self._idle is not None:

@@ -1,0 +1,13 @@
+"""``remuda crds``: what a Kubernetes API server must know before Remuda can store its objects there."""
+
+import yaml
+
+from remuda.app import registry
+from remuda.store.kubernetes.crds import definitions
+
+__all__ = ["crds"]
+
+
+def crds() -> None:
+    """Print the custom resource definitions of all kinds, as YAML for ``kubectl apply -f -``."""
+    print(yaml.safe_dump_all(definitions(registry()), sort_keys=False), end="")  # noqa: T201  a command line prints

@@ -1,0 +1,175 @@
+"""Requests to the API server: an answer, or an error of ours.
+
+Throttling (429) is waited out, refused credentials are renewed once, and a server that cannot be reached is tried again
+until patience ends. A write that was sent and never answered is not repeated: its outcome is unknown, and says so.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import aiohttp
+import msgspec
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import OutcomeUnknown, ServerUnreachable, Unavailable
+from remuda.store.kubernetes.login import Credentials, Login
+
+__all__ = ["Answer", "ApiClient", "Failure", "Request", "Verb"]
+
+Verb = Literal["create", "get", "list", "update", "update_status", "delete", "watch"]
+
+_METHODS: Mapping[Verb, str] = {
+    "create": "POST",
+    "get": "GET",
+    "list": "GET",
+    "update": "PUT",
+    "update_status": "PUT",
+    "delete": "DELETE",
+    "watch": "GET",
+}
+_READS: frozenset[Verb] = frozenset({"get", "list", "watch"})
+_OK, _UNAUTHORIZED, _THROTTLED, _SERVER_ERROR = 300, 401, 429, 500
+_PAUSE_S = 0.2
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Request:
+    """What to ask. `kind` is only for counting."""
+
+    verb: Verb
+    kind: str
+    path: str
+    query: Mapping[str, str] | None = None
+    body: bytes | None = None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether asking twice changes nothing."""
+        return self.verb in _READS
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """The part of a Kubernetes Status that we read."""
+
+    reason: str = ""
+    message: str = ""
+    code: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the API server said."""
+
+    status: int
+    body: bytes
+
+    @property
+    def is_success(self) -> bool:
+        """Whether it did what was asked."""
+        return self.status < _OK
+
+    def failure(self) -> Failure:
+        """Return the server's own description of why it did not."""
+        try:
+            return msgspec.json.decode(self.body, type=Failure)
+        except msgspec.MsgspecError:
+            return Failure(message=f"it answered with HTTP status {self.status}")
+
+
+@dataclass(frozen=True, slots=True)
+class _TryAgain:
+    after_s: float
+    cause: str
+
+
+class ApiClient:
+    """One API server."""
+
+    def __init__(self, login: Login, clock: Clock, *, patience_s: float = 30.0, timeout_s: float = 30.0) -> None:
+        self.requests: Counter[tuple[Verb, str]] = Counter()
+        self.server = login.server
+        self._login = login
+        self._clock = clock
+        self._patience_s = patience_s
+        self._timeout = aiohttp.ClientTimeout(total=timeout_s)
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0), headers={"Content-Type": "application/json"}
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._session.close()
+
+    async def call(self, request: Request) -> Answer:
+        """Return the server's definite answer, whatever its status, or raise Unavailable."""
+        deadline = self._clock.monotonic() + self._patience_s
+        while True:
+            outcome = await self._attempt(request)
+            if isinstance(outcome, Answer):
+                return outcome
+            if self._clock.monotonic() + outcome.after_s > deadline:
+                raise ServerUnreachable(self.server, outcome.cause)
+            await self._clock.sleep(outcome.after_s)
+
+    async def watch(self, request: Request, *, silence_s: float) -> AsyncIterator[list[bytes]]:
+        """Yield the lines a server streams, as many at once as have come, until it ends or falls silent."""
+        timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s)
+        credentials = await self._login.current()
+        try:
+            async with self._open(request, credentials, timeout) as response:
+                if response.status == _UNAUTHORIZED:
+                    await self._login.renew(credentials)
+                if response.status >= _OK:
+                    raise Unavailable(Answer(response.status, await response.read()).failure().message)
+                rest = b""
+                async for chunk in response.content.iter_any():
+                    *lines, rest = (rest + chunk).split(b"\n")
+                    if lines:
+                        yield lines
+        except (aiohttp.ClientError, TimeoutError) as error:
+            raise ServerUnreachable(self.server, str(error) or type(error).__name__) from None
+
+    async def _attempt(self, request: Request) -> Answer | _TryAgain:
+        try:
+            answer, retry_after_s = await self._send(request)
+        except aiohttp.ClientConnectorError as error:
+            return _TryAgain(_PAUSE_S, str(error))  # it was never sent, so even a write may be tried again
+        except (aiohttp.ClientError, TimeoutError) as error:
+            if not request.is_read:
+                raise OutcomeUnknown(f"the {request.verb} of {request.path}") from None
+            return _TryAgain(_PAUSE_S, str(error) or type(error).__name__)
+        if answer.status == _THROTTLED:
+            return _TryAgain(retry_after_s, "it asks us to wait")
+        if answer.status < _SERVER_ERROR:
+            return answer
+        if not request.is_read:
+            raise OutcomeUnknown(f"the {request.verb} of {request.path}")
+        return _TryAgain(_PAUSE_S, answer.failure().message)
+
+    async def _send(self, request: Request) -> tuple[Answer, float]:
+        """Send once, and once more if our credentials were refused."""
+        credentials = await self._login.current()
+        answer, retry_after_s = await self._send_as(request, credentials)
+        if answer.status == _UNAUTHORIZED:
+            answer, retry_after_s = await self._send_as(request, await self._login.renew(credentials))
+        return answer, retry_after_s
+
+    async def _send_as(self, request: Request, credentials: Credentials) -> tuple[Answer, float]:
+        async with self._open(request, credentials, self._timeout) as response:
+            return Answer(response.status, await response.read()), float(response.headers.get("Retry-After", 1))
+
+    def _open(
+        self, request: Request, credentials: Credentials, timeout: aiohttp.ClientTimeout
+    ) -> "aiohttp.client._RequestContextManager":
+        self.requests[request.verb, request.kind] += 1
+        return self._session.request(
+            _METHODS[request.verb],
+            self.server + request.path,
+            params=request.query,
+            data=request.body,
+            headers=credentials.headers,
+            ssl=credentials.trust,
+            timeout=timeout,
+        )
