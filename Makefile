@@ -27,6 +27,12 @@ lint: $(READY) ## Style, types and layers
 test: $(READY) lint ## Everything fast: what must pass before each commit
 	@$(BIN)/pytest -q -m "not kubernetes and not slow"
 
+test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
+	@$(BIN)/pytest -q -m kubernetes tests/kubernetes
+
+soak: $(READY) ## Hours: 20,000 seeds, 1,000 kills
+	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(BIN)/pytest -q tests/sim tests/durability
+
 lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \
 		--extra kubernetes --group dev pyproject.toml --output-file requirements.lock

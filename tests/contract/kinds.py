@@ -5,6 +5,7 @@ horse. A horse has every shape of field that a merge treats differently, and a s
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Annotated
 
 from remuda.kernel.conditions import Condition
@@ -38,11 +39,18 @@ class Shoe(StoredStruct, frozen=True):
     size: int = 0
 
 
+class Saddle(StoredStruct, frozen=True):
+    maker: str = ""
+    size: int = 0
+
+
 class HorseSpec(StoredStruct, frozen=True):
     colour: str = "bay"
     corrals: tuple[str, ...] = ()
     nicknames: tuple[str, ...] = ()
     feed: Mapping[str, int] = {}
+    saddle: Saddle | None = None
+    spare_saddles: Mapping[str, Saddle] = {}
     shoes: Annotated[tuple[Shoe, ...], keyed("hoof")] = ()
     brand: Secret | None = None
 
@@ -78,9 +86,16 @@ HORSE = Kind(
 
 REGISTRY = Registry([RANCH, CORRAL, HORSE])
 
+READY = Condition(
+    type="Ready", status="True", reason="Fed", message="", last_transition_time=datetime(2030, 1, 1, tzinfo=UTC)
+)
 
-def ranch(name: str, *, acres: int = 0) -> Ranch:
-    return Ranch(metadata=Metadata(name=name), spec=RanchSpec(acres=acres))
+
+def ranch(
+    name: str, *, acres: int = 0, labels: Mapping[str, str] | None = None, finalizers: tuple[str, ...] = ()
+) -> Ranch:
+    metadata = Metadata(name=name, labels=labels or {}, finalizers=finalizers)
+    return Ranch(metadata=metadata, spec=RanchSpec(acres=acres))
 
 
 def corral(name: str, *, owner: OwnerReference | None = None, finalizers: tuple[str, ...] = ()) -> Corral:

@@ -6,6 +6,7 @@ backend is accepted by all.
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 
 from remuda.kernel.errors import Invalid
 from remuda.store.kinds import Kind
@@ -31,11 +32,7 @@ def check_resource(kind: Kind[ResourceT], resource: ResourceT) -> None:
     _check_annotations(metadata)
     for finalizer in metadata.finalizers:
         _check_qualified("metadata.finalizers", finalizer)
-    for owner in metadata.owner_references:
-        if not (owner.uid and owner.name and owner.kind and owner.api_version):
-            raise Invalid(
-                "metadata.ownerReferences", "names its owner in part", remedy="give apiVersion, kind, name and uid"
-            )
+    _check_owners(metadata)
     for target, name in kind.targets(resource):
         _check_name(f"the reference to {target}", name)
 
@@ -76,12 +73,30 @@ def _check_annotations(metadata: Metadata) -> None:
         )
 
 
+def _check_owners(metadata: Metadata) -> None:
+    field, owners = "metadata.ownerReferences", metadata.owner_references
+    for owner in owners:
+        if not (owner.uid and owner.name and owner.kind and owner.api_version):
+            raise Invalid(field, "names its owner in part", remedy="give apiVersion, kind, name and uid")
+        if not owner.block_owner_deletion:
+            raise Invalid(field, "would let the owner go first", remedy="set blockOwnerDeletion")
+    if sum(owner.controller for owner in owners) > 1:
+        raise Invalid(field, "names two controllers", remedy="set controller on one owner only")
+
+
 def _check_qualified(field: str, text: str) -> None:
+    found = _wrong_with(text)
+    if found is not None:
+        problem, remedy = found
+        raise Invalid(f"{field}[{text}]", problem, remedy=remedy)
+
+
+@lru_cache(maxsize=1024)
+def _wrong_with(text: str) -> tuple[str, str] | None:
+    """Return the problem of a qualified name and its remedy. Remembered, because objects share their few keys."""
     prefix, slash, part = text.rpartition("/")
     if slash and (len(prefix) > _NAME_LIMIT or not _NAME.fullmatch(prefix)):
-        raise Invalid(
-            f"{field}[{text}]", "has a prefix that is no DNS name", remedy="use a prefix such as example.org/"
-        )
+        return "has a prefix that is no DNS name", "use a prefix such as example.org/"
     if len(part) > _PART_LIMIT or not _PART.fullmatch(part):
-        remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.' after the slash"
-        raise Invalid(f"{field}[{text}]", "is not a qualified name", remedy=remedy)
+        return "is not a qualified name", f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.' after the slash"
+    return None

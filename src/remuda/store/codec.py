@@ -31,15 +31,23 @@ class Codec(Generic[ResourceT]):
 
     def encode(self, resource: ResourceT) -> bytes:
         """Return the document of an object about which nothing is stored that we do not know."""
-        encoder = self._sealing_encoder(resource.name) if self._kind.has_secrets else self._plain_encoder
+        return self._encode(resource, {})
+
+    def _encode(self, resource: ResourceT, seals: Mapping[Secret, str]) -> bytes:
+        """Do so, with these seals where there is one."""
+        encoder = self._sealing_encoder(resource.name, seals) if self._kind.has_secrets else self._plain_encoder
         return self._prefix + encoder.encode(resource)[1:]
 
     def decode(self, document: bytes, name: str) -> ResourceT:
         """Return the object, or raise Unreadable if the document is not of its kind."""
-        decoder = self._opening_decoder(name) if self._kind.has_secrets else self._plain_decoder
+        return self._decode(document, name, {})
+
+    def _decode(self, document: bytes, name: str, seals: dict[Secret, str]) -> ResourceT:
+        """Do so, and note the seal of every secret."""
+        decoder = self._opening_decoder(name, seals) if self._kind.has_secrets else self._plain_decoder
         try:
             return decoder.decode(document)
-        except msgspec.MsgspecError as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise Unreadable(self._kind.name, name, cause=_without_values(error)) from None
 
     def decode_named(self, document: bytes | msgspec.Raw) -> ResourceT:
@@ -49,25 +57,30 @@ class Codec(Generic[ResourceT]):
 
     def encode_over(self, stored: bytes, resource: ResourceT) -> bytes:
         """Return the document of `resource` with everything in `stored` that our types do not know."""
-        understood = msgspec.json.decode(self.encode(self.decode(stored, resource.name)))
-        wanted = msgspec.json.decode(self.encode(resource))
+        seals: dict[Secret, str] = {}
+        known = _spelled_out(self._decode(stored, resource.name, seals))
+        # What is known keeps the seals it has: so a seal of an earlier key is a change, and the current key seals anew.
+        understood = msgspec.json.decode(self._encode(known, seals))
+        wanted = msgspec.json.decode(self.encode(_spelled_out(resource)))
         return msgspec.json.encode(merge(msgspec.json.decode(stored), understood, wanted, keys=self._kind.list_keys))
 
-    def _sealing_encoder(self, name: str) -> msgspec.json.Encoder:
+    def _sealing_encoder(self, name: str, seals: Mapping[Secret, str]) -> msgspec.json.Encoder:
         context = f"{self._kind.qualified}/{name}"
 
         def seal(value: Any) -> str:
             if isinstance(value, Secret):
-                return self._sealer.seal(value, context=context)
+                return seals.get(value) or self._sealer.seal(value, context=context)
             raise NotImplementedError(f"{type(value).__name__} cannot be stored")
 
         return msgspec.json.Encoder(enc_hook=seal)
 
-    def _opening_decoder(self, name: str) -> msgspec.json.Decoder[ResourceT]:
+    def _opening_decoder(self, name: str, seals: dict[Secret, str]) -> msgspec.json.Decoder[ResourceT]:
         context = f"{self._kind.qualified}/{name}"
 
         def unseal(_: type, value: Any) -> Secret:
-            return self._sealer.open(value, context=context)
+            secret = self._sealer.open(value, context=context)
+            seals[secret] = value
+            return secret
 
         return msgspec.json.Decoder(self._kind.type, dec_hook=unseal)
 
@@ -85,7 +98,19 @@ def codecs(registry: Registry, sealer: Sealer) -> Mapping[type[Resource], Codec[
     return {kind.type: Codec(kind, sealer) for kind in registry.kinds}
 
 
-def _without_values(error: msgspec.MsgspecError) -> str:
+def _without_values(error: Exception) -> str:
     """Keep the JSON path of a decoding error and what was expected, never the value."""
     text = str(error)
     return text if isinstance(error, msgspec.ValidationError) and "Invalid" not in text else "it is not valid JSON"
+
+
+def _spelled_out(value: Any) -> Any:
+    """Copy every struct inside: one that is its field's default would be left out, and what lies in it unknown lost."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: _spelled_out(getattr(value, name)) for name in value.__struct_fields__}
+        return msgspec.structs.replace(value, **fields)
+    if isinstance(value, tuple):
+        return tuple(map(_spelled_out, value))
+    if isinstance(value, Mapping):
+        return {name: _spelled_out(item) for name, item in value.items()}
+    return value

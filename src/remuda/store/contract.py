@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
+import msgspec
+
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
 from remuda.store.objects import ResourceT
@@ -30,8 +32,7 @@ class Page(Generic[ItemT]):
     """Hand this to the next call to go on; None on the last page."""
 
 
-@dataclass(frozen=True, slots=True)
-class Change(Generic[ResourceT]):
+class Change(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """Something happened to one object."""
 
     type: Literal["added", "modified", "deleted"]
@@ -76,8 +77,9 @@ class Store(Protocol):
     marked with a deletion time and goes when its last finalizer goes; none can be added after the mark. Deleting a
     marked object again is fine and writes nothing.
 
-    **Owners.** No child is left behind: deleting an owner deletes its children, and the owner goes last. A child of a
-    dying owner is refused, or, where a backend cannot refuse it, collected.
+    **Owners.** No child is left behind: deleting an owner deletes its children, and the owner goes last. A child with
+    several owners goes with the last of them. A child of a dying owner is refused, or, where a backend cannot refuse
+    it, collected.
 
     **References.** What is referred to cannot go: it is marked and goes when its last referrer went. A referrer to an
     absent or marked target is refused. Who refers to whom is read from an index and never written onto the target.

@@ -12,6 +12,7 @@ from typing import Any, Generic
 
 import msgspec
 
+from remuda.kernel.errors import Invalid
 from remuda.store.objects import OwnerReference, Resource, ResourceT, owner_of
 from remuda.store.schema import KeyTree, Schema, has_secrets, list_keys, structural_schema
 
@@ -52,17 +53,17 @@ class Kind(Generic[ResourceT]):
     columns: Mapping[str, str] = field(default_factory=dict)
     """What `kubectl get` shows: title to JSON path."""
 
-    @property
+    @cached_property
     def name(self) -> str:
         """The singular, as in the document's `kind`."""
         return self.type.__name__
 
-    @property
+    @cached_property
     def qualified(self) -> str:
         """The plural with its group: the name of the kind everywhere outside its own types."""
         return f"{self.plural}.{self.group}"
 
-    @property
+    @cached_property
     def api_version(self) -> str:
         """Group and version, as in the document's `apiVersion`."""
         return f"{self.group}/{self.version}"
@@ -105,7 +106,16 @@ class Kind(Generic[ResourceT]):
 
     def targets(self, resource: ResourceT) -> frozenset[tuple[str, str]]:
         """Return (qualified kind, name) of everything `resource` refers to."""
+        if not self.references:
+            return frozenset()
         return frozenset((ref.target, name) for ref in self.references for name in ref.names(resource))
+
+    def check_index(self, name: str) -> None:
+        """Raise Invalid unless the kind declares this index."""
+        declared = [index.name for index in self.indexes]
+        if name not in declared:
+            remedy = f"use one of {', '.join(declared)}" if declared else "list by labels"
+            raise Invalid(f"the index {name}", f"is not declared by {self.name}", remedy=remedy)
 
 
 class Registry:

@@ -8,18 +8,26 @@ import msgspec
 
 from remuda.kernel.errors import Conflict, Invalid
 from remuda.store.kinds import Kind, Registry
-from remuda.store.objects import FOREGROUND, IN_USE, Resource, ResourceT
+from remuda.store.objects import IN_USE, OURS, Resource, ResourceT
 
-__all__ = ["check_precondition", "dying_owners", "newborn", "with_finalizers", "with_intent", "with_status"]
+__all__ = [
+    "check_precondition",
+    "disowned",
+    "dying_owners",
+    "has_other_owner",
+    "newborn",
+    "with_finalizers",
+    "with_intent",
+    "with_status",
+]
 
-_OURS = frozenset({FOREGROUND, IN_USE})
 replace = msgspec.structs.replace
 
 
 def newborn(registry: Registry, kind: Kind[ResourceT], wanted: ResourceT) -> ResourceT:
     """Return what a create stores: no status and no uid of the caller's, and our finalizer if it can be referred to."""
     finalizers = [IN_USE] if registry.is_target(kind) else []
-    finalizers += [finalizer for finalizer in wanted.metadata.finalizers if finalizer not in _OURS]
+    finalizers += [finalizer for finalizer in wanted.metadata.finalizers if finalizer not in OURS]
     metadata = replace(
         wanted.metadata,
         uid="",
@@ -84,6 +92,24 @@ def dying_owners(
     return dying
 
 
+def has_other_owner(
+    registry: Registry, child: Resource, owner: Resource, find: Callable[[Kind[Any], str], Resource | None]
+) -> bool:
+    """Tell whether a child of `owner` has another owner that stays: then it stays as well."""
+    for reference in child.metadata.owner_references:
+        kind = registry.owning(reference)
+        other = find(kind, reference.name) if kind and reference.uid != owner.uid else None
+        if other is not None and other.uid == reference.uid and not other.is_marked:
+            return True
+    return False
+
+
+def disowned(child: ResourceT, owner: Resource) -> ResourceT:
+    """Return a child that no longer names `owner`."""
+    left = tuple(reference for reference in child.metadata.owner_references if reference.uid != owner.uid)
+    return replace(child, metadata=replace(child.metadata, owner_references=left))
+
+
 def _with(kind: Kind[ResourceT], resource: ResourceT, *, metadata: Any, status: Any) -> ResourceT:
     if kind.blank_status is None:
         return replace(resource, metadata=metadata)
@@ -92,13 +118,13 @@ def _with(kind: Kind[ResourceT], resource: ResourceT, *, metadata: Any, status: 
 
 def _keeping_ours(stored: Iterable[str], wanted: Iterable[str]) -> tuple[str, ...]:
     """Return the wanted finalizers, with ours exactly where the store has put them."""
-    ours = [finalizer for finalizer in stored if finalizer in _OURS]
-    others = [finalizer for finalizer in dict.fromkeys(wanted) if finalizer not in _OURS]
+    ours = [finalizer for finalizer in stored if finalizer in OURS]
+    others = [finalizer for finalizer in dict.fromkeys(wanted) if finalizer not in OURS]
     return (*ours, *others)
 
 
 def _check_no_new_finalizer(stored: Iterable[str], wanted: Iterable[str]) -> None:
-    added = set(wanted) - set(stored) - _OURS
+    added = set(wanted) - set(stored) - OURS
     if added:
         problem = "cannot be added to an object that is being deleted"
         raise Invalid(f"metadata.finalizers[{min(added)}]", problem, remedy="finish the deletion first")

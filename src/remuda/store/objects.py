@@ -11,13 +11,30 @@ from typing import TypeVar
 
 import msgspec
 
-__all__ = ["FOREGROUND", "IN_USE", "Metadata", "OwnerReference", "Resource", "ResourceT", "StoredStruct", "owner_of"]
+__all__ = [
+    "FOREGROUND",
+    "HAS_CHILDREN",
+    "IN_USE",
+    "OURS",
+    "Metadata",
+    "OwnerReference",
+    "Resource",
+    "ResourceT",
+    "StoredStruct",
+    "owner_of",
+]
 
 FOREGROUND = "foregroundDeletion"
 """The finalizer of a marked owner that still has children. Kubernetes chose the name; we keep it."""
 
 IN_USE = "remuda/in-use"
 """The finalizer of everything that can be referenced. The store sets it, and takes it off when nobody refers."""
+
+HAS_CHILDREN = "remuda/has-children"
+"""The finalizer of a marked owner whose children we know of, on a backend whose own collector may not yet."""
+
+OURS = frozenset({FOREGROUND, IN_USE, HAS_CHILDREN})
+"""The finalizers that only the store sets and takes off."""
 
 
 class StoredStruct(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
@@ -32,7 +49,8 @@ class OwnerReference(StoredStruct, frozen=True):
     name: str
     uid: str
     controller: bool = False
-    block_owner_deletion: bool = True
+    block_owner_deletion: bool = False
+    """Always true in ours: the owner goes last. Kubernetes takes it for false where it is left out."""
 
 
 class Metadata(StoredStruct, frozen=True):
@@ -81,4 +99,11 @@ ResourceT = TypeVar("ResourceT", bound=Resource)
 
 def owner_of(api_version: str, kind: str, owner: Resource) -> OwnerReference:
     """Return the reference by which a child names `owner`."""
-    return OwnerReference(api_version=api_version, kind=kind, name=owner.name, uid=owner.uid, controller=True)
+    return OwnerReference(
+        api_version=api_version,
+        kind=kind,
+        name=owner.name,
+        uid=owner.uid,
+        controller=True,
+        block_owner_deletion=True,
+    )

@@ -11,9 +11,10 @@ from typing import Literal
 
 import aiohttp
 import msgspec
+from aiohttp.connector import NEEDS_CLEANUP_CLOSED
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import OutcomeUnknown, ServerUnreachable, Unavailable
+from remuda.kernel.errors import Gone, OutcomeUnknown, ServerUnreachable, Unavailable
 from remuda.store.kubernetes.login import Credentials, Login
 
 __all__ = ["Answer", "ApiClient", "Failure", "Request", "Verb"]
@@ -30,7 +31,7 @@ _METHODS: Mapping[Verb, str] = {
     "watch": "GET",
 }
 _READS: frozenset[Verb] = frozenset({"get", "list", "watch"})
-_OK, _UNAUTHORIZED, _THROTTLED, _SERVER_ERROR = 300, 401, 429, 500
+_OK, _UNAUTHORIZED, _TOO_OLD, _THROTTLED, _SERVER_ERROR = 300, 401, 410, 429, 500
 _PAUSE_S = 0.2
 
 
@@ -94,13 +95,13 @@ class ApiClient:
         self._clock = clock
         self._patience_s = patience_s
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=0), headers={"Content-Type": "application/json"}
-        )
+        connector = aiohttp.TCPConnector(limit=0, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED)
+        self._session = aiohttp.ClientSession(connector=connector, headers={"Content-Type": "application/json"})
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
+        await self._clock.sleep(0)  # an aborted connection lets go of its socket in the loop's next round
 
     async def call(self, request: Request) -> Answer:
         """Return the server's definite answer, whatever its status, or raise Unavailable."""
@@ -114,15 +115,21 @@ class ApiClient:
             await self._clock.sleep(outcome.after_s)
 
     async def watch(self, request: Request, *, silence_s: float) -> AsyncIterator[list[bytes]]:
-        """Yield the lines a server streams, as many at once as have come, until it ends or falls silent."""
+        """Yield the lines a server streams, as many at once as have come, until it ends or falls silent.
+
+        The first yield has no lines: it says that the server has agreed.
+        """
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=10, sock_read=silence_s)
         credentials = await self._login.current()
         try:
             async with self._open(request, credentials, timeout) as response:
                 if response.status == _UNAUTHORIZED:
                     await self._login.renew(credentials)
+                if response.status == _TOO_OLD:
+                    raise Gone(request.kind, (request.query or {}).get("resourceVersion", ""))
                 if response.status >= _OK:
                     raise Unavailable(Answer(response.status, await response.read()).failure().message)
+                yield []
                 rest = b""
                 async for chunk in response.content.iter_any():
                     *lines, rest = (rest + chunk).split(b"\n")

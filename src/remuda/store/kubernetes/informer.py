@@ -27,7 +27,7 @@ __all__ = ["Informer", "stripped"]
 
 _PAGE = 500
 _WATCH_S = 240
-_PAUSE_S = 0.2
+_PAUSE_S = 0.1
 _LONGEST_PAUSE_S = 5.0
 
 
@@ -70,25 +70,25 @@ class Informer:
         self._clock = clock
         self._randomness = randomness
         self._on_change = on_change
+        self._pause_s = _PAUSE_S
         self._log = structlog.get_logger().bind(kind=api.kind.qualified)
 
     async def run(self) -> None:
         """List and watch, for ever; a server that does not answer is asked again, less and less often."""
-        pause_s, version = _PAUSE_S, ""
+        version = ""
         while True:
             try:
                 if not version:
                     version = await self._list()
                     self.synced.set()
                 version = await self._follow(version)
-                pause_s = _PAUSE_S
             except Gone:
                 version = ""
             except Unavailable as error:
-                version = str(self._feed.reached) if self.synced.is_set() else ""
                 self._log.warning("informer lost the server", cause=error.sentence)
-                await self._clock.sleep(pause_s * self._randomness.uniform(0.5, 1.0))
-                pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
+                version = str(self._feed.reached) if self.synced.is_set() else ""
+                await self._clock.sleep(self._pause_s * self._randomness.uniform(0.5, 1.0))
+                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
 
     async def _list(self) -> str:
         """Make the tables equal to a new list; return its version."""
@@ -101,12 +101,17 @@ class Informer:
             if is_same and (changes or (not token and unseen)):
                 is_same = False
                 self._feed.lose_history(int(version))
-            self._reader.refresh(self._number, self._ingest_all(changes))
+            self._show(self._ingest_all(changes))
         self._forget(unseen)
         if not self.synced.is_set():
             self._feed.lose_history(int(version))
         self._feed.advance(int(version))
         return version
+
+    def _show(self, missed: Sequence[Landed[Any]]) -> None:
+        """Show readers what no watch can tell in order any more."""
+        self._reader.refresh(self._number, missed)
+        self._on_change(self._kind, missed)
 
     def _differences(self, items: Sequence[msgspec.Raw], unseen: dict[str, int]) -> list[tuple[str, bytes]]:
         """Return what the tables do not have yet, and strike from `unseen` what was seen."""
@@ -122,11 +127,13 @@ class Informer:
             for name in names:
                 self._ingest.forget(self._kind, self._reader.get(self._kind, name))
                 self._reader.drop(self._number, name)
+        self._on_change(self._kind, [])
 
     async def _follow(self, version: str) -> str:
         """Apply what a watch brings until the server ends it; return the last version it brought."""
         timeout_s = int(_WATCH_S * self._randomness.uniform(0.8, 1.2))
         async for events in self._api.watch(version, timeout_s=timeout_s):
+            self._pause_s = _PAUSE_S  # the server answers
             changes: list[tuple[str, bytes]] = []
             for event in events:
                 if event.type == "ERROR":

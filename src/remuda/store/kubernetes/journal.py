@@ -58,7 +58,7 @@ class JournalLog:
     async def take_back(self, made: Iterable[Journal]) -> None:
         """Undo `before`: the write it belongs to was refused."""
         for journal in made:
-            await self._writer.delete(JOURNAL, journal.name, uid=journal.uid, version=None)
+            await self._writer.remove(JOURNAL, journal)
 
     async def after(self, records: Iterable[Record]) -> None:
         """Keep the records of a write that is done."""
@@ -85,8 +85,8 @@ class JournalLog:
         for stream, age in retention.items():
             oldest = self._clock.now() - age
             for journal in self._reader.under(JOURNAL, field_index("stream"), stream):
-                if not journal.is_marked and all(entry.time < oldest for entry in journal.spec.entries):
-                    await self._writer.delete(JOURNAL, journal.name, uid=journal.uid, version=journal.version)
+                if all(entry.time < oldest for entry in journal.spec.entries):
+                    await self._writer.remove(JOURNAL, journal)
 
     async def _add(self, record: Record) -> None:
         """Append to a journal that others append to as well: whoever was overtaken reads again."""

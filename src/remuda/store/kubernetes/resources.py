@@ -1,7 +1,7 @@
 """One kind on the API server: its paths, its verbs, and what its refusals mean to us."""
 
 from collections.abc import AsyncIterator
-from typing import Any, Generic, NoReturn
+from typing import Any, Generic, Literal, NoReturn
 
 import msgspec
 
@@ -11,6 +11,8 @@ from remuda.store.kubernetes.client import Answer, ApiClient, Request, Verb
 from remuda.store.objects import ResourceT
 
 __all__ = ["Listed", "ResourceApi", "Watched"]
+
+Policy = Literal["Foreground", "Background"]
 
 _GONE = 410
 _NOT_FOUND = 404
@@ -63,10 +65,12 @@ class ResourceApi(Generic[ResourceT]):
         answer = await self._call("update_status", f"{self._path}/{name}/status", body=document)
         return answer.body if answer.is_success else self._refuse(answer, name)
 
-    async def delete(self, name: str, *, uid: str, version: str | None) -> bytes | None:
-        """Delete in the foreground; return the marked document, or None if the object is gone."""
+    async def delete(
+        self, name: str, *, uid: str, version: str | None = None, policy: Policy = "Foreground"
+    ) -> bytes | None:
+        """Delete, the owner last; return the marked document, or None if the object is gone."""
         conditions = {"uid": uid} | ({"resourceVersion": version} if version is not None else {})
-        options = {"preconditions": conditions, "propagationPolicy": "Foreground"}
+        options = {"preconditions": conditions, "propagationPolicy": policy}
         answer = await self._call("delete", f"{self._path}/{name}", body=msgspec.json.encode(options))
         if not answer.is_success:
             self._refuse(answer, name)

@@ -80,7 +80,7 @@ class KubernetesStore(Reads):
         self._writer = Writer(reader, apis, codecs, patience_s=settings.delivery_patience_s)
         self._log = JournalLog(reader, self._writer, ports.clock, sinks=ports.sinks)
         self.upkeep = Upkeep(reader, self._log, ports.clock, settings.upkeep)
-        self._collector = Collector(reader, apis, codecs, ports.clock)
+        self._collector = Collector(reader, self._writer, ports.clock, apis=apis, codecs=codecs)
         self._informers = [
             Informer(
                 api,

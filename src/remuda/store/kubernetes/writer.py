@@ -15,8 +15,8 @@ from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.informer import stripped
 from remuda.store.kubernetes.resources import ResourceApi
-from remuda.store.lifecycle import check_precondition, newborn, with_intent, with_status
-from remuda.store.objects import OwnerReference, Resource, ResourceT
+from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
+from remuda.store.objects import HAS_CHILDREN, OwnerReference, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 
 __all__ = ["Writer"]
@@ -52,7 +52,7 @@ class Writer:
         try:
             await self._recheck_targets(kind, made, targets)
         except ReferenceRefused:
-            await self._apis[kind.type].delete(made.name, uid=made.uid, version=None)
+            await self._apis[kind.type].delete(made.name, uid=made.uid)
             raise
         return await self._delivered(kind, made)
 
@@ -90,10 +90,28 @@ class Writer:
 
     async def delete(self, kind: Kind[ResourceT], name: str, *, uid: str, version: str | None) -> ResourceT | None:
         """Mark an object; its children, its referrers and its finalizers decide when it goes."""
+        known = self._reader.find(kind, name)
+        if known is not None and (known.is_marked or self._reader.children(known, limit=1)):
+            check_precondition(kind, known, uid=uid, version=version)
+            if known.is_marked:
+                return known
+            held = await self.hold(kind, known, (HAS_CHILDREN, *known.metadata.finalizers))
+            version = held.version
         document = await self._apis[kind.type].delete(name, uid=uid, version=version)
         if document is None:
             return None
         return await self._delivered(kind, self._decode(kind, document, name))
+
+    async def remove(self, kind: Kind[ResourceT], known: ResourceT) -> None:
+        """Delete an object that nobody owns, refers to or holds: it is gone when this returns."""
+        await self._apis[kind.type].delete(known.name, uid=known.uid, policy="Background")
+        await self._vanished(kind, known)
+
+    async def hold(self, kind: Kind[ResourceT], known: ResourceT, finalizers: Iterable[str]) -> ResourceT:
+        """Replace the finalizers of an object, ours included, or raise Conflict if it is no longer the one we know."""
+        document, stored = await self._stored(kind, known)
+        body = self._codecs[kind.type].encode_over(document, with_finalizers(stored, finalizers))
+        return self._decode(kind, await self._apis[kind.type].update(body, known.name), known.name)
 
     async def fetch(self, kind: Kind[ResourceT], name: str) -> ResourceT:
         """Return an object as the API server has it now, or raise NotFound."""

@@ -5,7 +5,10 @@ bound is in bytes of documents: memory stays flat however many objects there are
 """
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from typing import Any, Generic
+
+import msgspec
 
 from remuda.store.contract import View
 from remuda.store.objects import ResourceT
@@ -13,17 +16,14 @@ from remuda.store.objects import ResourceT
 __all__ = ["Cache", "Entry"]
 
 
-class Entry(Generic[ResourceT]):
-    """One object as it stands, with what was rendered from it."""
+class Entry(msgspec.Struct, Generic[ResourceT], gc=False):
+    """One object as it stands, with what was rendered from it. Nothing in it points back, so no collector need look."""
 
-    __slots__ = ("resource", "views", "weight", "whole")
-
-    def __init__(self, resource: ResourceT, *, weight: int, whole: bool = False) -> None:
-        self.resource = resource
-        self.weight = weight
-        self.whole = whole
-        """Known to be all there is: the stored document holds nothing that our types do not know."""
-        self.views: dict[View[ResourceT], bytes] = {}
+    resource: ResourceT
+    weight: int
+    whole: bool = False
+    """Known to be all there is: the stored document holds nothing that our types do not know."""
+    views: dict[View[ResourceT], bytes] = {}
 
 
 class Cache:
@@ -67,6 +67,12 @@ class Cache:
         entry = self._entries.pop((kind, name), None)
         if entry is not None:
             self._weight -= entry.weight
+
+    def drop_all(self, keys: Iterable[tuple[int, str]]) -> None:
+        """Forget many objects, of which few are here."""
+        for key in keys:
+            if key in self._entries:
+                self.drop(*key)
 
     def clear(self) -> None:
         """Forget everything."""

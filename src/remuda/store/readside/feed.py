@@ -6,8 +6,9 @@ watchers that never read cost nothing, and a slow one is only told Gone when com
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Generic
+
+import msgspec
 
 from remuda.kernel.errors import Gone
 from remuda.store.contract import Change
@@ -17,8 +18,7 @@ from remuda.store.readside.tables import ChangeCode
 __all__ = ["Feed", "Landed"]
 
 
-@dataclass(frozen=True, slots=True)
-class Landed(Generic[ResourceT]):
+class Landed(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """A change that is durable, as watchers need it."""
 
     name: str
@@ -50,8 +50,11 @@ class Feed:
         self._readers_ahead = 0
 
     def extend(self, changes: Sequence[Landed[Any]]) -> None:
-        """Add changes in the order of their versions."""
-        self._tail.extend(changes)
+        """Add changes in the order of their versions. Of very many, the last `keep` are enough."""
+        if len(changes) >= self._keep:
+            self._tail, self._tail_from = list(changes), changes[0].version - 1
+        else:
+            self._tail.extend(changes)
         self._has_news = True
         if len(self._tail) > 2 * self._keep:
             self._tail_from = self._tail[-self._keep - 1].version
@@ -81,14 +84,14 @@ class Feed:
         self._has_news = True
         self.advance(self.reached)
 
-    def after(self, cursor: int) -> Sequence[Landed[Any]] | None:
-        """Return the changes after a version, or None if they reach further back than the tail."""
+    def after(self, cursor: int, *, limit: int) -> Sequence[Landed[Any]] | None:
+        """Return the next changes after a version, or None if they reach further back than the tail."""
         if cursor < self._tail_from:
             return None
         start = len(self._tail)
         while start and self._tail[start - 1].version > cursor:
             start -= 1
-        return self._tail[start:]
+        return self._tail[start : start + limit]
 
     async def wait(self) -> None:
         """Return when something may have happened."""

@@ -8,7 +8,7 @@ from remuda.store.kinds import Kind
 from remuda.store.objects import ResourceT
 from remuda.store.readside.feed import Landed
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tables
-from remuda.store.readside.terms import Names, terms_of
+from remuda.store.readside.terms import Names, moved_terms, terms_of
 from remuda.store.readside.watching import landed
 
 __all__ = ["Ingest"]
@@ -39,23 +39,31 @@ class Ingest:
         revision = Revision(int(resource.version), resource.name, code, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.point(number, resource.name, revision.version)
-        new = terms_of(kind, resource)
-        old = terms_of(kind, previous) if previous is not None else frozenset()
-        if new != old:
-            self._tables.remove_entries(resource.name, self._names.indexed(number, sorted(old - new)))
-            self._tables.add_entries(resource.name, self._names.indexed(number, sorted(new - old)))
+        old, new = moved_terms(kind, previous, resource)
+        if old:
+            self._tables.remove_entries(resource.name, self._names.indexed(number, sorted(old)))
+        if new:
+            self._tables.add_entries(resource.name, self._names.indexed(number, sorted(new)))
         return landed(revision, resource, previous if before is not None else None, whole=whole)
 
     def drop(
-        self, kind: Kind[ResourceT], last: ResourceT, previous: ResourceT, *, document: bytes, time: float, floor: int
+        self,
+        kind: Kind[ResourceT],
+        last: ResourceT,
+        previous: ResourceT,
+        *,
+        document: bytes,
+        before: bytes | None = None,
+        time: float,
+        floor: int,
     ) -> Landed[ResourceT]:
-        """Remove an object, keeping its last state for watchers."""
+        """Remove an object, keeping its last state for watchers. `before` as in `put`."""
         number = self._names.kind(kind)
-        revision = Revision(int(last.version), last.name, DELETED, document, None)
+        revision = Revision(int(last.version), last.name, DELETED, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.remove(number, last.name)
         self._tables.remove_entries(last.name, self._names.indexed(number, sorted(terms_of(kind, previous))))
-        return landed(revision, last, None)
+        return landed(revision, last, previous if before is not None else None)
 
     def forget(self, kind: Kind[ResourceT], previous: ResourceT) -> None:
         """Remove an object that vanished while nobody watched: no change tells of it."""

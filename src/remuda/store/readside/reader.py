@@ -4,7 +4,7 @@ The reader sees exactly what has *landed*: a commit becomes visible to every met
 `land` is called. While a commit is under way the connection is pinned to the state before it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -20,13 +20,15 @@ from remuda.store.readside.feed import Feed, Landed
 from remuda.store.readside.paging import Position, read_token, write_token
 from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import DELETED, Tables
-from remuda.store.readside.terms import IndexedTerm, Names, field_index, label_index, reference_index
+from remuda.store.readside.terms import OWNER, IndexedTerm, Names, field_index, label_index, reference_index
 
 __all__ = ["Reader", "ReaderSettings"]
 
 ItemT = TypeVar("ItemT")
 
 _ALL = -1  # SQLite's word for no limit
+_WALK = 1_000
+"""Index entries that are looked at in search of a name before others get their turn."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +99,10 @@ class Reader:
         """Forget what is remembered of an object."""
         self._cache.drop(kind, name)
 
+    def drop_all(self, keys: Iterable[tuple[int, str]]) -> None:
+        """Forget what is remembered of many objects, by kind and name."""
+        self._cache.drop_all(keys)
+
     def advance(self, version: int) -> None:
         """Tell every kind that all changes up to this version have landed."""
         for feed in self._feeds.values():
@@ -115,6 +121,10 @@ class Reader:
         """Read the newest state again."""
         if self.tables.connection.in_transaction:  # SQLite ends it by itself when a read fails
             self.tables.connection.execute("COMMIT")
+
+    async def pause(self) -> None:
+        """Let others have the loop."""
+        await self._clock.sleep(0)
 
     def entry(self, kind: Kind[ResourceT], name: str) -> Entry[ResourceT] | None:
         """Return an object with what is known about it, or None."""
@@ -168,35 +178,44 @@ class Reader:
         if terms is None:
             return Page([], str(position.version), None)
         items: list[ItemT] = []
-        last, more = position.after, True
-        while more and (limit is None or len(items) < limit):
-            wanted = (
-                self.settings.slice_objects if limit is None else min(limit - len(items), self.settings.slice_objects)
-            )
-            names = self._names(kind, terms, after=last, limit=wanted + 1)
-            more = len(names) > wanted
+        last, at_most = position.after, self.settings.slice_objects
+        while True:
+            wanted = at_most if limit is None else min(limit - len(items), at_most)
+            names, walked_to = self._names(kind, terms, after=last, limit=wanted + 1)
             items.extend([read(name) for name in names[:wanted]])
-            last = names[wanted - 1] if more else last
-            if more and (limit is None or len(items) < limit):
-                await self._clock.sleep(0)
-        token = write_token(Position(position.version, last)) if more else None
-        return Page(items, str(position.version), token)
+            if len(names) > wanted:
+                last = names[wanted - 1] if wanted else last
+                if len(items) == limit:
+                    return Page(items, str(position.version), write_token(Position(position.version, last)))
+            elif walked_to is not None:
+                last = walked_to
+            else:
+                return Page(items, str(position.version), None)
+            await self.pause()
 
-    def _names(self, kind: Kind[Any], terms: Sequence[IndexedTerm], *, after: str, limit: int) -> Sequence[str]:
-        if terms:
-            return self.tables.names_under(terms, after=after, limit=limit)
-        return self.tables.names(self.names.kind(kind), after=after, limit=limit)
+    def _names(
+        self, kind: Kind[Any], terms: Sequence[IndexedTerm], *, after: str, limit: int
+    ) -> tuple[Sequence[str], str | None]:
+        """Return the next names, and how far the walk came if it ended early: under several terms they can be far."""
+        if not terms:
+            return self.tables.names(self.names.kind(kind), after=after, limit=limit), None
+        if len(terms) == 1:
+            return self.tables.names_under(terms, after=after, limit=limit), None
+        upto = self.tables.name_at(terms[0], after=after, distance=_WALK)
+        return self.tables.names_under(terms, after=after, upto=upto, limit=limit), upto
 
     def _terms(
         self, kind: Kind[Any], labels: Mapping[str, str], index: tuple[str, str] | None
     ) -> Sequence[IndexedTerm] | None:
         """Return what to look under, or None if nothing was ever put under one of these."""
         wanted = [(label_index(key), value) for key, value in labels.items()]
-        wanted += [(field_index(index[0]), index[1])] if index else []
+        if index is not None:
+            kind.check_index(index[0])
+            wanted.append((field_index(index[0]), index[1]))
         number = self.names.kind(kind)
         found = [(self.names.find_index(number, name), value) for name, value in wanted]
         terms = [(where, value) for where, value in found if where is not None]
-        return terms if len(terms) == len(found) else None
+        return self.tables.rarest_first(terms) if len(terms) == len(found) else None
 
     def under(self, kind: Kind[ResourceT], index: str, value: str) -> Sequence[ResourceT]:
         """Return everything under one value of one index."""
@@ -205,6 +224,16 @@ class Reader:
             return []
         names = self.tables.names_under([(where, value)], after="", limit=_ALL)
         return [self.get(kind, name) for name in names]
+
+    def children(self, owner: Resource, *, limit: int = _ALL) -> Sequence[tuple[Kind[Any], str]]:
+        """Return what an owner owns."""
+        found: list[tuple[Kind[Any], str]] = []
+        for kind in self.registry.kinds:
+            where = self.names.find_index(self.names.kind(kind), OWNER)
+            if where is not None:
+                names = self.tables.names_under([(where, owner.uid)], after="", limit=limit)
+                found += [(kind, name) for name in names]
+        return found
 
     def referrers(self, target: Kind[Any], name: str, *, limit: int) -> Sequence[Referrer]:
         """Return some of those that refer to an object."""

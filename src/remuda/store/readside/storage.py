@@ -1,5 +1,6 @@
 """What a caller reads when the disk, not the request, is to blame."""
 
+import errno
 from types import TracebackType
 
 import apsw
@@ -30,7 +31,7 @@ class Storage:
 
 def storage_error(path: str, error: BaseException) -> Exception:
     """Return our error for what SQLite or the system said about a file."""
-    if isinstance(error, apsw.FullError):
+    if isinstance(error, apsw.FullError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return StorageFull(path)
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):
         return StoreDamaged(path, str(error))

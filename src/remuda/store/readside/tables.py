@@ -5,10 +5,10 @@ method returns.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Literal
 
 import apsw
+import msgspec
 
 from remuda.store.readside.sql import Sql
 from remuda.store.readside.terms import IndexedTerm
@@ -16,21 +16,24 @@ from remuda.store.readside.terms import IndexedTerm
 __all__ = ["ADDED", "DELETED", "MODIFIED", "ChangeCode", "Current", "Revision", "Tables"]
 
 ChangeCode = Literal[1, 2, 3]
+_AFTER_ALL = "~"
+"""Comes after every name."""
+_COUNTS = (200, 1_000, 5_000)
+"""How far index entries are counted, in turn: beyond the last, any term is as good as another."""
+
 ADDED: ChangeCode = 1
 MODIFIED: ChangeCode = 2
 DELETED: ChangeCode = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Current:
+class Current(msgspec.Struct, frozen=True, gc=False):
     """The present state of one object."""
 
     version: int
     document: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Revision:
+class Revision(msgspec.Struct, frozen=True, gc=False):
     """One change of one object. `before` is the earlier document, kept only if the labels changed."""
 
     version: int
@@ -83,23 +86,33 @@ class Tables:
         """Return the version of every object of a kind."""
         return dict(self._run("SELECT name, version FROM objects WHERE kind = ?", kind))
 
-    def names_under(self, terms: Sequence[IndexedTerm], *, after: str, limit: int) -> Sequence[str]:
-        """Return, in order, the names that lie under all these terms."""
-        first, *others = self._rarest_first(terms)
+    def names_under(
+        self, terms: Sequence[IndexedTerm], *, after: str, upto: str | None = None, limit: int
+    ) -> Sequence[str]:
+        """Return, in order, the names that lie under all these terms. It walks those under the first."""
+        first, *others = terms
         also = " AND EXISTS (SELECT 1 FROM entries x WHERE x.index_id = ? AND x.value = ? AND x.name = e.name)"
-        bindings: list[object] = [*first, after]
+        bindings: list[object] = [*first, after, upto or _AFTER_ALL]
         for term in others:
             bindings += term
-        start = "SELECT e.name FROM entries e WHERE e.index_id = ? AND e.value = ? AND e.name > ?"
+        start = "SELECT e.name FROM entries e WHERE e.index_id = ? AND e.value = ? AND e.name > ? AND e.name <= ?"
         sql = f"{start}{also * len(others)} ORDER BY e.name LIMIT ?"
         return [row[0] for row in self._run(sql, *bindings, limit)]
 
-    def _rarest_first(self, terms: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
-        """Order terms so that the scan walks the rarest. Counting stops early: beyond it, any is as good."""
-        if len(terms) == 1:
-            return terms
-        count = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT 1000)"
-        return sorted(terms, key=lambda term: self._run(count, *term)[0][0])
+    def name_at(self, term: IndexedTerm, *, after: str, distance: int) -> str | None:
+        """Return the name so many places after another under a term, or None if there are not so many."""
+        sql = "SELECT name FROM entries WHERE index_id = ? AND value = ? AND name > ? ORDER BY name LIMIT 1 OFFSET ?"
+        rows = self._run(sql, *term, after, distance - 1)
+        return rows[0][0] if rows else None
+
+    def rarest_first(self, terms: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
+        """Order terms so that a walk under the first is short. It counts no further than the rarest goes."""
+        count = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT ?)"
+        for limit in _COUNTS if len(terms) > 1 else ():
+            counts = {term: self._run(count, *term, limit)[0][0] for term in terms}
+            if min(counts.values()) < limit:
+                return sorted(terms, key=counts.__getitem__)
+        return terms
 
     def changes(self, kind: int, *, after: int, limit: int) -> Sequence[Revision]:
         """Return the changes of a kind after a version, in order."""
@@ -139,13 +152,13 @@ class Tables:
 
     def add_entries(self, name: str, terms: Iterable[IndexedTerm]) -> None:
         """Put an object under these terms."""
-        for index, value in terms:
-            self._run("INSERT OR REPLACE INTO entries (index_id, value, name) VALUES (?, ?, ?)", index, value, name)
+        sql = "INSERT OR REPLACE INTO entries (index_id, value, name) VALUES (?, ?, ?)"
+        self._run.each(sql, [(index, value, name) for index, value in terms])
 
     def remove_entries(self, name: str, terms: Iterable[IndexedTerm]) -> None:
         """Take an object away from under these terms."""
-        for index, value in terms:
-            self._run("DELETE FROM entries WHERE index_id = ? AND value = ? AND name = ?", index, value, name)
+        sql = "DELETE FROM entries WHERE index_id = ? AND value = ? AND name = ?"
+        self._run.each(sql, [(index, value, name) for index, value in terms])
 
     def clear_index(self, index: int) -> None:
         """Empty an index that is about to be built anew."""

@@ -21,6 +21,7 @@ __all__ = [
     "Term",
     "field_index",
     "label_index",
+    "moved_terms",
     "reference_index",
     "terms_of",
 ]
@@ -52,11 +53,30 @@ def reference_index(target: str) -> str:
 
 def terms_of(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
     """Return everything this object is found by."""
-    metadata = resource.metadata
-    terms = [(f"label:{key}", value) for key, value in metadata.labels.items()]
-    terms += [(OWNER, owner.uid) for owner in metadata.owner_references]
-    terms += [(reference_index(target), name) for target, name in kind.targets(resource)]
-    terms += [(field_index(index.name), value) for index in kind.indexes for value in index.values(resource)]
+    labels = frozenset((f"label:{key}", value) for key, value in resource.metadata.labels.items())
+    return labels | _terms_but_labels(kind, resource)
+
+
+def moved_terms(
+    kind: Kind[ResourceT], previous: ResourceT | None, resource: ResourceT
+) -> tuple[frozenset[Term], frozenset[Term]]:
+    """Return what an object is found by no more, and what it is found by from now on."""
+    if previous is None:
+        return frozenset(), terms_of(kind, resource)
+    relabelled = previous.metadata.labels != resource.metadata.labels
+    read = terms_of if relabelled else _terms_but_labels
+    old, new = read(kind, previous), read(kind, resource)
+    return old - new, new - old
+
+
+def _terms_but_labels(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
+    terms: list[Term] = []
+    if resource.metadata.owner_references:
+        terms += [(OWNER, owner.uid) for owner in resource.metadata.owner_references]
+    if kind.references:
+        terms += [(reference_index(target), name) for target, name in kind.targets(resource)]
+    if kind.indexes:
+        terms += [(field_index(index.name), value) for index in kind.indexes for value in index.values(resource)]
     if resource.is_marked:
         terms.append((MARKED, ""))
     return frozenset(terms)

@@ -16,7 +16,8 @@ from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
 
 __all__ = ["landed", "watch"]
 
-_HISTORY_SLICE = 100
+_SLICE = 100
+"""Changes that are read before others get their turn."""
 _TYPES = {ADDED: "added", MODIFIED: "modified", DELETED: "deleted"}
 
 
@@ -28,12 +29,15 @@ async def watch(
     cursor = _parse(since)
     feed = reader.feed(kind)
     await feed.reach(cursor, reader.settings.ahead_patience_s)
+    if cursor < feed.floor:
+        raise Gone(kind.name, since)
     told, ticks = cursor, feed.ticks
     while True:
-        if cursor < feed.floor:
-            raise Gone(kind.name, str(cursor))
-        changes = feed.after(cursor)
+        changes = feed.after(cursor, limit=_SLICE)
         if changes is None:
+            # Only who falls behind the tail can be too late: while a kind is quiet, compaction passes nothing of it.
+            if cursor < feed.floor:
+                raise Gone(kind.name, str(cursor))
             changes = _history(reader, kind, after=cursor)
         for change in changes:
             cursor = change.version
@@ -41,6 +45,8 @@ async def watch(
             if event is not None:
                 told = cursor
                 yield event
+        if len(changes) == _SLICE:
+            await reader.pause()
         if changes:
             continue
         cursor = max(cursor, feed.reached)
@@ -54,15 +60,14 @@ async def watch(
 
 def filtered(change: Landed[ResourceT], labels: Mapping[str, str]) -> Change[ResourceT] | None:
     """Return what a watcher of these labels sees of a change, if anything."""
-    event = change.event
-    earlier = change.before or event.resource
-    was = change.code != ADDED and _carries(earlier, labels)
+    event, before = change.event, change.before
+    if before is None:
+        return event if _carries(event.resource, labels) else None
+    was = _carries(before, labels)
     now = change.code != DELETED and _carries(event.resource, labels)
     if now:
-        return event if was == (change.code == MODIFIED) else Change("added", event.version, event.resource)
-    if was:
-        return event if change.before is None else Change("deleted", event.version, _at(earlier, event.version))
-    return None
+        return event if was else Change("added", event.version, event.resource)
+    return Change("deleted", event.version, _at(before, event.version)) if was else None
 
 
 def landed(
@@ -76,7 +81,7 @@ def landed(
 
 def _history(reader: Reader, kind: Kind[ResourceT], *, after: int) -> Sequence[Landed[ResourceT]]:
     with reader.storage:
-        rows = reader.tables.changes(reader.names.kind(kind), after=after, limit=_HISTORY_SLICE)
+        rows = reader.tables.changes(reader.names.kind(kind), after=after, limit=_SLICE)
     return [_read(reader, kind, row) for row in rows]
 
 

@@ -4,10 +4,14 @@ The copy is one snapshot, compact, and appears under its name only when it is co
 sealed, so without the key file it shows none.
 """
 
+import contextlib
 import os
 from pathlib import Path
 
+import apsw
+
 from remuda.kernel.errors import Invalid
+from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.lanes import Lane, run_in
 
@@ -23,19 +27,22 @@ def _copy(file: OpenFile, target: Path) -> None:
     if target.exists():
         raise Invalid("the backup", f"would overwrite {target}", remedy="choose a name that is not taken")
     unfinished = target.with_name(f".{target.name}.unfinished")
-    unfinished.unlink(missing_ok=True)
-    connection = file.connect()
     try:
-        connection.execute("VACUUM INTO ?", (str(unfinished),))
-    except BaseException:
-        unfinished.unlink(missing_ok=True)
-        raise
+        _write(file, unfinished)
+        unfinished.rename(target)
+        _flush(target.parent)
+    except (apsw.Error, OSError) as error:
+        raise storage_error(str(target), error) from None
     finally:
-        connection.close()
-    _flush(unfinished)
-    unfinished.chmod(0o600)
-    unfinished.rename(target)
-    _flush(target.parent)
+        unfinished.unlink(missing_ok=True)
+
+
+def _write(file: OpenFile, path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.touch(mode=0o600, exist_ok=False)  # before anything is in it: nobody else may read it meanwhile
+    with contextlib.closing(file.connect()) as connection:
+        connection.execute("VACUUM INTO ?", (str(path),))
+    _flush(path)
 
 
 def _flush(path: Path) -> None:

@@ -21,10 +21,10 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.feed import Landed
+from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
-from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tables
-from remuda.store.readside.terms import OWNER, Names, reference_index, terms_of
-from remuda.store.readside.watching import landed
+from remuda.store.readside.tables import Tables
+from remuda.store.readside.terms import OWNER, Names, reference_index
 from remuda.store.sqlite.logs import LogTables
 
 __all__ = ["Batch", "WriteSide"]
@@ -43,8 +43,7 @@ class WriteSide:
     randomness: Randomness
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(msgspec.Struct, frozen=True, gc=False):
     """An object as the batch has left it; `whole` as in the cache."""
 
     resource: Any
@@ -58,12 +57,18 @@ class Batch:
         self.registry = side.registry
         self.randomness = side.randomness
         self.now = now
+        self.second = now.replace(microsecond=0)
+        """The present time as documents have it."""
         self.version = version
         self.floor = floor
-        self.changes: dict[int, list[Landed[Any]]] = {}
         self.is_dirty = False
         self.after_landing: list[Callable[[], None]] = []
         self._side = side
+        self._time = now.timestamp()
+        self._ingest = Ingest(side.tables, side.names)
+        self._changes: dict[int, deque[Landed[Any]]] = {}
+        self._fallen: list[tuple[int, str]] = []
+        """Objects whose changes were too many to keep: watchers find them in the tables."""
         self._held: dict[tuple[int, str], _Held | None] = {}
         self._cascades: deque[Callable[[Batch], None]] = deque()
         self._unsettled: dict[tuple[str, str], Callable[[Batch], None]] = {}
@@ -83,43 +88,42 @@ class Batch:
 
     def put(self, kind: Kind[ResourceT], resource: ResourceT, previous: ResourceT | None) -> ResourceT:
         """Write an object under the next version and return it with that version."""
-        number, name = self._side.names.kind(kind), resource.name
+        number = self._side.names.kind(kind)
         resource = self._stamp(resource)
         codec = self._side.codecs[kind.type]
         whole = previous is None or self._is_whole(kind, number, previous)
         if whole:
             document = codec.encode(resource)
         else:
-            current = self._side.tables.find(number, name)
+            current = self._side.tables.find(number, resource.name)
             assert current is not None, "the previous state of an object is in the tables"
             document = codec.encode_over(current.document, resource)
         check_size(document)
-        relabelled = previous is not None and previous.metadata.labels != resource.metadata.labels
-        before = codec.encode(previous) if relabelled else None
-        revision = Revision(self.version, name, ADDED if previous is None else MODIFIED, document, before)
-        self._record(number, revision, resource, previous, whole=whole)
-        self._side.tables.point(number, name, self.version)
-        self._reindex(kind, number, resource, previous)
-        self._held[number, name] = _Held(resource, whole)
+        before = codec.encode(previous) if previous is not None and _is_relabelled(resource, previous) else None
+        change = self._ingest.put(
+            kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole
+        )
+        self._keep(number, change, _Held(resource, whole))
         return resource
 
     def drop(self, kind: Kind[ResourceT], last: ResourceT, previous: ResourceT) -> ResourceT:
         """Remove an object, leaving its last state to watchers, and return that state."""
-        number = self._side.names.kind(kind)
         last = self._stamp(last)
-        document = self._side.codecs[kind.type].encode(last)
-        self._record(number, Revision(self.version, last.name, DELETED, document, None), last, previous)
-        self._side.tables.remove(number, last.name)
-        terms = self._side.names.indexed(number, terms_of(kind, previous))
-        self._side.tables.remove_entries(last.name, terms)
-        self._held[number, last.name] = None
+        codec = self._side.codecs[kind.type]
+        document = codec.encode(last)
+        before = codec.encode(previous) if _is_relabelled(last, previous) else None
+        change = self._ingest.drop(
+            kind, last, previous, document=document, before=before, time=self._time, floor=self.floor
+        )
+        self._keep(self._side.names.kind(kind), change, None)
         return last
 
     def log(self, records: Sequence[Record]) -> None:
         """Append log records to this commit."""
-        for record in records:
-            if record.once and self._side.logs.has(record.stream, record.subject):
-                raise AlreadyExists(record.stream, record.subject)
+        once = [(record.stream, record.subject) for record in records if record.once]
+        for stream, subject in once:
+            if once.count((stream, subject)) > 1 or self._side.logs.has(stream, subject):
+                raise AlreadyExists(stream, subject)
         for record in records:
             self.is_dirty = True
             self._side.logs.append(record, self.now)
@@ -163,6 +167,17 @@ class Batch:
             key = next(iter(self._unsettled))
             self._unsettled.pop(key)(self)
 
+    def land(self) -> None:
+        """Let readers and watchers see what this batch did: it is durable."""
+        reader = self._side.reader
+        reader.drop_all(self._fallen)
+        reader.land(self._changes)
+        reader.advance(self.version)
+
+    def held(self) -> list[object]:
+        """Return all that the batch holds in memory."""
+        return list(self._held.values())
+
     def _stamp(self, resource: ResourceT) -> ResourceT:
         self.version += 1
         metadata = msgspec.structs.replace(resource.metadata, resource_version=str(self.version))
@@ -179,27 +194,17 @@ class Batch:
             entry.whole = current is not None and current.document == self._side.codecs[kind.type].encode(previous)
         return entry is not None and entry.whole
 
-    def _record(
-        self,
-        number: int,
-        revision: Revision,
-        resource: ResourceT,
-        previous: ResourceT | None,
-        *,
-        whole: bool = False,
-    ) -> None:
-        """Append a change to history and to what will land."""
-        self._side.tables.add_revision(number, revision, time=self.now.timestamp())
-        if previous is not None and int(previous.version) <= self.floor:
-            self._side.tables.forget_revision(int(previous.version))
-        before = previous if revision.before is not None else None
-        self.changes.setdefault(number, []).append(landed(revision, resource, before, whole=whole))
+    def _keep(self, number: int, change: Landed[Any], held: _Held | None) -> None:
+        """Remember a change for the rest of the batch and for its landing."""
+        changes = self._changes.setdefault(number, deque())
+        changes.append(change)
+        if len(changes) > self._side.reader.settings.tail_changes:
+            fallen = number, changes.popleft().name
+            self._fallen.append(fallen)
+            self._side.reader.drop(*fallen)  # here already, so that little is left to free when the batch lands
+        self._held[number, change.name] = held
         self.is_dirty = True
 
-    def _reindex(self, kind: Kind[ResourceT], number: int, resource: ResourceT, previous: ResourceT | None) -> None:
-        new = terms_of(kind, resource)
-        old = terms_of(kind, previous) if previous is not None else frozenset()
-        if new != old:
-            names, tables = self._side.names, self._side.tables
-            tables.remove_entries(resource.name, names.indexed(number, sorted(old - new)))
-            tables.add_entries(resource.name, names.indexed(number, sorted(new - old)))
+
+def _is_relabelled(resource: Resource, previous: Resource) -> bool:
+    return previous.metadata.labels != resource.metadata.labels

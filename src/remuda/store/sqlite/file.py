@@ -44,12 +44,18 @@ class OpenFile:
         """Return one more connection that only reads, for work of its own."""
         return _connect(self.path, self.vfs, apsw.SQLITE_OPEN_READONLY)
 
-    def close(self) -> None:
-        """Close everything; the last connection moves the write-ahead log into the file."""
-        with contextlib.ExitStack() as stack:
-            stack.callback(os.close, self.lock)
-            stack.callback(self.writer.close)
-            stack.callback(self.reader.close)
+    def close(self, *, is_sound: bool = True) -> None:
+        """Close everything; the last connection moves the write-ahead log into the file.
+
+        If the content is not known to be sound, the next one to open the file is told that it deserves a check.
+        """
+        try:
+            with contextlib.closing(self.writer), contextlib.closing(self.reader):
+                pass
+            if is_sound:
+                os.ftruncate(self.lock, 0)
+        finally:
+            os.close(self.lock)
 
     def abandon(self) -> None:
         """Let go of everything, whatever the disk says."""
@@ -64,8 +70,7 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
     lock = _lock(path)
     connections: list[apsw.Connection] = []
     try:
-        log = path.with_name(path.name + "-wal")
-        was_clean = not (log.exists() and log.stat().st_size)
+        was_clean = _begin_use(path, lock)
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         writer = _connect(path, vfs, flags)
         connections.append(writer)
@@ -86,9 +91,11 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
 
 def opening_error(path: Path, error: Exception) -> Exception:
     """Return what somebody who tries to open a store should read."""
+    while isinstance(error.__context__, apsw.Error):  # the first one says what happened, the others what followed
+        error = error.__context__
     if isinstance(error, apsw.NotADBError):
         return StoreForeign(str(path))
-    if isinstance(error, apsw.CorruptError):
+    if isinstance(error, apsw.CorruptError | apsw.SQLError):  # our SQL is right, so the tables are not
         return StoreDamaged(str(path), str(error))
     if isinstance(error, apsw.Error | OSError):
         return StoreInaccessible(str(path), str(error))
@@ -107,6 +114,15 @@ def _lock(path: Path) -> int:
         os.close(lock)
         raise StoreLocked(str(path)) from None
     return lock
+
+
+def _begin_use(path: Path, lock: int) -> bool:
+    """Tell whether the last process closed the file, and leave a sign that this one has not done so yet."""
+    log = path.with_name(path.name + "-wal")
+    was_clean = not os.fstat(lock).st_size and not (log.exists() and log.stat().st_size)
+    with contextlib.suppress(OSError):  # on a full disk the write-ahead log alone has to tell
+        os.pwrite(lock, b"open\n", 0)
+    return was_clean
 
 
 def _connect(path: Path, vfs: str | None, flags: int) -> apsw.Connection:

@@ -11,15 +11,25 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists, NotFound, OwnerRefused, ReferenceRefused
 from remuda.kernel.ids import random_id
+from remuda.store.checks import check_resource
 from remuda.store.kinds import Kind
-from remuda.store.lifecycle import check_precondition, dying_owners, newborn, with_finalizers, with_intent, with_status
+from remuda.store.lifecycle import (
+    check_precondition,
+    disowned,
+    dying_owners,
+    has_other_owner,
+    newborn,
+    with_finalizers,
+    with_intent,
+    with_status,
+)
 from remuda.store.logs import Record
 from remuda.store.objects import FOREGROUND, IN_USE, OwnerReference, Resource, ResourceT
 from remuda.store.sqlite.batch import Batch
 
 __all__ = ["create", "delete", "update", "update_status"]
 
-_CASCADE_STEP = 50
+_CASCADE_STEP = 20
 
 
 def create(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
@@ -30,9 +40,7 @@ def create(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
     _check_targets(batch, kind, wanted, kind.targets(wanted))
     batch.log(log)
     new = newborn(batch.registry, kind, wanted)
-    metadata = msgspec.structs.replace(
-        new.metadata, uid=random_id(batch.randomness), creation_timestamp=batch.now.replace(microsecond=0)
-    )
+    metadata = msgspec.structs.replace(new.metadata, uid=random_id(batch.randomness), creation_timestamp=batch.second)
     return batch.put(kind, msgspec.structs.replace(new, metadata=metadata), None)
 
 
@@ -43,8 +51,10 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
     new = with_intent(kind, stored, wanted)
     old_owners, owners = stored.metadata.owner_references, new.metadata.owner_references
     old_targets, targets = kind.targets(stored), kind.targets(new)
-    _check_owners(batch, kind, new, [owner for owner in owners if owner not in old_owners])
-    _check_targets(batch, kind, new, targets - old_targets)
+    if new.metadata != stored.metadata or targets != old_targets:
+        check_resource(kind, new)
+        _check_owners(batch, kind, new, [owner for owner in owners if owner not in old_owners])
+        _check_targets(batch, kind, new, targets - old_targets)
     batch.log(log)
     if new == stored:
         return stored
@@ -54,8 +64,9 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
     if new.is_marked and not new.metadata.finalizers:
         return _drop(batch, kind, new, stored)
     written = batch.put(kind, new, stored)
-    lost = [owner for owner in old_owners if owner not in owners]
-    _settle_others(batch, owners=lost, targets=old_targets - targets)
+    if owners != old_owners or targets != old_targets:
+        lost = [owner for owner in old_owners if owner not in owners]
+        _settle_others(batch, owners=lost, targets=old_targets - targets)
     return written
 
 
@@ -87,7 +98,7 @@ def _mark(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
     has_children = any(True for _ in batch.children(stored, limit=1))
     held = [FOREGROUND] if has_children else []
     held += [f for f in stored.metadata.finalizers if f != IN_USE or _is_in_use(batch, kind, stored)]
-    marked = with_finalizers(stored, held, marked_at=batch.now.replace(microsecond=0))
+    marked = with_finalizers(stored, held, marked_at=batch.second)
     if has_children:
         batch.cascade(lambda batch: _mark_children(batch, stored, ""))
     if held:
@@ -103,7 +114,12 @@ def _mark_children(batch: Batch, owner: Resource, after: str) -> None:
     children = list(batch.children(owner, after=after, limit=_CASCADE_STEP))
     for kind, name in children:
         child = batch.find(kind, name)
-        if child is not None and not child.is_marked:
+        if child is None or child.is_marked:
+            continue
+        if has_other_owner(batch.registry, child, owner, batch.find):
+            batch.put(kind, disowned(child, owner), child)
+            _settle_others(batch, owners=child.metadata.owner_references, targets=())
+        else:
             _mark(batch, kind, child)
     if children:
         # Kinds advance together by name: the smallest last name of a full step is where the next one starts.

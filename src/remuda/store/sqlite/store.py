@@ -60,11 +60,12 @@ class SqliteStore(Reads):
 
     def __init__(self, file: OpenFile, side: WriteSide, *, ports: SqlitePorts, settings: SqliteSettings) -> None:
         super().__init__(side.reader)
+        horizon = side.tables.horizon()  # the last that can fail, before there are lanes to be left behind
         self.integrity: Integrity = "sound" if file.was_clean else "unchecked"
         self._file = file
         self._logs = LogTables(file.reader)
         self._commits, self._background = ports.commits(), ports.background()
-        self._writer = Writer(side, connection=file.writer, lane=self._commits, clock=ports.clock, path=str(file.path))
+        self._writer = Writer(side, horizon, lane=self._commits, clock=ports.clock, path=str(file.path))
         self.upkeep = Upkeep(side, self._writer, clock=ports.clock, settings=settings.upkeep)
         duties = [self.upkeep.bookmarks(), self.upkeep.forget()]
         if not file.was_clean:
@@ -80,7 +81,6 @@ class SqliteStore(Reads):
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Write metadata and spec over the version that was read."""
         kind = self.registry.of(type(resource))
-        check_resource(kind, resource)
         return await self._writer.submit(lambda batch: rules.update(batch, kind, resource, log))
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
@@ -123,7 +123,7 @@ class SqliteStore(Reads):
         await self._writer.drain()
         self._commits.close()
         self._background.close()
-        self._file.close()
+        self._file.close(is_sound=self.integrity == "sound")
 
     def _report(self, integrity: Integrity, damage: str) -> None:
         self.integrity = integrity
@@ -146,9 +146,9 @@ def open_store(
         on_failure.callback(file.abandon)
         try:
             side = _write_side(file, registry, codecs(registry, sealer), ports=ports, settings=settings)
+            store = SqliteStore(file, side, ports=ports, settings=settings)
         except apsw.Error as error:
             raise opening_error(path, error) from None
-        store = SqliteStore(file, side, ports=ports, settings=settings)
         on_failure.pop_all()
         return store
 

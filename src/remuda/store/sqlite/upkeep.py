@@ -3,6 +3,7 @@
 Each of these is small work now and then, cut into slices that go through the writer like everybody else's.
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -14,6 +15,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.store.logs import DEFAULT_RETENTION, Retention
 from remuda.store.readside.reader import Reader
+from remuda.store.readside.sql import Sql
 from remuda.store.sqlite.batch import Batch, WriteSide
 from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.lanes import Lane, run_in
@@ -24,6 +26,7 @@ __all__ = ["Integrity", "Upkeep", "UpkeepSettings", "check_integrity", "damage_o
 Integrity = Literal["sound", "unchecked", "checking", "damaged"]
 
 _SLICE_ROWS = 200
+_DAMAGE = (apsw.CorruptError, apsw.NotADBError)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +74,8 @@ class Upkeep:
         side, writer = self._side, self._writer
         oldest = (self._clock.now() - self._settings.history_age).timestamp()
         while True:
-            by_age = side.reader.tables.version_at(oldest, after=writer.floor, limit=_SLICE_ROWS)
+            with side.reader.storage:
+                by_age = side.reader.tables.version_at(oldest, after=writer.floor, limit=_SLICE_ROWS)
             floor = max(by_age, min(writer.version - self._settings.history_changes, writer.floor + _SLICE_ROWS))
             if floor <= writer.floor:
                 return
@@ -104,26 +108,39 @@ class Upkeep:
 
 
 async def check_integrity(file: OpenFile, lane: Lane, report: Callable[[Integrity, str], None]) -> None:
-    """Check the whole file, one table after the other, in a lane for work of low urgency."""
+    """Check the whole file, one table after the other, in a lane for work of low urgency.
+
+    A disk that fails meanwhile proves nothing: the content stays unchecked, and the next one to open it tries again.
+    """
     report("checking", "")
-    tables = [row[0] for row in file.reader.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()]
-    for table in tables:
-        damage = await run_in(lane, lambda table=table: damage_of(file.connect, table))  # type: ignore[misc]
-        if damage:
-            report("damaged", damage)
-            return
-    report("sound", "")
-
-
-def damage_of(connect: Callable[[], apsw.Connection], table: str) -> str:
-    """Return what is wrong with one table and its indexes, or nothing."""
-    connection = connect()
     try:
-        found = connection.execute(f"PRAGMA integrity_check({_quoted(table)})").fetchall()
-    except apsw.Error as error:
-        return str(error)
+        damage = await _damage(file, lane)
+    except _DAMAGE as error:
+        report("damaged", str(error))
+    except apsw.Error:
+        report("unchecked", "")
+    else:
+        report("damaged" if damage else "sound", damage)
+
+
+async def _damage(file: OpenFile, lane: Lane) -> str:
+    connection = file.connect()
+    try:
+        run = Sql(connection)
+        for (table,) in await run_in(lane, lambda: run("SELECT name FROM sqlite_schema WHERE type = 'table'")):
+            if damage := await run_in(lane, lambda table=table: damage_of(run, table)):  # type: ignore[misc]
+                return damage
+    except asyncio.CancelledError:
+        connection.interrupt()  # nobody should wait for the rest of a large table
+        raise
     finally:
-        connection.close()
+        lane.submit(connection.close, lambda _: None)
+    return ""
+
+
+def damage_of(run: Sql, table: str) -> str:
+    """Return what is wrong with one table and its indexes, or nothing."""
+    found = run(f"PRAGMA integrity_check({_quoted(table)})")
     return "" if found == [("ok",)] else "; ".join(str(row[0]) for row in found[:3])
 
 

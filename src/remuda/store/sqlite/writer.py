@@ -56,10 +56,11 @@ class _Request:
 class Writer:
     """The one who writes."""
 
-    def __init__(self, side: WriteSide, *, connection: apsw.Connection, lane: Lane, clock: Clock, path: str) -> None:
-        self.version, self.floor = side.tables.horizon()
+    def __init__(self, side: WriteSide, horizon: tuple[int, int], *, lane: Lane, clock: Clock, path: str) -> None:
+        self.version, self.floor = horizon
+        self._loop = asyncio.get_running_loop()
         self._side = side
-        self._connection = connection
+        self._connection = side.tables.connection
         self._lane = lane
         self._clock = clock
         self._path = path
@@ -69,28 +70,27 @@ class Writer:
         self._is_scheduled = False
         self._idle: asyncio.Future[None] | None = None
         self._log_pages = 0
-        connection.set_wal_hook(self._measure)
+        self._connection.set_wal_hook(self._measure)
 
     async def submit(self, apply: Callable[[Batch], ResultT]) -> ResultT:
         """Have a rule applied in the next batch; return its result when it is durable."""
-        loop = asyncio.get_running_loop()
-        request = _Request(apply, loop.create_future())
+        request = _Request(apply, self._loop.create_future())
         self._queue.append(request)
-        self._schedule(loop)
+        self._schedule()
         result: ResultT = await request.future
         return result
 
     async def drain(self) -> None:
         """Return when nothing waits to be written."""
         while self._queue or self._batch is not None:
-            self._idle = self._idle or asyncio.get_running_loop().create_future()
+            self._idle = self._idle or self._loop.create_future()
             await asyncio.shield(self._idle)
 
-    def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _schedule(self) -> None:
         """Build a batch soon, so that whoever is about to write can join it."""
         if self._batch is None and not self._is_scheduled:
             self._is_scheduled = True
-            loop.call_soon(self._begin)
+            self._loop.call_soon(self._begin)
 
     def _begin(self) -> None:
         self._is_scheduled = False
@@ -111,7 +111,7 @@ class Writer:
         try:
             while self._step(batch):
                 if self._clock.monotonic() > until:
-                    asyncio.get_running_loop().call_soon(self._fill, batch)
+                    self._loop.call_soon(self._fill, batch)
                     return
             self._commit(batch)
         except apsw.Error as error:
@@ -166,8 +166,7 @@ class Writer:
             return
         self.version = batch.version
         self._side.names.keep()
-        self._side.reader.land(batch.changes)
-        self._side.reader.advance(batch.version)
+        batch.land()
         for callback in batch.after_landing:
             callback()
         self._answer()
@@ -175,6 +174,12 @@ class Writer:
             self._lane.submit(self._checkpoint, lambda _: self._finish())
         else:
             self._finish()
+
+    def _free(self, held: list[object]) -> None:
+        """Let go of what a batch held, a little at a time: after a long cascade it is much."""
+        del held[-_BATCH_REQUESTS:]
+        if held:
+            self._loop.call_soon(self._free, held)
 
     def _checkpoint(self) -> None:
         """Move the write-ahead log into the file. Here nobody is pinned, so that it can begin anew afterwards."""
@@ -209,9 +214,11 @@ class Writer:
             request.tell(error)
 
     def _finish(self) -> None:
+        if self._batch is not None:
+            self._loop.call_soon(self._free, self._batch.held())
         self._batch = None
         if self._queue:
-            self._schedule(asyncio.get_running_loop())
+            self._schedule()
         elif self._idle is not None:
             self._idle.set_result(None)
             self._idle = None

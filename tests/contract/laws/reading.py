@@ -1,0 +1,113 @@
+"""What readers see of writes: their own at once, and never an older state after a newer one."""
+
+import asyncio
+
+import msgspec
+
+from remuda.kernel.errors import NotFound
+from tests.contract.harness import Harness
+from tests.contract.kinds import Horse, HorseStatus, horse
+from tests.contract.law import Law, law
+from tests.contract.steps import (
+    find,
+    gone,
+    names_of,
+    present,
+    refused,
+    replace,
+    request_deletion,
+    watching,
+    with_metadata,
+    with_spec,
+)
+
+LAWS: list[Law] = []
+
+WRITERS = 4
+
+
+def rendered(resource: Horse) -> bytes:
+    return msgspec.json.encode([resource.name, resource.version, resource.spec.colour, resource.status.place])
+
+
+@law(LAWS, "You read your own writes by name, however many others write.")
+async def you_read_your_own_writes(harness: Harness) -> None:
+    async def write_and_read(name: str) -> None:
+        created = await harness.store.create(horse(name))
+        assert await harness.store.get(Horse, name) == created
+        updated = await harness.store.update(with_spec(created, colour="grey"))
+        assert await harness.store.get(Horse, name) == updated
+        placed = await harness.store.update_status(replace(updated, status=HorseStatus(place="meadow")))
+        assert await harness.store.get(Horse, name) == placed
+        await request_deletion(harness, placed)
+        found = await find(harness, Horse, name)
+        assert found is None or found.is_marked
+
+    await asyncio.gather(*(write_and_read(f"horse-{number}") for number in range(WRITERS)))
+
+
+@law(LAWS, "You find your own writes in lists, however many others write.")
+async def you_list_your_own_writes(harness: Harness) -> None:
+    async def write_and_list(name: str) -> None:
+        created = await harness.store.create(horse(name, labels={"one": name}))
+        assert (await harness.store.list(Horse, labels={"one": name})).items == [created]
+        updated = await harness.store.update(with_metadata(created, labels={"other": name}))
+        assert await names_of(harness, Horse, labels={"one": name}) == []
+        assert (await harness.store.list(Horse, labels={"other": name})).items == [updated]
+        assert updated in (await harness.store.list(Horse)).items
+        await request_deletion(harness, updated)
+        assert all(item.is_marked for item in (await harness.store.list(Horse, labels={"other": name})).items)
+
+    await asyncio.gather(*(write_and_list(f"horse-{number}") for number in range(WRITERS)))
+
+
+@law(LAWS, "A view is rendered from the object as it stands, and goes with it.")
+async def a_view_follows_its_object(harness: Harness) -> None:
+    async def agrees(expected: Horse) -> None:
+        for _ in range(2):
+            assert await harness.store.get_view(Horse, "bella", rendered) == rendered(expected)
+
+    created = await harness.store.create(horse("bella"))
+    await agrees(created)
+    updated = await harness.store.update(with_spec(created, colour="grey"))
+    await agrees(updated)
+    placed = await harness.store.update_status(replace(updated, status=HorseStatus(place="meadow")))
+    await agrees(placed)
+    await request_deletion(harness, placed)
+    await gone(harness, placed)
+    await refused(NotFound, harness.store.get_view(Horse, "bella", rendered))
+
+
+@law(LAWS, "A list of views is what the list is, rendered.")
+async def listed_views_follow_their_objects(harness: Harness) -> None:
+    async def agrees(**selection: object) -> None:
+        page = await harness.store.list(Horse, **selection)  # type: ignore[arg-type]
+        views = await harness.store.list_views(Horse, rendered, **selection)  # type: ignore[arg-type]
+        assert list(views.items) == [rendered(item) for item in page.items]
+        assert (views.version, views.next) == (page.version, page.next)
+
+    async def all_agree() -> None:
+        await agrees()
+        await agrees(limit=2)
+        await agrees(labels={"herd": "north"})
+        await agrees(index=("colour", "grey"))
+
+    first, second, _ = [await harness.store.create(horse(name, labels={"herd": "north"})) for name in ("a", "b", "c")]
+    await all_agree()
+    await harness.store.update(with_spec(first, colour="grey"))
+    await harness.store.update_status(replace(second, status=HorseStatus(place="meadow")))
+    await all_agree()
+
+
+@law(LAWS, "Versions never go back: after an event, no read shows its object in an older state.")
+async def reads_are_never_older_than_events(harness: Harness) -> None:
+    since = await present(harness, Horse)
+    states = [await harness.store.create(horse("bella"))]
+    for colour in ("grey", "white", "roan"):
+        states.append(await harness.store.update(with_spec(states[-1], colour=colour)))
+    versions = [state.version for state in states]
+    async with watching(harness, Horse, since=since) as watch:
+        for position in range(len(states)):
+            assert (await watch.change()).version == versions[position]
+            seen = [await harness.store.get(Horse, "bella"), *(await harness.store.list(Horse)).items]
+            assert [item.version for item in seen if item.version in versions[:position]] == []

@@ -1,0 +1,51 @@
+"""What a restart costs the API server."""
+
+import asyncio
+
+import pytest
+
+from remuda.kernel.clock import SystemClock
+from remuda.store.codec import Codec
+from remuda.store.kubernetes.client import ApiClient
+from remuda.store.kubernetes.login import Login
+from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.store import kubeconfig
+from tests.contract.kinds import HORSE, Horse, horse
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.harness import opened
+from tests.sim.store import SEALER
+
+pytestmark = pytest.mark.kubernetes
+
+OBJECTS = 10_000
+PAGE = 500
+
+
+async def fill(cluster: Cluster, namespace: str) -> None:
+    """Post horses as any other client would."""
+    client = ApiClient(Login(kubeconfig(cluster.kubeconfig)), SystemClock())
+    api, codec = ResourceApi(HORSE, client, namespace=namespace), Codec(HORSE, SEALER)
+    numbers = iter(range(OBJECTS))
+
+    async def post() -> None:
+        for number in numbers:
+            name = f"horse-{number:05}"
+            await api.create(codec.encode(horse(name, labels={"herd": str(number % 100)})), name)
+
+    await asyncio.gather(*(post() for _ in range(32)))
+    await client.close()
+
+
+async def test_a_restart_costs_one_paged_list_per_kind_and_no_request_per_object(cluster: Cluster) -> None:
+    namespace = cluster.namespace()
+    await fill(cluster, namespace)
+    async with opened(cluster, namespace) as store:
+        assert len((await store.list(Horse)).items) == OBJECTS
+        assert len((await store.list(Horse, labels={"herd": "7"})).items) == OBJECTS // 100
+        for number in range(0, OBJECTS, 1000):
+            await store.get(Horse, f"horse-{number:05}")
+        lists = {plural: count for (verb, plural), count in store.requests.items() if verb == "list"}
+        assert lists == {kind.plural: 1 for kind in store.registry.kinds} | {HORSE.plural: OBJECTS // PAGE}
+        others = {verb for verb, _ in store.requests} - {"list"}
+        assert others <= {"watch"}
+        assert all(store.requests["watch", kind.plural] <= 1 for kind in store.registry.kinds)
