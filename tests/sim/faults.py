@@ -59,8 +59,9 @@ class FaultMenu:
         rate = self._rates.get(name, 0.0)
         if rate <= 0:
             return False
-        draws = self._draws.setdefault(name, random.Random(f"{self._seed}:{name}"))
-        return draws.random() < rate
+        if name not in self._draws:
+            self._draws[name] = random.Random(f"{self._seed}:{name}")
+        return self._draws[name].random() < rate
 
     def _count(self, name: str) -> Count:
         return self.counts.setdefault(name, Count())

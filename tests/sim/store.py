@@ -1,9 +1,14 @@
 """The SQLite store on the simulated machine: its disk, its clock, its chance, its lanes."""
 
+from contextlib import suppress
+
+import apsw
+
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 from tests.sim.lanes import SimLane
+from tests.sim.platter import Keep
 from tests.sim.runner import World
 
 SEALER = Sealer(Keyring(SealingKey("test", b"k" * 32)))
@@ -17,6 +22,13 @@ def sim_ports(world: World) -> SqlitePorts:
         background=lambda: SimLane(world.randomness),
         vfs=world.disk.vfs_name,
     )
+
+
+async def lose_power(world: World, store: SqliteStore, keep: Keep = "some", *, tear: bool = False) -> None:
+    """Cut the power under an open store, and let go of what is left of it."""
+    world.power_cut(keep, tear=tear)
+    with suppress(apsw.Error):
+        await store.close()
 
 
 def open_simulated(world: World, registry: Registry, *, settings: SqliteSettings | None = None) -> SqliteStore:

@@ -64,8 +64,19 @@ class Codec(Generic[ResourceT]):
         wanted = msgspec.json.decode(self.encode(_spelled_out(resource)))
         return msgspec.json.encode(merge(msgspec.json.decode(stored), understood, wanted, keys=self._kind.list_keys))
 
+    def is_sealed_by_an_earlier_key(self, document: bytes, name: str) -> bool:
+        """Tell whether a stored secret would be sealed differently now."""
+        seals: dict[Secret, str] = {}
+        self._decode(document, name, seals)
+        context = self._context(name)
+        return any(self._sealer.seal(secret, context=context) != sealed for secret, sealed in seals.items())
+
+    def _context(self, name: str) -> str:
+        """What a seal is bound to: the object it belongs to."""
+        return f"{self._kind.qualified}/{name}"
+
     def _sealing_encoder(self, name: str, seals: Mapping[Secret, str]) -> msgspec.json.Encoder:
-        context = f"{self._kind.qualified}/{name}"
+        context = self._context(name)
 
         def seal(value: Any) -> str:
             if isinstance(value, Secret):
@@ -75,7 +86,7 @@ class Codec(Generic[ResourceT]):
         return msgspec.json.Encoder(enc_hook=seal)
 
     def _opening_decoder(self, name: str, seals: dict[Secret, str]) -> msgspec.json.Decoder[ResourceT]:
-        context = f"{self._kind.qualified}/{name}"
+        context = self._context(name)
 
         def unseal(_: type, value: Any) -> Secret:
             secret = self._sealer.open(value, context=context)

@@ -183,3 +183,10 @@ class StoresSecretsInTheClear(Flawed):
             clear = {"spec": {"brand": created.spec.brand.reveal()}}
             await rewrite(self.sound, Horse, created.name, clear, read_anew=False)
         return replace(created)
+
+    async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
+        """Look at no seal before a write: there is none."""
+        is_branded = isinstance(resource, Horse) and resource.spec.brand is not None
+        return (
+            resource if is_branded and self.stored(resource) == resource else await super().update(resource, **options)
+        )

@@ -5,7 +5,6 @@ bound is in bytes of documents: memory stays flat however many objects there are
 """
 
 from collections import OrderedDict
-from collections.abc import Iterable
 from typing import Any, Generic
 
 import msgspec
@@ -68,11 +67,10 @@ class Cache:
         if entry is not None:
             self._weight -= entry.weight
 
-    def drop_all(self, keys: Iterable[tuple[int, str]]) -> None:
+    def drop_all(self, keys: set[tuple[int, str]]) -> None:
         """Forget many objects, of which few are here."""
-        for key in keys:
-            if key in self._entries:
-                self.drop(*key)
+        for key in self._entries.keys() & keys:
+            self.drop(*key)
 
     def clear(self) -> None:
         """Forget everything."""

@@ -4,7 +4,7 @@ The reader sees exactly what has *landed*: a commit becomes visible to every met
 `land` is called. While a commit is under way the connection is pinned to the state before it.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -99,7 +99,7 @@ class Reader:
         """Forget what is remembered of an object."""
         self._cache.drop(kind, name)
 
-    def drop_all(self, keys: Iterable[tuple[int, str]]) -> None:
+    def drop_all(self, keys: set[tuple[int, str]]) -> None:
         """Forget what is remembered of many objects, by kind and name."""
         self._cache.drop_all(keys)
 

@@ -67,7 +67,7 @@ class Batch:
         self._time = now.timestamp()
         self._ingest = Ingest(side.tables, side.names)
         self._changes: dict[int, deque[Landed[Any]]] = {}
-        self._fallen: list[tuple[int, str]] = []
+        self._fallen: set[tuple[int, str]] = set()
         """Objects whose changes were too many to keep: watchers find them in the tables."""
         self._held: dict[tuple[int, str], _Held | None] = {}
         self._cascades: deque[Callable[[Batch], None]] = deque()
@@ -105,6 +105,15 @@ class Batch:
         )
         self._keep(number, change, _Held(resource, whole))
         return resource
+
+    def needs_sealing(self, kind: Kind[ResourceT], stored: ResourceT) -> bool:
+        """Tell whether an earlier key seals what is stored of an object, so that writing it again changes it."""
+        if not kind.has_secrets:
+            return False
+        current = self._side.tables.find(self._side.names.kind(kind), stored.name)
+        return current is not None and self._side.codecs[kind.type].is_sealed_by_an_earlier_key(
+            current.document, stored.name
+        )
 
     def drop(self, kind: Kind[ResourceT], last: ResourceT, previous: ResourceT) -> ResourceT:
         """Remove an object, leaving its last state to watchers, and return that state."""
@@ -200,7 +209,7 @@ class Batch:
         changes.append(change)
         if len(changes) > self._side.reader.settings.tail_changes:
             fallen = number, changes.popleft().name
-            self._fallen.append(fallen)
+            self._fallen.add(fallen)
             self._side.reader.drop(*fallen)  # here already, so that little is left to free when the batch lands
         self._held[number, change.name] = held
         self.is_dirty = True

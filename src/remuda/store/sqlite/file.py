@@ -71,6 +71,7 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
     connections: list[apsw.Connection] = []
     try:
         was_clean = _begin_use(path, lock)
+        path.touch(mode=0o600)  # SQLite would let everybody read it; its log files take their mode from it
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         writer = _connect(path, vfs, flags)
         connections.append(writer)

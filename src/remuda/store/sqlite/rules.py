@@ -56,7 +56,7 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
         _check_owners(batch, kind, new, [owner for owner in owners if owner not in old_owners])
         _check_targets(batch, kind, new, targets - old_targets)
     batch.log(log)
-    if new == stored:
+    if new == stored and not batch.needs_sealing(kind, stored):
         return stored
     if _spec(new) != _spec(stored):
         metadata = msgspec.structs.replace(new.metadata, generation=new.metadata.generation + 1)

@@ -1,0 +1,90 @@
+"""What a benchmark says: ours beside a limit, and whether the goal holds."""
+
+import sys
+from collections.abc import Iterable, Iterator
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+__all__ = ["Measure", "note", "show_json", "show_table"]
+
+
+class Measure(msgspec.Struct, frozen=True, kw_only=True):
+    """One line of a report. The goal bounds the ratio of ours to the limit; without a goal it is there to be read."""
+
+    bench: str
+    measure: str
+    ours: float
+    limit: float | None
+    unit: str
+    is_at_most: bool = True
+    goal: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        """Ours as a part of the limit."""
+        return self.ours / self.limit if self.limit else None
+
+    @property
+    def holds(self) -> bool:
+        """Whether the goal is met; one that was not set always is."""
+        if self.goal is None or self.ratio is None:
+            return True
+        return self.ratio <= self.goal if self.is_at_most else self.ratio >= self.goal
+
+    @property
+    def goal_text(self) -> str | None:
+        """The goal for people and for JSON."""
+        return None if self.goal is None else f"{'<=' if self.is_at_most else '>='} {self.goal:g}"
+
+
+def note(bench: str, measure: str, ours: float, unit: str) -> Measure:
+    """Return a figure that has no goal but helps to read the others."""
+    return Measure(bench=bench, measure=measure, ours=ours, limit=None, unit=unit)
+
+
+def show_json(measures: Iterable[Measure]) -> bool:
+    """Print one object a line as the measures come; tell whether all hold."""
+    everything_holds = True
+    for each in measures:
+        everything_holds &= each.holds
+        line = {
+            "bench": each.bench,
+            "measure": each.measure,
+            "ours": round(each.ours, 4),
+            "limit": None if each.limit is None else round(each.limit, 4),
+            "unit": each.unit,
+            "ratio": None if each.ratio is None else round(each.ratio, 4),
+            "goal": each.goal_text,
+            "holds": each.holds,
+        }
+        print(msgspec.json.encode(line).decode(), flush=True)
+    return everything_holds
+
+
+def show_table(measures: Iterable[Measure]) -> bool:
+    """Print a table when all is measured, naming on the way what was; tell whether all hold."""
+    done = list(_announced(measures))
+    table = Table("measure", "ours", "limit", "unit", "ratio", "goal", "")
+    for column in table.columns[1:3] + table.columns[4:5]:
+        column.justify = "right"
+    for each in done:
+        limit, ratio = _figure(each.limit), _figure(each.ratio)
+        verdict = "" if each.goal is None else "holds" if each.holds else "[bold red]missed"
+        table.add_row(each.measure, _figure(each.ours), limit, each.unit, ratio, each.goal_text or "", verdict)
+    table.columns[0].no_wrap = True
+    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    return all(each.holds for each in done)
+
+
+def _announced(measures: Iterable[Measure]) -> Iterator[Measure]:
+    console = Console(stderr=True)
+    with console.status("measuring") as status:
+        for each in measures:
+            status.update(f"measured {each.measure}")
+            yield each
+
+
+def _figure(value: float | None) -> str:
+    return "" if value is None else f"{value:,.0f}" if value >= 1000 else f"{value:.3g}"

@@ -1,0 +1,101 @@
+"""Writes by 64 callers, beside a bare loop that inserts the same rows and commits every 64."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from msgspec.structs import replace
+
+from bench.report import Measure
+from bench.rounds import alternate, good_rate
+from bench.store.bed import Bed, at_least
+from bench.store.kinds import Machine, machine
+from bench.store.rows import BareFile, Rows
+from remuda.store.readside.tables import MODIFIED
+
+__all__ = ["CALLERS", "by_callers", "measures"]
+
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
+
+CALLERS = 64
+_STORED = 15_000
+"""Machines that are there already: so many that their pages are many, so few that all are cached."""
+
+
+def measures(bed: Bed) -> Iterator[Measure]:
+    """Measure creates, and updates of objects all over the store whose last change is no more in its history."""
+    creates, bare_creates, updates, bare_updates = asyncio.run(_compare(bed))
+    yield at_least(0.5, "creates by 64 callers", creates, bare_creates, "1/s")
+    yield at_least(0.5, "updates by 64 callers", updates, bare_updates, "1/s")
+
+
+async def by_callers(write: Callable[[ItemT], Awaitable[ResultT]], items: Iterable[ItemT]) -> list[ResultT]:
+    """Have 64 callers write these items, each the next when its last is durable."""
+    waiting = iter(items)
+    written: list[ResultT] = []
+
+    async def call() -> None:
+        for each in waiting:
+            written.append(await write(each))  # noqa: PERF401  callers share the list
+
+    await asyncio.gather(*(call() for _ in range(CALLERS)))
+    return written
+
+
+async def _compare(bed: Bed) -> list[float]:
+    """Return the rates of our creates, bare creates, our updates and bare updates, in two files of the same rows."""
+    store = bed.open(bed.fresh(), cache_bytes=128 << 20, history_changes=0)
+    stored = await by_callers(store.create, [machine(n, total=_STORED) for n in range(_STORED)])
+    await store.upkeep.compact()
+    bare = BareFile(bed.fresh())
+    bare.fill(objects=_STORED, changes=_STORED)
+    count = bed.sizes.writes
+
+    async def our_creates(turn: int) -> float:
+        return await _timed(store.create, [machine(n) for n in _fresh(turn, count)])
+
+    async def bare_creates(turn: int) -> float:
+        return _timed_bare(bare, [bare.rows(machine(n)) for n in _fresh(turn, count)])
+
+    async def our_updates(turn: int) -> float:
+        return await _timed(store.update, [_changed(stored[n]) for n in _scattered(turn, count)])
+
+    async def bare_updates(turn: int) -> float:
+        changed = [(_changed(machine(n, total=_STORED)), n + 1) for n in _scattered(turn, count)]
+        return _timed_bare(bare, [bare.rows(m, change=MODIFIED, superseded=old) for m, old in changed])
+
+    found = await alternate(bed.sizes.rounds, our_creates, bare_creates, our_updates, bare_updates)
+    await store.close()
+    bare.close()
+    return [good_rate(values) for values in found]
+
+
+def _fresh(turn: int, count: int) -> range:
+    """Return the numbers of machines that no turn has created yet."""
+    return range(_STORED + turn * count, _STORED + (turn + 1) * count)
+
+
+def _scattered(turn: int, count: int) -> list[int]:
+    """Return the numbers of machines all over the store that no turn has updated yet."""
+    return [(turn * count + each) * 7_919 % _STORED for each in range(count)]
+
+
+async def _timed(
+    write: Callable[[Machine], Awaitable[Machine]],
+    machines: Sequence[Machine],
+) -> float:
+    start = time.perf_counter()
+    await by_callers(write, machines)
+    return len(machines) / (time.perf_counter() - start)
+
+
+def _timed_bare(bare: BareFile, rows: Sequence[Rows]) -> float:
+    start = time.perf_counter()
+    bare.write(rows, commit_every=CALLERS)
+    return len(rows) / (time.perf_counter() - start)
+
+
+def _changed(before: Machine) -> Machine:
+    return replace(before, spec=replace(before.spec, replicas=before.spec.replicas + 1))

@@ -1,0 +1,35 @@
+"""A process that writes until it is killed: `python -m tests.durability.victim PATH`.
+
+It says of every acknowledged write, before it makes the next one, whose it was and which: one line each on stdout.
+"""
+
+import asyncio
+import os
+import sys
+from pathlib import Path
+
+from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
+from remuda.store.sqlite.upkeep import UpkeepSettings
+from tests.contract.kinds import REGISTRY
+from tests.durability.checks import steps_logged
+from tests.durability.load import Writer
+from tests.sim.store import SEALER
+
+WRITERS = [f"writer-{number}" for number in range(16)]
+SETTINGS = SqliteSettings(upkeep=UpkeepSettings(history_changes=100, interval_s=0.02))
+
+
+async def tell_for_ever(store: SqliteStore, name: str) -> None:
+    writer = Writer(name, told=await steps_logged(store, name))
+    while True:
+        await writer.tell(store)
+        os.write(sys.stdout.fileno(), f"{name} {writer.told}\n".encode())
+
+
+async def main(path: Path) -> None:
+    store = open_store(path, REGISTRY, SEALER, settings=SETTINGS)
+    await asyncio.gather(*[tell_for_ever(store, name) for name in WRITERS])
+
+
+if __name__ == "__main__":
+    asyncio.run(main(Path(sys.argv[1])))

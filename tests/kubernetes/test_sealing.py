@@ -1,0 +1,43 @@
+"""What an API server sees of a secret: nothing."""
+
+import msgspec
+import pytest
+
+from remuda.kernel.sealing import Keyring, Sealer, SealingKey
+from remuda.kernel.secrets import Secret
+from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
+from remuda.store.resealing import reseal
+from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
+from tests.kubernetes.cluster import Cluster
+from tests.kubernetes.harness import settings_for
+
+pytestmark = pytest.mark.kubernetes
+
+OLD, NEW = SealingKey("old", b"o" * 32), SealingKey("new", b"n" * 32)
+CANARY = "canary-in-the-corral"
+
+
+async def open_with(cluster: Cluster, namespace: str, keyring: Keyring) -> KubernetesStore:
+    source = kubeconfig(cluster.kubeconfig)
+    return await open_kubernetes_store(source, REGISTRY, Sealer(keyring), settings=settings_for(namespace))
+
+
+async def test_a_secret_is_sealed_on_the_server_and_can_be_sealed_anew(cluster: Cluster) -> None:
+    namespace = cluster.namespace()
+    path = f"/apis/{HORSE.api_version}/namespaces/{namespace}/{HORSE.plural}/branded"
+    store = await open_with(cluster, namespace, Keyring(OLD))
+    await store.create(horse("branded", spec=HorseSpec(brand=Secret(CANARY))))
+    stored = msgspec.json.encode(cluster.request("GET", path)).decode()
+    assert CANARY not in stored
+    assert "sealed:v1:old:" in stored
+    await store.close()
+
+    store = await open_with(cluster, namespace, Keyring(NEW, (OLD,)))
+    assert await reseal(store) == 1
+    assert await reseal(store) == 0
+    assert "sealed:v1:old:" not in msgspec.json.encode(cluster.request("GET", path)).decode()
+    await store.close()
+
+    store = await open_with(cluster, namespace, Keyring(NEW))
+    assert (await store.get(Horse, "branded")).spec.brand == Secret(CANARY)
+    await store.close()
