@@ -3,8 +3,9 @@
 import argparse
 import sys
 
-from bench import interpreter, store
+from bench import store
 from bench.report import show_json, show_table
+from remuda.app import prepare_interpreter
 
 BENCHES = {"store": store.measures}
 BACKENDS = sorted(store.GROUPS)
@@ -19,7 +20,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=BACKENDS, default="sqlite", help="where the store keeps its objects")
     parser.add_argument("--only", metavar="GROUP", help="one group of measures, by the name of its module")
     asked = parser.parse_args()
-    interpreter.prepare()
+    prepare_interpreter()
     found = BENCHES[asked.name](backend=asked.backend, is_quick=asked.quick, only=asked.only)
     return 0 if (show_json if asked.json else show_table)(found) else 1
 

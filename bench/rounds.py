@@ -6,7 +6,7 @@ no quiet machine, while the very best turn might have been luck.
 
 from collections.abc import Awaitable, Callable, Sequence
 
-__all__ = ["alternate", "good_rate", "good_time", "quantile"]
+__all__ = ["alternate", "good_rate", "good_time", "quantile", "steady_rate"]
 
 Subject = Callable[[int], Awaitable[float]]
 
@@ -18,6 +18,11 @@ async def alternate(rounds: int, *subjects: Subject) -> list[list[float]]:
         for values, subject in zip(found, subjects, strict=True):
             values.append(await subject(turn))
     return found
+
+
+def steady_rate(values: Sequence[float]) -> float:
+    """Return the rate over all turns together, for what pays now and then for many turns at once."""
+    return len(values) / sum(1 / value for value in values)
 
 
 def good_rate(values: Sequence[float]) -> float:

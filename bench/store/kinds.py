@@ -7,6 +7,7 @@ from typing import Annotated
 
 from remuda.kernel.conditions import Condition
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
+from remuda.kernel.tags import Tag
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
 from remuda.store.schema import keyed
@@ -23,13 +24,6 @@ BORN = datetime(2026, 1, 1, tzinfo=UTC)
 
 _IN_PROJECT = 500
 _USER_DATA = "#cloud-config\n" + "packages: [nginx, postgresql, prometheus-node-exporter]\n" * 14
-
-
-class Tag(StoredStruct, frozen=True):
-    """A name with a value, both chosen by the user."""
-
-    name: str
-    value: str
 
 
 class Networking(StoredStruct, frozen=True):

@@ -46,7 +46,8 @@ class Cluster:
         while True:
             response = self._client.request(method, path, json=body, headers={"Content-Type": content_type})
             if response.status_code != 429:
-                return response.status_code, response.json()
+                is_json = response.headers.get("Content-Type", "").startswith("application/json")
+                return response.status_code, response.json() if is_json else response.text
             time.sleep(float(response.headers["Retry-After"]))
 
     def define(self, registry: Registry) -> bool:

@@ -12,7 +12,7 @@ import msgspec
 __all__ = ["Condition", "find_condition", "set_condition"]
 
 
-class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """One statement about an object, in the stored form Kubernetes users know."""
 
     type: str

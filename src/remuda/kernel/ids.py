@@ -13,15 +13,16 @@ from remuda.kernel.randomness import Randomness
 
 __all__ = ["derived_id", "is_id", "random_id"]
 
+_FIRST_LETTER = 0xA0  # the least first byte whose first digit is a letter
 _ID = re.compile(r"[a-f][0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 def random_id(randomness: Randomness) -> str:
     """Return a fresh UUIDv4 that starts with a letter."""
-    while True:
-        drawn = str(UUID(bytes=randomness.token_bytes(16), version=4))
-        if is_id(drawn):
-            return drawn
+    drawn = randomness.token_bytes(16)
+    while drawn[0] < _FIRST_LETTER:
+        drawn = randomness.token_bytes(16)
+    return str(UUID(bytes=drawn, version=4))
 
 
 def derived_id(namespace: str, name: str) -> str:

@@ -13,7 +13,7 @@ from remuda.kernel.errors import Invalid
 __all__ = ["Tag", "TagSelector", "parse_tag_selector"]
 
 
-class Tag(msgspec.Struct, frozen=True):
+class Tag(msgspec.Struct, frozen=True, gc=False):
     """A name with a value, both chosen by the user."""
 
     name: str

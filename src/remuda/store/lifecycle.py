@@ -116,8 +116,10 @@ def _with(kind: Kind[ResourceT], resource: ResourceT, *, metadata: Any, status: 
     return replace(resource, metadata=metadata, status=status)
 
 
-def _keeping_ours(stored: Iterable[str], wanted: Iterable[str]) -> tuple[str, ...]:
+def _keeping_ours(stored: tuple[str, ...], wanted: tuple[str, ...]) -> tuple[str, ...]:
     """Return the wanted finalizers, with ours exactly where the store has put them."""
+    if stored == wanted:
+        return stored
     ours = [finalizer for finalizer in stored if finalizer in OURS]
     others = [finalizer for finalizer in dict.fromkeys(wanted) if finalizer not in OURS]
     return (*ours, *others)

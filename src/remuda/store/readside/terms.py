@@ -36,6 +36,9 @@ MARKED = "marked"
 """The index that finds, under the empty value, whatever is being deleted."""
 
 
+_NOTHING: frozenset[Term] = frozenset()
+
+
 def label_index(key: str) -> str:
     """Return the index that finds objects by one label."""
     return f"label:{key}"
@@ -62,11 +65,11 @@ def moved_terms(
 ) -> tuple[frozenset[Term], frozenset[Term]]:
     """Return what an object is found by no more, and what it is found by from now on."""
     if previous is None:
-        return frozenset(), terms_of(kind, resource)
+        return _NOTHING, terms_of(kind, resource)
     relabelled = previous.metadata.labels != resource.metadata.labels
     read = terms_of if relabelled else _terms_but_labels
     old, new = read(kind, previous), read(kind, resource)
-    return old - new, new - old
+    return (_NOTHING, _NOTHING) if old == new else (old - new, new - old)
 
 
 def _terms_but_labels(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:

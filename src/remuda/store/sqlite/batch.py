@@ -20,6 +20,7 @@ from remuda.store.contract import Referrer
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.cache import Entry
 from remuda.store.readside.feed import Landed
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
@@ -43,13 +44,6 @@ class WriteSide:
     randomness: Randomness
 
 
-class _Held(msgspec.Struct, frozen=True, gc=False):
-    """An object as the batch has left it; `whole` as in the cache."""
-
-    resource: Any
-    whole: bool
-
-
 class Batch:
     """Writes under way."""
 
@@ -69,29 +63,27 @@ class Batch:
         self._changes: dict[int, deque[Landed[Any]]] = {}
         self._fallen: set[tuple[int, str]] = set()
         """Objects whose changes were too many to keep: watchers find them in the tables."""
-        self._held: dict[tuple[int, str], _Held | None] = {}
+        self._entries: dict[tuple[int, str], Entry[Any] | None] = {}
+        """Objects as the batch has found or left them."""
         self._cascades: deque[Callable[[Batch], None]] = deque()
         self._unsettled: dict[tuple[str, str], Callable[[Batch], None]] = {}
 
     def find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
         """Return an object as the batch has left it."""
-        key = self._side.names.kind(kind), name
-        if key in self._held:
-            held = self._held[key]
-            return held.resource if held else None
-        return self._side.reader.find(kind, name)
+        entry = self._entry(kind, name)
+        return entry.resource if entry else None
 
     def left_of(self, kind: Kind[ResourceT], found: ResourceT) -> ResourceT | None:
         """Return what the batch has left of an object it has found. Asks nothing of the disk."""
-        held = self._held.get((self._side.names.kind(kind), found.name), _Held(found, whole=False))
-        return held.resource if held is not None and held.resource.uid == found.uid else None
+        entry = self._entries[self._side.names.kind(kind), found.name]
+        return entry.resource if entry is not None and entry.resource.uid == found.uid else None
 
     def put(self, kind: Kind[ResourceT], resource: ResourceT, previous: ResourceT | None) -> ResourceT:
         """Write an object under the next version and return it with that version."""
         number = self._side.names.kind(kind)
         resource = self._stamp(resource)
         codec = self._side.codecs[kind.type]
-        whole = previous is None or self._is_whole(kind, number, previous)
+        whole = previous is None or self._is_whole(kind, previous)
         if whole:
             document = codec.encode(resource)
         else:
@@ -103,7 +95,7 @@ class Batch:
         change = self._ingest.put(
             kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole
         )
-        self._keep(number, change, _Held(resource, whole))
+        self._keep(number, change, Entry(resource, change.weight, whole))
         return resource
 
     def needs_sealing(self, kind: Kind[ResourceT], stored: ResourceT) -> bool:
@@ -185,25 +177,28 @@ class Batch:
 
     def held(self) -> list[object]:
         """Return all that the batch holds in memory."""
-        return list(self._held.values())
+        return list(self._entries.values())
 
     def _stamp(self, resource: ResourceT) -> ResourceT:
         self.version += 1
         metadata = msgspec.structs.replace(resource.metadata, resource_version=str(self.version))
         return msgspec.structs.replace(resource, metadata=metadata)
 
-    def _is_whole(self, kind: Kind[ResourceT], number: int, previous: ResourceT) -> bool:
+    def _entry(self, kind: Kind[ResourceT], name: str) -> Entry[ResourceT] | None:
+        key = self._side.names.kind(kind), name
+        if key not in self._entries:
+            self._entries[key] = self._side.reader.entry(kind, name)
+        return self._entries[key]
+
+    def _is_whole(self, kind: Kind[ResourceT], previous: ResourceT) -> bool:
         """Tell whether the stored document holds only what our types know."""
-        held = self._held.get((number, previous.name))
-        if held is not None:
-            return held.whole
-        entry = self._side.reader.entry(kind, previous.name)
+        entry = self._entry(kind, previous.name)
         if entry is not None and not entry.whole:
-            current = self._side.tables.find(number, previous.name)
+            current = self._side.tables.find(self._side.names.kind(kind), previous.name)
             entry.whole = current is not None and current.document == self._side.codecs[kind.type].encode(previous)
         return entry is not None and entry.whole
 
-    def _keep(self, number: int, change: Landed[Any], held: _Held | None) -> None:
+    def _keep(self, number: int, change: Landed[Any], left: Entry[Any] | None) -> None:
         """Remember a change for the rest of the batch and for its landing."""
         changes = self._changes.setdefault(number, deque())
         changes.append(change)
@@ -211,7 +206,7 @@ class Batch:
             fallen = number, changes.popleft().name
             self._fallen.add(fallen)
             self._side.reader.drop(*fallen)  # here already, so that little is left to free when the batch lands
-        self._held[number, change.name] = held
+        self._entries[number, change.name] = left
         self.is_dirty = True
 
 

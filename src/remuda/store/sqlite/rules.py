@@ -51,14 +51,15 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
     new = with_intent(kind, stored, wanted)
     old_owners, owners = stored.metadata.owner_references, new.metadata.owner_references
     old_targets, targets = kind.targets(stored), kind.targets(new)
-    if new.metadata != stored.metadata or targets != old_targets:
+    has_new_metadata, has_new_spec = new.metadata != stored.metadata, _spec(new) != _spec(stored)
+    if has_new_metadata or targets != old_targets:
         check_resource(kind, new)
         _check_owners(batch, kind, new, [owner for owner in owners if owner not in old_owners])
         _check_targets(batch, kind, new, targets - old_targets)
     batch.log(log)
-    if new == stored and not batch.needs_sealing(kind, stored):
+    if not (has_new_metadata or has_new_spec or batch.needs_sealing(kind, stored)):
         return stored
-    if _spec(new) != _spec(stored):
+    if has_new_spec:
         metadata = msgspec.structs.replace(new.metadata, generation=new.metadata.generation + 1)
         new = msgspec.structs.replace(new, metadata=metadata)
     if new.is_marked and not new.metadata.finalizers:

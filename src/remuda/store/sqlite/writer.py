@@ -72,13 +72,12 @@ class Writer:
         self._log_pages = 0
         self._connection.set_wal_hook(self._measure)
 
-    async def submit(self, apply: Callable[[Batch], ResultT]) -> ResultT:
-        """Have a rule applied in the next batch; return its result when it is durable."""
-        request = _Request(apply, self._loop.create_future())
-        self._queue.append(request)
+    def submit(self, apply: Callable[[Batch], ResultT]) -> asyncio.Future[ResultT]:
+        """Have a rule applied in the next batch; its result is there when it is durable."""
+        future: asyncio.Future[ResultT] = self._loop.create_future()
+        self._queue.append(_Request(apply, future))
         self._schedule()
-        result: ResultT = await request.future
-        return result
+        return future
 
     async def drain(self) -> None:
         """Return when nothing waits to be written."""
