@@ -7,8 +7,8 @@ from bench.report import Measure, note
 from bench.store.kinds import REGISTRY, SEALER
 from bench.store.rows import BareFile
 from remuda.store.readside.reader import ReaderSettings
+from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
-from remuda.store.sqlite.upkeep import UpkeepSettings
 
 __all__ = ["FULL", "QUICK", "Bed", "Sizes", "at_least", "at_most", "figure"]
 

@@ -11,9 +11,9 @@ import pytest
 from remuda.kernel.errors import Gone
 from remuda.store.contract import Change, Event
 from remuda.store.logs import Record
+from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from remuda.store.sqlite.upkeep import UpkeepSettings
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.durability.checks import audit, check_stories, looking_into
 from tests.durability.load import Writer

@@ -9,9 +9,9 @@ import pytest
 
 from remuda.kernel.errors import StorageFailing, StorageFull, StoreInaccessible, Unavailable
 from remuda.store.contract import Bookmark
+from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from remuda.store.sqlite.upkeep import UpkeepSettings
 from tests.contract.kinds import REGISTRY, Horse, horse
 from tests.durability.checks import audit, check_stories
 from tests.durability.load import Writer

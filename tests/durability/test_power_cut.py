@@ -9,10 +9,10 @@ import apsw
 import pytest
 
 from remuda.kernel.errors import Unavailable, Unusable
+from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite import file
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from remuda.store.sqlite.upkeep import UpkeepSettings
 from tests.contract.kinds import REGISTRY
 from tests.durability.checks import audit, check_stories
 from tests.durability.load import Writer

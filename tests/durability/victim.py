@@ -8,8 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
-from remuda.store.sqlite.upkeep import UpkeepSettings
 from tests.contract.kinds import REGISTRY
 from tests.durability.checks import steps_logged
 from tests.durability.load import Writer

@@ -8,10 +8,10 @@ from typing import Any
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.store.contract import Store
 from remuda.store.kubernetes.store import KubernetesSettings, KubernetesStore, kubeconfig, open_kubernetes_store
-from remuda.store.kubernetes.upkeep import UpkeepSettings
 from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings
+from remuda.store.readside.upkeep import UpkeepSettings
 from tests.contract.harness import Harness, eventually
 from tests.contract.kinds import REGISTRY
 from tests.kubernetes.cluster import Cluster

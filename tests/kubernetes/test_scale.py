@@ -1,18 +1,22 @@
-"""What a restart costs the API server."""
+"""What a restart costs the API server, and what a long life costs us."""
 
 import asyncio
+from dataclasses import replace
 
 import pytest
+from msgspec import structs
 
 from remuda.kernel.clock import SystemClock
+from remuda.kernel.errors import Gone
 from remuda.store.codec import Codec
 from remuda.store.kubernetes.client import ApiClient
 from remuda.store.kubernetes.login import Login
 from remuda.store.kubernetes.resources import ResourceApi
-from remuda.store.kubernetes.store import kubeconfig
-from tests.contract.kinds import HORSE, Horse, horse
+from remuda.store.kubernetes.store import kubeconfig, open_kubernetes_store
+from remuda.store.readside.upkeep import UpkeepSettings
+from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.kubernetes.cluster import Cluster
-from tests.kubernetes.harness import opened
+from tests.kubernetes.harness import opened, settings_for
 from tests.sim.store import SEALER
 
 pytestmark = pytest.mark.kubernetes
@@ -49,3 +53,20 @@ async def test_a_restart_costs_one_paged_list_per_kind_and_no_request_per_object
         others = {verb for verb, _ in store.requests} - {"list"}
         assert others <= {"watch"}
         assert all(store.requests["watch", kind.plural] <= 1 for kind in store.registry.kinds)
+
+
+async def test_history_is_bounded_by_its_size(cluster: Cluster) -> None:
+    namespace, source = cluster.namespace(), kubeconfig(cluster.kubeconfig)
+    settings = replace(settings_for(namespace), upkeep=UpkeepSettings(history_changes=200, interval_s=86_400))
+    store = await open_kubernetes_store(source, REGISTRY, SEALER, settings=settings)
+    start = (await store.list(Horse)).version
+    changed = await store.create(horse("restless"))
+    for number in range(450):
+        changed = await store.update(structs.replace(changed, spec=HorseSpec(colour=f"colour-{number}")))
+    await store.upkeep.compact()
+    kept = store._reader.tables.changes(store._reader.names.kind(HORSE), after=0, limit=1000)
+    assert 200 <= len(kept) <= 400
+    with pytest.raises(Gone):
+        await anext(store.watch(Horse, since=start))
+    assert await store.get(Horse, "restless") == changed
+    await store.close()

@@ -12,9 +12,9 @@ import pytest
 
 from remuda.kernel.errors import NotFound, StoreInaccessible, Unavailable
 from remuda.store.readside.reader import ReaderSettings
+from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
-from remuda.store.sqlite.upkeep import UpkeepSettings
 from tests.contract.kinds import REGISTRY, Horse, Ranch
 from tests.durability.checks import audit
 from tests.sim.clients import HELD, WritingClient

@@ -13,7 +13,7 @@ from remuda.kernel.errors import RemudaError, Unavailable, Unusable
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.codec import Codec, codecs
-from remuda.store.kinds import Registry
+from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.client import ApiClient
 from remuda.store.kubernetes.collector import Collector
 from remuda.store.kubernetes.informer import Informer
@@ -21,16 +21,18 @@ from remuda.store.kubernetes.journal import JournalLog, Sink
 from remuda.store.kubernetes.kinds import JOURNAL
 from remuda.store.kubernetes.login import Login
 from remuda.store.kubernetes.resources import ResourceApi
-from remuda.store.kubernetes.upkeep import Upkeep, UpkeepSettings
+from remuda.store.kubernetes.upkeep import Upkeep
 from remuda.store.kubernetes.writer import Writer
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.feed import Landed
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.layout import migrate
 from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import Reads
 from remuda.store.readside.tables import Tables
 from remuda.store.readside.terms import Names
+from remuda.store.readside.upkeep import UpkeepSettings, send_bookmarks
 
 __all__ = ["KubernetesPorts", "KubernetesSettings", "KubernetesStore", "kubeconfig", "open_kubernetes_store"]
 
@@ -76,6 +78,7 @@ class KubernetesStore(Reads):
         self.requests = client.requests
         """How often the API server was asked what, by verb and plural."""
         self._client = client
+        self._clock = ports.clock
         apis = {kind.type: ResourceApi(kind, client, namespace=settings.namespace) for kind in self.registry.kinds}
         self._writer = Writer(reader, apis, codecs, patience_s=settings.delivery_patience_s)
         self._log = JournalLog(reader, self._writer, ports.clock, sinks=ports.sinks)
@@ -89,7 +92,7 @@ class KubernetesStore(Reads):
                 ingest=Ingest(reader.tables, reader.names),
                 clock=ports.clock,
                 randomness=ports.randomness,
-                on_change=self._collector.notice,
+                on_change=self._notice,
             )
             for api in apis.values()
         ]
@@ -105,9 +108,13 @@ class KubernetesStore(Reads):
         if not synced.done():
             synced.cancel()
             await asyncio.gather(*(task for task in following if task.done()))
-        duties = [self.upkeep.bookmarks(), self.upkeep.forget()]
+        duties = [send_bookmarks(self._reader, self._clock), self.upkeep.forget()]
         duties += [self._collector.run()] if self._collects else []
         self._duties += [asyncio.create_task(duty) for duty in duties]
+
+    def _notice(self, kind: Kind[Any], changes: Sequence[Landed[Any]]) -> None:
+        self._collector.notice(kind, changes)
+        self.upkeep.notice(changes)
 
     async def _synced(self) -> None:
         for informer in self._informers:

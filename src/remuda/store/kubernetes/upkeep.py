@@ -1,27 +1,19 @@
-"""What the store does by itself: bookmarks, compaction of its scratch tables, retention of journals."""
+"""What the store does by itself: compaction of its scratch tables, retention of journals."""
 
-from dataclasses import dataclass, field
-from datetime import timedelta
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.store.kubernetes.journal import JournalLog
-from remuda.store.logs import DEFAULT_RETENTION, Retention
+from remuda.store.readside.feed import Landed
 from remuda.store.readside.reader import Reader
+from remuda.store.readside.upkeep import UpkeepSettings
 
-__all__ = ["Upkeep", "UpkeepSettings"]
+__all__ = ["Upkeep"]
 
 _SLICE_ROWS = 200
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpkeepSettings:
-    """How long the store remembers."""
-
-    history_age: timedelta = timedelta(minutes=30)
-    """How far back a watch may resume."""
-    interval_s: float = 30.0
-    retention: Retention = field(default_factory=lambda: DEFAULT_RETENTION)
 
 
 class Upkeep:
@@ -33,13 +25,16 @@ class Upkeep:
         self._clock = clock
         self._settings = settings
         self._floor = 0
+        self._changes = 0
+        self._milestones: deque[int] = deque(maxlen=settings.history_changes // _SLICE_ROWS + 1)
+        """The version of every so many-th change: the oldest is where too much history begins."""
 
-    async def bookmarks(self) -> None:
-        """Let idle watchers know how far they are, for ever."""
-        while True:
-            await self._clock.sleep(self._reader.settings.bookmark_interval_s)
-            for feed in self._reader.feeds():
-                feed.tick()
+    def notice(self, changes: Sequence[Landed[Any]]) -> None:
+        """Count what an informer has seen."""
+        for change in changes:
+            self._changes += 1
+            if self._changes % _SLICE_ROWS == 0:
+                self._milestones.append(change.version)
 
     async def forget(self) -> None:
         """Compact history and drop old journals, for ever. A server that does not answer only delays it."""
@@ -55,7 +50,15 @@ class Upkeep:
         """Remove the history that no watch may ask for any more."""
         tables = self._reader.tables
         oldest = (self._clock.now() - self._settings.history_age).timestamp()
-        while (floor := tables.version_at(oldest, after=self._floor, limit=_SLICE_ROWS)) > self._floor:
+        is_full = len(self._milestones) == self._milestones.maxlen
+        too_many = self._milestones[0] if is_full else 0
+        while True:
+            floor = max(
+                tables.version_at(oldest, after=self._floor, limit=_SLICE_ROWS),
+                tables.version_upto(too_many, after=self._floor, limit=_SLICE_ROWS),
+            )
+            if floor <= self._floor:
+                return
             with tables.connection:
                 tables.compact(after=self._floor, upto=floor, limit=2 * _SLICE_ROWS)
             self._floor = floor

@@ -192,3 +192,14 @@ class Tables:
             time,
         )
         return after if found is None else int(found)
+
+    def version_upto(self, version: int, *, after: int, limit: int) -> int:
+        """Return the last version up to this one, looking at no more than `limit` rows past `after`."""
+        ((found,),) = self._run(
+            "SELECT max(version) FROM (SELECT version FROM revisions WHERE version > ? AND version <= ?"
+            " ORDER BY version LIMIT ?)",
+            after,
+            version,
+            limit,
+        )
+        return after if found is None else int(found)

@@ -22,6 +22,7 @@ from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import Reads
 from remuda.store.readside.tables import Tables
 from remuda.store.readside.terms import Names
+from remuda.store.readside.upkeep import UpkeepSettings, send_bookmarks
 from remuda.store.sqlite import rules
 from remuda.store.sqlite.backup import back_up
 from remuda.store.sqlite.batch import WriteSide
@@ -29,7 +30,7 @@ from remuda.store.sqlite.file import OpenFile, open_file, opening_error
 from remuda.store.sqlite.indexing import admit_kinds
 from remuda.store.sqlite.lanes import Lane, ThreadLane
 from remuda.store.sqlite.logs import LogTables
-from remuda.store.sqlite.upkeep import Integrity, Upkeep, UpkeepSettings, check_integrity
+from remuda.store.sqlite.upkeep import Integrity, Upkeep, check_integrity
 from remuda.store.sqlite.writer import Writer
 
 __all__ = ["SqlitePorts", "SqliteSettings", "SqliteStore", "open_store"]
@@ -67,7 +68,7 @@ class SqliteStore(Reads):
         self._commits, self._background = ports.commits(), ports.background()
         self._writer = Writer(side, horizon, lane=self._commits, clock=ports.clock, path=str(file.path))
         self.upkeep = Upkeep(side, self._writer, clock=ports.clock, settings=settings.upkeep)
-        duties = [self.upkeep.bookmarks(), self.upkeep.forget()]
+        duties = [send_bookmarks(side.reader, ports.clock), self.upkeep.forget()]
         if not file.was_clean:
             duties.append(check_integrity(file, self._background, self._report))
         self._duties = [asyncio.create_task(duty) for duty in duties]

@@ -1,11 +1,10 @@
-"""What a store does by itself: bookmarks, compaction, retention, and a check after an unclean stop.
+"""What a store does by itself: compaction, retention, and a check after an unclean stop.
 
 Each of these is small work now and then, cut into slices that go through the writer like everybody else's.
 """
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Literal
 
@@ -13,33 +12,19 @@ import apsw
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
-from remuda.store.logs import DEFAULT_RETENTION, Retention
-from remuda.store.readside.reader import Reader
 from remuda.store.readside.sql import Sql
+from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite.batch import Batch, WriteSide
 from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.lanes import Lane, run_in
 from remuda.store.sqlite.writer import Writer
 
-__all__ = ["Integrity", "Upkeep", "UpkeepSettings", "check_integrity", "damage_of"]
+__all__ = ["Integrity", "Upkeep", "check_integrity", "damage_of"]
 
 Integrity = Literal["sound", "unchecked", "checking", "damaged"]
 
 _SLICE_ROWS = 200
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError)
-
-
-@dataclass(frozen=True, kw_only=True)
-class UpkeepSettings:
-    """How long the store remembers."""
-
-    history_age: timedelta = timedelta(minutes=30)
-    """How far back a watch may resume."""
-    history_changes: int = 200_000
-    """How many changes it may go back."""
-    interval_s: float = 30.0
-    """How often compaction and retention look whether there is something to do."""
-    retention: Retention = field(default_factory=lambda: DEFAULT_RETENTION)
 
 
 class Upkeep:
@@ -50,14 +35,6 @@ class Upkeep:
         self._writer = writer
         self._clock = clock
         self._settings = settings
-
-    async def bookmarks(self) -> None:
-        """Let idle watchers know how far they are, for ever."""
-        reader: Reader = self._side.reader
-        while True:
-            await self._clock.sleep(reader.settings.bookmark_interval_s)
-            for feed in reader.feeds():
-                feed.tick()
 
     async def forget(self) -> None:
         """Compact history and drop old records, for ever. A failing disk only delays it."""
