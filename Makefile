@@ -6,7 +6,7 @@ BIN := .venv/bin
 export PYTHONHASHSEED ?= 0
 READY := .venv/ready
 
-.PHONY: help test lint test-kubernetes soak bench lock clean
+.PHONY: help test lint prove test-kubernetes soak bench lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -25,13 +25,19 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
-	@$(BIN)/pytest -q -m "not kubernetes and not slow"
+	@$(BIN)/pytest -q -m "not kubernetes"
+
+prove: $(READY) ## More of what chance decides: 1,000 seeds, 50 kills
+	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(BIN)/pytest -q tests/sim/test_store.py tests/durability/test_kill.py
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
 	@$(BIN)/pytest -q -m kubernetes tests/kubernetes
 
 soak: $(READY) ## An hour or two: 20,000 seeds, 1,000 kills
 	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(BIN)/pytest -q tests/sim/test_store.py tests/durability/test_kill.py
+
+bench: $(READY) ## The store beside its limits (python -m bench store --help)
+	@$(BIN)/python -m bench store
 
 lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \

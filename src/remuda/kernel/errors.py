@@ -20,6 +20,7 @@
     │   ├── StoreDamaged           its content is broken
     │   ├── StoreTooNew            a later release wrote it
     │   ├── StoreForeign           it is no Remuda file
+    │   ├── StoreClosed            it was closed while somebody still used it
     │   └── StoreInaccessible      the system does not let us at it
     ├── Unreadable            500  a stored document is not what its kind says
     └── Unsealable            500  a sealed field does not open
@@ -46,6 +47,7 @@ __all__ = [
     "ServerUnreachable",
     "StorageFailing",
     "StorageFull",
+    "StoreClosed",
     "StoreDamaged",
     "StoreForeign",
     "StoreInaccessible",
@@ -253,6 +255,15 @@ class StoreForeign(Unusable):
     def __init__(self, path: str) -> None:
         super().__init__(f"The file {path} was not written by Remuda and is left as it is: name another file.")
         self.path = path
+
+
+class StoreClosed(Unusable):
+    """Raised when a store is used after it was closed, as by a request that outlives the process's shutdown."""
+
+    code = "store_closed"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The store {path} is closed: open it again to use it.")
 
 
 class StoreInaccessible(Unusable):

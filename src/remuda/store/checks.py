@@ -7,12 +7,25 @@ backend is accepted by all.
 import re
 from collections.abc import Mapping
 from functools import lru_cache
+from typing import Any
+
+import msgspec
 
 from remuda.kernel.errors import Invalid
 from remuda.store.kinds import Kind
 from remuda.store.objects import Metadata, ResourceT
+from remuda.store.schema import KeyTree
 
-__all__ = ["DOCUMENT_LIMIT", "check_resource", "check_selector", "check_size"]
+__all__ = [
+    "DOCUMENT_LIMIT",
+    "check_limit",
+    "check_metadata",
+    "check_resource",
+    "check_selector",
+    "check_size",
+    "check_spec",
+    "check_status",
+]
 
 DOCUMENT_LIMIT = 1 << 20
 """Bytes of one document: what etcd takes, with room for what the API server adds."""
@@ -26,15 +39,36 @@ _PART_LIMIT = 63
 
 def check_resource(kind: Kind[ResourceT], resource: ResourceT) -> None:
     """Raise Invalid, naming the field, unless every backend would take this object."""
-    metadata = resource.metadata
+    check_metadata(resource.metadata)
+    check_spec(kind, resource)
+
+
+def check_metadata(metadata: Metadata) -> None:
+    """Raise Invalid, naming the field, unless every backend would take this metadata."""
     _check_name("metadata.name", metadata.name)
     _check_labels("metadata.labels", metadata.labels)
     _check_annotations(metadata)
     for finalizer in metadata.finalizers:
         _check_qualified("metadata.finalizers", finalizer)
     _check_owners(metadata)
+
+
+def check_spec(kind: Kind[ResourceT], resource: ResourceT) -> None:
+    """Raise Invalid, naming the field, unless every backend would take this object's spec."""
     for target, name in kind.targets(resource):
         _check_name(f"the reference to {target}", name)
+    _check_keys("spec", getattr(resource, "spec", None), kind.list_keys.below.get("spec"))
+
+
+def check_status(kind: Kind[ResourceT], resource: ResourceT) -> None:
+    """Raise Invalid, naming the field, unless every backend would take this object's status."""
+    _check_keys("status", getattr(resource, "status", None), kind.list_keys.below.get("status"))
+
+
+def check_limit(limit: int | None) -> None:
+    """Raise Invalid unless so many items can be asked for."""
+    if limit is not None and limit < 1:
+        raise Invalid("limit", "is less than one", remedy="ask for at least one item, or leave it out")
 
 
 def check_selector(labels: Mapping[str, str]) -> None:
@@ -82,6 +116,25 @@ def _check_owners(metadata: Metadata) -> None:
             raise Invalid(field, "would let the owner go first", remedy="set blockOwnerDeletion")
     if sum(owner.controller for owner in owners) > 1:
         raise Invalid(field, "names two controllers", remedy="set controller on one owner only")
+
+
+def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
+    """Raise Invalid if a keyed list at or below `value` has two items of one key: an API server would refuse it."""
+    if tree is None or value is None:
+        return
+    if tree.key is not None:
+        keys = [_by_json_name(item, tree.key) for item in value]
+        if len(set(keys)) != len(keys):
+            raise Invalid(field, f"has two items with the same {tree.key}", remedy="keep one of them")
+    for item in (value,) if tree.key is None else value:
+        for name, below in tree.below.items():
+            _check_keys(f"{field}.{name}", _by_json_name(item, name), below)
+        for name, child in item.items() if tree.each is not None else ():
+            _check_keys(f"{field}.{name}", child, tree.each)
+
+
+def _by_json_name(struct: msgspec.Struct, name: str) -> Any:
+    return getattr(struct, struct.__struct_fields__[struct.__struct_encode_fields__.index(name)])
 
 
 def _check_qualified(field: str, text: str) -> None:

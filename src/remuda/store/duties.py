@@ -46,7 +46,7 @@ class Duties:
             began = self._clock.monotonic()
             try:
                 await duty()
-            except Exception as error:
+            except Exception as error:  # noqa: BLE001  whatever it was, the duty goes on
                 self.failing[name] = str(error) or type(error).__name__
                 structlog.get_logger().exception("duty failed", duty=name)
             else:

@@ -13,7 +13,7 @@ from typing import Any, Generic
 import msgspec
 
 from remuda.kernel.errors import Invalid
-from remuda.store.objects import OwnerReference, Resource, ResourceT, owner_of
+from remuda.store.objects import OwnerReference, Resource, ResourceT
 from remuda.store.schema import KeyTree, Schema, has_secrets, list_keys, structural_schema
 
 __all__ = ["Index", "Kind", "Reference", "Registry"]
@@ -26,7 +26,9 @@ class Reference(Generic[ResourceT]):
     target: str
     """The qualified plural of the kind that is named, such as `networks.region.unikorn-cloud.org`."""
     names: Callable[[ResourceT], Iterable[str]]
-    """The names one object refers to."""
+    """The names one object refers to, by its metadata and spec: a status refers to nothing."""
+    revision: int = 1
+    """Raise it when `names` changes its meaning: the index is then built anew when a store is opened."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +92,7 @@ class Kind(Generic[ResourceT]):
     def signature(self) -> str:
         """What the index entries of this kind depend on, to know when they must be built anew."""
         indexes = [f"{index.name}:{index.revision}" for index in self.indexes]
-        return ",".join([*indexes, *(f">{reference.target}" for reference in self.references)])
+        return ",".join([*indexes, *(f">{reference.target}:{reference.revision}" for reference in self.references)])
 
     @cached_property
     def blank_status(self) -> Any:
@@ -102,13 +104,25 @@ class Kind(Generic[ResourceT]):
 
     def owner(self, owner: ResourceT) -> OwnerReference:
         """Return the reference by which a child names `owner`."""
-        return owner_of(self.api_version, self.name, owner)
+        return OwnerReference(
+            api_version=self.api_version,
+            kind=self.name,
+            name=owner.name,
+            uid=owner.uid,
+            controller=True,
+            block_owner_deletion=True,
+        )
 
     def targets(self, resource: ResourceT) -> frozenset[tuple[str, str]]:
         """Return (qualified kind, name) of everything `resource` refers to."""
         if not self.references:
             return frozenset()
         return frozenset((ref.target, name) for ref in self.references for name in ref.names(resource))
+
+    def check(self) -> None:
+        """Raise now what the first write would: that a field cannot be stored, or that a status cannot be blank."""
+        if self.schema and self.blank_status is msgspec.NODEFAULT:
+            raise TypeError(f"{self.name}.status needs a default: a new object has none yet")
 
     def check_index(self, name: str) -> None:
         """Raise Invalid unless the kind declares this index."""
@@ -130,6 +144,7 @@ class Registry:
             raise ValueError("a kind is registered twice")
         self._referrers: dict[str, list[Kind[Any]]] = {}
         for kind in self.kinds:
+            kind.check()
             for target in {reference.target for reference in kind.references}:
                 if target not in self._by_name:
                     raise ValueError(f"{kind.qualified} refers to {target}, which is not registered")

@@ -31,7 +31,7 @@ def _merge_maps(
 ) -> dict[str, Any]:
     kept = {name: value for name, value in stored.items() if name in wanted or name not in understood}
     for name, value in wanted.items():
-        below = keys.below.get(name, _NOWHERE)
+        below = keys.below.get(name) or keys.each or _NOWHERE
         if name in stored:
             kept[name] = merge(stored[name], understood.get(name), value, keys=below)
         else:
@@ -41,7 +41,7 @@ def _merge_maps(
 
 def _merge_items(stored: list[Any], understood: list[Any], wanted: list[Any], keys: KeyTree) -> list[Any]:
     assert keys.key is not None
-    inner = KeyTree(below=keys.below)
+    inner = KeyTree(below=keys.below, each=keys.each)
     stored_by_key = {item.get(keys.key): item for item in stored}
     understood_by_key = {item.get(keys.key): item for item in understood}
     merged = []

@@ -21,7 +21,6 @@ __all__ = [
     "Resource",
     "ResourceT",
     "StoredStruct",
-    "owner_of",
 ]
 
 FOREGROUND = "foregroundDeletion"
@@ -95,15 +94,3 @@ class Resource(StoredStruct, frozen=True):
 
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
-
-
-def owner_of(api_version: str, kind: str, owner: Resource) -> OwnerReference:
-    """Return the reference by which a child names `owner`."""
-    return OwnerReference(
-        api_version=api_version,
-        kind=kind,
-        name=owner.name,
-        uid=owner.uid,
-        controller=True,
-        block_owner_deletion=True,
-    )

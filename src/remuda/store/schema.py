@@ -62,10 +62,14 @@ def _nullable(node: Mapping[str, Any], definitions: Mapping[str, Any]) -> Schema
 
 
 class KeyTree(msgspec.Struct, frozen=True):
-    """Where in a document the keyed lists are: a key for this place, and the places below it by field name."""
+    """Where in a document the keyed lists are: at this place, below it by field name, and in each value of a map."""
 
     key: str | None = None
     below: Mapping[str, "KeyTree"] = {}
+    each: "KeyTree | None" = None
+
+
+_NONE = KeyTree()
 
 
 def list_keys(schema: Schema) -> KeyTree:
@@ -73,7 +77,10 @@ def list_keys(schema: Schema) -> KeyTree:
     (key,) = schema.get("x-kubernetes-list-map-keys", [None])
     inner = schema["items"] if key else schema
     below = {name: list_keys(child) for name, child in inner.get("properties", {}).items()}
-    return KeyTree(key=key, below={name: tree for name, tree in below.items() if tree.key or tree.below})
+    values = inner.get("additionalProperties")
+    each = list_keys(values) if isinstance(values, dict) else _NONE
+    known = {name: tree for name, tree in below.items() if tree != _NONE}
+    return KeyTree(key=key, below=known, each=each if each != _NONE else None)
 
 
 def has_secrets(schema: Schema) -> bool:

@@ -45,9 +45,7 @@ class Cache:
         self.drop(kind, name)
         self._entries[kind, name] = entry
         self._weight += entry.weight
-        while self._weight > self._limit:
-            _, oldest = self._entries.popitem(last=False)
-            self._weight -= oldest.weight
+        self._evict()
 
     def render(self, kind: int, name: str, view: View[Any]) -> bytes | None:
         """Return a view of a cached object, rendering it the first time; None if the object is not here."""
@@ -59,6 +57,7 @@ class Cache:
             rendered = entry.views[view] = view(entry.resource)
             entry.weight += len(rendered)
             self._weight += len(rendered)
+            self._evict()
         return rendered
 
     def drop(self, kind: int, name: str) -> None:
@@ -76,3 +75,8 @@ class Cache:
         """Forget everything."""
         self._entries.clear()
         self._weight = 0
+
+    def _evict(self) -> None:
+        while self._weight > self._limit:
+            _, oldest = self._entries.popitem(last=False)
+            self._weight -= oldest.weight

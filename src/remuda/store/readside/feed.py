@@ -37,14 +37,17 @@ class Landed(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
 class Feed:
     """The tail of one kind's history."""
 
-    def __init__(self, kind: str, *, reached: int, floor: int, keep: int) -> None:
+    def __init__(self, kind: str, *, reached: int, floor: int, keep: int, keep_bytes: int) -> None:
         self.kind = kind
         self.reached = reached
         self.floor = floor
         self.ticks = 0
-        self._keep = keep
+        self.closed: Exception | None = None
+        """What readers are told once the store is closed."""
+        self._keep, self._keep_bytes = keep, keep_bytes
         self._tail: list[Landed[Any]] = []
         self._tail_from = reached
+        self._tail_bytes = 0
         self._waiters: dict[asyncio.Future[None], None] = {}
         self._has_news = False
         self._readers_ahead = 0
@@ -52,13 +55,29 @@ class Feed:
     def extend(self, changes: Sequence[Landed[Any]]) -> None:
         """Add changes in the order of their versions. Of very many, the last `keep` are enough."""
         if len(changes) >= self._keep:
-            self._tail, self._tail_from = list(changes), changes[0].version - 1
-        else:
-            self._tail.extend(changes)
+            self._tail, self._tail_from, self._tail_bytes = [], changes[0].version - 1, 0
+        self._tail.extend(changes)
+        self._tail_bytes += sum(change.weight for change in changes)
         self._has_news = True
-        if len(self._tail) > 2 * self._keep:
-            self._tail_from = self._tail[-self._keep - 1].version
-            del self._tail[: -self._keep]
+        if len(self._tail) > 2 * self._keep or self._tail_bytes > 2 * self._keep_bytes:
+            self._trim()
+
+    def _trim(self) -> None:
+        """Let the oldest go. At twice the bound, so that it is rarely done."""
+        drop = max(0, len(self._tail) - self._keep)
+        self._tail_bytes -= sum(change.weight for change in self._tail[:drop])
+        while drop < len(self._tail) and self._tail_bytes > self._keep_bytes:
+            self._tail_bytes -= self._tail[drop].weight
+            drop += 1
+        if drop:
+            self._tail_from = self._tail[drop - 1].version
+            del self._tail[:drop]
+
+    def close(self, reason: Exception) -> None:
+        """End everybody's wait: nothing will happen any more."""
+        self.closed = reason
+        self._has_news = True
+        self.advance(self.reached)
 
     def advance(self, version: int) -> None:
         """Everything up to this version has arrived: wake those who wait for it."""
@@ -80,6 +99,7 @@ class Feed:
     def lose_history(self, version: int) -> None:
         """Changes up to this version were missed: whoever stands before it is told Gone."""
         self._tail.clear()
+        self._tail_bytes = 0
         self._tail_from = self.floor = version
         self._has_news = True
         self.advance(self.reached)
@@ -95,6 +115,8 @@ class Feed:
 
     async def wait(self) -> None:
         """Return when something may have happened."""
+        if self.closed is not None:
+            raise self.closed
         waiter = asyncio.get_running_loop().create_future()
         self._waiters[waiter] = None
         try:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import NotFound
-from remuda.store.checks import check_selector
+from remuda.kernel.errors import NotFound, StoreClosed
+from remuda.store.checks import check_limit, check_selector
 from remuda.store.codec import Codec
 from remuda.store.contract import Page, Referrer, View
 from remuda.store.kinds import Kind, Registry
@@ -38,6 +38,8 @@ class ReaderSettings:
     cache_bytes: int = 32 << 20
     tail_changes: int = 1_000
     """Changes per kind that watchers find in memory."""
+    tail_bytes: int = 4 << 20
+    """Bytes of documents among them, at most."""
     bookmark_interval_s: float = 30.0
     ahead_patience_s: float = 3.0
     """How long a version that lies ahead is waited for."""
@@ -68,7 +70,13 @@ class Reader:
         self._cache = Cache(settings.cache_bytes)
         version, floor = tables.horizon()
         self._feeds = {
-            names.kind(kind): Feed(kind.name, reached=version, floor=floor, keep=settings.tail_changes)
+            names.kind(kind): Feed(
+                kind.name,
+                reached=version,
+                floor=floor,
+                keep=settings.tail_changes,
+                keep_bytes=settings.tail_bytes,
+            )
             for kind in registry.kinds
         }
 
@@ -122,6 +130,11 @@ class Reader:
         if self.tables.connection.in_transaction:  # SQLite ends it by itself when a read fails
             self.tables.connection.execute("COMMIT")
 
+    def close(self) -> None:
+        """End all watches: nothing will land any more."""
+        for feed in self._feeds.values():
+            feed.close(StoreClosed(self.storage.path))
+
     async def pause(self) -> None:
         """Let others have the loop."""
         await self._clock.sleep(0)
@@ -173,6 +186,7 @@ class Reader:
     ) -> Page[ItemT]:
         """Return a page whose items `read` makes from names."""
         check_selector(labels or {})
+        check_limit(limit)
         position = read_token(after) if after else Position(self.feed(kind).reached, "")
         terms = self._terms(kind, labels or {}, index)
         if terms is None:
@@ -184,7 +198,7 @@ class Reader:
             names, walked_to = self._names(kind, terms, after=last, limit=wanted + 1)
             items.extend([read(name) for name in names[:wanted]])
             if len(names) > wanted:
-                last = names[wanted - 1] if wanted else last
+                last = names[wanted - 1]
                 if len(items) == limit:
                     return Page(items, str(position.version), write_token(Position(position.version, last)))
             elif walked_to is not None:

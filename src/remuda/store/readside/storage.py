@@ -5,7 +5,7 @@ from types import TracebackType
 
 import apsw
 
-from remuda.kernel.errors import StorageFailing, StorageFull, StoreDamaged
+from remuda.kernel.errors import StorageFailing, StorageFull, StoreClosed, StoreDamaged
 
 __all__ = ["Storage", "storage_error"]
 
@@ -13,10 +13,10 @@ __all__ = ["Storage", "storage_error"]
 class Storage:
     """The file behind a reader, as a context in which SQLite's errors become ours."""
 
-    __slots__ = ("_path",)
+    __slots__ = ("path",)
 
     def __init__(self, path: str) -> None:
-        self._path = path
+        self.path = path
 
     def __enter__(self) -> None:
         """Begin to use the file."""
@@ -26,11 +26,13 @@ class Storage:
     ) -> None:
         """Say what an error of the file means."""
         if isinstance(error, apsw.Error):
-            raise storage_error(self._path, error) from None
+            raise storage_error(self.path, error) from None
 
 
 def storage_error(path: str, error: BaseException) -> Exception:
     """Return our error for what SQLite or the system said about a file."""
+    if isinstance(error, (apsw.ConnectionClosedError, apsw.CursorClosedError)):
+        return StoreClosed(path)
     if isinstance(error, apsw.FullError) or (isinstance(error, OSError) and error.errno == errno.ENOSPC):
         return StorageFull(path)
     if isinstance(error, (apsw.CorruptError, apsw.NotADBError)):

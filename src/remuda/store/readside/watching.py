@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.kernel.errors import Gone, Invalid
+from remuda.kernel.errors import Gone, Invalid, Unreadable, Unsealable
 from remuda.store.checks import check_selector
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.kinds import Kind
@@ -86,8 +86,11 @@ def _history(reader: Reader, kind: Kind[ResourceT], *, after: int) -> Sequence[L
 
 
 def _read(reader: Reader, kind: Kind[ResourceT], row: Revision) -> Landed[ResourceT]:
-    before = reader.decode(kind, row.before, row.name) if row.before is not None else None
-    return landed(row, reader.decode(kind, row.document, row.name), before)
+    try:
+        before = reader.decode(kind, row.before, row.name) if row.before is not None else None
+        return landed(row, reader.decode(kind, row.document, row.name), before)
+    except (Unreadable, Unsealable):  # what is superseded may be sealed by a key that went: nobody needs it any more
+        raise Gone(kind.name, str(row.version)) from None
 
 
 def _carries(resource: Resource, labels: Mapping[str, str]) -> bool:

@@ -78,8 +78,14 @@ class Batch:
         entry = self._entries[self._side.names.kind(kind), found.name]
         return entry.resource if entry is not None and entry.resource.uid == found.uid else None
 
-    def put(self, kind: Kind[ResourceT], resource: ResourceT, previous: ResourceT | None) -> ResourceT:
-        """Write an object under the next version and return it with that version."""
+    def put(
+        self, kind: Kind[ResourceT], resource: ResourceT, previous: ResourceT | None, *, is_asked_for: bool = False
+    ) -> ResourceT:
+        """Write an object under the next version and return it with that version.
+
+        What a caller asks for is bounded in size. What the store writes by itself is not: it has to be able to let go
+        of what it has taken.
+        """
         number = self._side.names.kind(kind)
         resource = self._stamp(resource)
         codec = self._side.codecs[kind.type]
@@ -90,7 +96,8 @@ class Batch:
             current = self._side.tables.find(number, resource.name)
             assert current is not None, "the previous state of an object is in the tables"
             document = codec.encode_over(current.document, resource)
-        check_size(document)
+        if is_asked_for:
+            check_size(document)
         before = codec.encode(previous) if previous is not None and _is_relabelled(resource, previous) else None
         change = self._ingest.put(
             kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole
@@ -155,6 +162,11 @@ class Batch:
     def settle(self, kind: Kind[Any], name: str, step: Callable[["Batch"], None]) -> None:
         """Do this once for an object, when all cascades are through."""
         self._unsettled[kind.qualified, name] = step
+
+    def drop_work(self) -> None:
+        """Forget what a request has left to do: it was refused."""
+        self._cascades.clear()
+        self._unsettled.clear()
 
     def has_work(self) -> bool:
         """Tell whether a request has left work to do before the next one."""

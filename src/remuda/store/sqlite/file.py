@@ -141,7 +141,8 @@ def _check_header(path: Path, connection: apsw.Connection, known: int) -> None:
 
 def _prepare(connection: apsw.Connection) -> None:
     connection.pragma("page_size", _PAGE_SIZE)
-    connection.pragma("journal_mode", "wal")
+    if connection.pragma("journal_mode", "wal") != "wal":
+        raise StoreInaccessible(connection.filename, "its file system cannot hold a write-ahead log")
     connection.pragma("synchronous", "full")
     connection.pragma("cache_size", -_PAGE_CACHE_KIB)
     connection.pragma("cache_spill", 0)  # so that SQL on the loop never waits for the disk: only COMMIT writes

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import apsw
 import msgspec
 
+from remuda.store.checks import check_limit
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.readside.sql import Sql
 
@@ -34,6 +35,7 @@ class LogTables:
 
     def read(self, stream: str, subject: str, *, after: int, limit: int) -> LogPage:
         """Return entries of a subject in the order they were written."""
+        check_limit(limit)
         rows = self._run(
             "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position > ?"
             " ORDER BY position LIMIT ?",

@@ -11,7 +11,7 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists, NotFound, OwnerRefused, ReferenceRefused
 from remuda.kernel.ids import random_id
-from remuda.store.checks import check_resource
+from remuda.store.checks import check_metadata, check_spec, check_status
 from remuda.store.kinds import Kind
 from remuda.store.lifecycle import (
     check_precondition,
@@ -41,7 +41,7 @@ def create(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
     batch.log(log)
     new = newborn(batch.registry, kind, wanted)
     metadata = msgspec.structs.replace(new.metadata, uid=random_id(batch.randomness), creation_timestamp=batch.second)
-    return batch.put(kind, msgspec.structs.replace(new, metadata=metadata), None)
+    return batch.put(kind, msgspec.structs.replace(new, metadata=metadata), None, is_asked_for=True)
 
 
 def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
@@ -52,8 +52,10 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
     old_owners, owners = stored.metadata.owner_references, new.metadata.owner_references
     old_targets, targets = kind.targets(stored), kind.targets(new)
     has_new_metadata, has_new_spec = new.metadata != stored.metadata, _spec(new) != _spec(stored)
-    if has_new_metadata or targets != old_targets:
-        check_resource(kind, new)
+    if has_new_metadata:
+        check_metadata(new.metadata)
+    if has_new_metadata or has_new_spec:
+        check_spec(kind, new)
         _check_owners(batch, kind, new, [owner for owner in owners if owner not in old_owners])
         _check_targets(batch, kind, new, targets - old_targets)
     batch.log(log)
@@ -64,7 +66,7 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
         new = msgspec.structs.replace(new, metadata=metadata)
     if new.is_marked and not new.metadata.finalizers:
         return _drop(batch, kind, new, stored)
-    written = batch.put(kind, new, stored)
+    written = batch.put(kind, new, stored, is_asked_for=True)
     if owners != old_owners or targets != old_targets:
         lost = [owner for owner in old_owners if owner not in owners]
         _settle_others(batch, owners=lost, targets=old_targets - targets)
@@ -75,9 +77,10 @@ def update_status(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: S
     """Write status."""
     stored = _find(batch, kind, wanted.name)
     check_precondition(kind, stored, uid=wanted.uid, version=wanted.version)
+    check_status(kind, wanted)
     batch.log(log)
     new = with_status(kind, stored, wanted)
-    return stored if new == stored else batch.put(kind, new, stored)
+    return stored if new == stored else batch.put(kind, new, stored, is_asked_for=True)
 
 
 def delete(
@@ -100,10 +103,10 @@ def _mark(batch: Batch, kind: Kind[ResourceT], stored: ResourceT) -> None:
     held = [FOREGROUND] if has_children else []
     held += [f for f in stored.metadata.finalizers if f != IN_USE or _is_in_use(batch, kind, stored)]
     marked = with_finalizers(stored, held, marked_at=batch.second)
-    if has_children:
-        batch.cascade(lambda batch: _mark_children(batch, stored, ""))
     if held:
         batch.put(kind, marked, stored)
+        if has_children:
+            batch.cascade(lambda batch: _mark_children(batch, stored, ""))
         # A dying owner no longer holds what it owns: of its targets, some may have waited for this.
         _settle_others(batch, owners=(), targets=kind.targets(stored))
     else:

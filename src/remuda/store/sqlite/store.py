@@ -1,6 +1,5 @@
 """The SQLite store, put together."""
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,10 +10,12 @@ import apsw
 import structlog
 
 from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.errors import StoreClosed
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.checks import check_resource
 from remuda.store.codec import Codec, codecs
+from remuda.store.duties import Duties
 from remuda.store.kinds import Registry
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
@@ -28,7 +29,7 @@ from remuda.store.sqlite.backup import back_up
 from remuda.store.sqlite.batch import WriteSide
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
 from remuda.store.sqlite.indexing import admit_kinds
-from remuda.store.sqlite.lanes import Lane, ThreadLane
+from remuda.store.sqlite.lanes import Lane, ThreadLane, run_in
 from remuda.store.sqlite.logs import LogTables
 from remuda.store.sqlite.upkeep import Integrity, Upkeep, check_integrity
 from remuda.store.sqlite.writer import Writer
@@ -68,10 +69,12 @@ class SqliteStore(Reads):
         self._commits, self._background = ports.commits(), ports.background()
         self._writer = Writer(side, horizon, lane=self._commits, clock=ports.clock, path=str(file.path))
         self.upkeep = Upkeep(side, self._writer, clock=ports.clock, settings=settings.upkeep)
-        duties = [send_bookmarks(side.reader, ports.clock), self.upkeep.forget()]
+        self._is_closed = False
+        self._duties = Duties(ports.clock)
+        self._duties.start("bookmarks", lambda: send_bookmarks(side.reader, ports.clock))
+        self._duties.start("upkeep", self.upkeep.forget)
         if not file.was_clean:
-            duties.append(check_integrity(file, self._background, self._report))
-        self._duties = [asyncio.create_task(duty) for duty in duties]
+            self._duties.start("integrity", lambda: check_integrity(file, self._background, self._report))
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Store a new object, together with its log records."""
@@ -114,16 +117,21 @@ class SqliteStore(Reads):
 
     async def back_up(self, target: Path) -> None:
         """Write a consistent copy of the store to `target` while it goes on."""
+        if self._is_closed:
+            raise StoreClosed(str(self._file.path))
         await back_up(self._file, self._background, target)
 
     async def close(self) -> None:
-        """Finish what was begun and close the file."""
-        for duty in self._duties:
-            duty.cancel()
-        await asyncio.gather(*self._duties, return_exceptions=True)
-        await self._writer.drain()
-        self._commits.close()
-        self._background.close()
+        """Finish what was begun, take nothing new, and close the file. Closing twice is fine."""
+        if self._is_closed:
+            return
+        self._is_closed = True
+        await self._duties.stop()
+        await self._writer.close()
+        self._reader.close()
+        for lane in (self._commits, self._background):
+            await run_in(lane, lambda: None)  # whatever it does is waited for here, so that its end holds nobody up
+            lane.close()
         self._file.close(is_sound=self.integrity == "sound")
 
     def _report(self, integrity: Integrity, damage: str) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import apsw
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import RemudaError
+from remuda.kernel.errors import RemudaError, StoreClosed
 from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.batch import Batch, WriteSide
 from remuda.store.sqlite.lanes import Lane
@@ -68,19 +68,23 @@ class Writer:
         self._taken: list[_Request] = []
         self._batch: Batch | None = None
         self._is_scheduled = False
+        self._is_closed = False
         self._idle: asyncio.Future[None] | None = None
         self._log_pages = 0
         self._connection.set_wal_hook(self._measure)
 
     def submit(self, apply: Callable[[Batch], ResultT]) -> asyncio.Future[ResultT]:
         """Have a rule applied in the next batch; its result is there when it is durable."""
+        if self._is_closed:
+            raise StoreClosed(self._path)
         future: asyncio.Future[ResultT] = self._loop.create_future()
         self._queue.append(_Request(apply, future))
         self._schedule()
         return future
 
-    async def drain(self) -> None:
-        """Return when nothing waits to be written."""
+    async def close(self) -> None:
+        """Take no more writes; return when none waits."""
+        self._is_closed = True
         while self._queue or self._batch is not None:
             self._idle = self._idle or self._loop.create_future()
             await asyncio.shield(self._idle)
@@ -138,6 +142,7 @@ class Writer:
         except RemudaError as refusal:
             if self._connection.total_changes() != changes:
                 raise
+            batch.drop_work()
             request.error = refusal
 
     def _commit(self, batch: Batch) -> None:
