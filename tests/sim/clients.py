@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from remuda.store.objects import Metadata, Resource, owner_of
+from remuda.store.objects import Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore
-from tests.contract.kinds import GROUP, Corral, Horse, HorseSpec, HorseStatus, Ranch
+from tests.contract.kinds import REGISTRY, Corral, Horse, HorseSpec, HorseStatus, Ranch
 from tests.sim.ledger import Ledger
 from tests.sim.model import Change, Create, Delete, Thing, seen
 from tests.sim.runner import World
@@ -48,7 +48,7 @@ class WritingClient:
         owner = await self._owner(store, kind)
         finalizers = (HELD,) if self._draw(4) == 0 else ()
         side = self._one_of(("left", "right"))
-        references = (owner_of(f"{GROUP}/v1alpha1", type(owner).__name__, owner),) if owner else ()
+        references = (REGISTRY.of(type(owner)).owner(owner),) if owner else ()
         metadata = Metadata(name=name, labels={"side": side}, finalizers=finalizers, owner_references=references)
         resource: Any = kind(metadata=metadata)
         if kind is Horse:

@@ -48,6 +48,7 @@ class Feed:
         self._tail: list[Landed[Any]] = []
         self._tail_from = reached
         self._tail_bytes = 0
+        self._last_change = reached
         self._waiters: dict[asyncio.Future[None], None] = {}
         self._has_news = False
         self._readers_ahead = 0
@@ -59,6 +60,7 @@ class Feed:
         self._tail.extend(changes)
         self._tail_bytes += sum(change.weight for change in changes)
         self._has_news = True
+        self._last_change = max(self._last_change, changes[-1].version) if changes else self._last_change
         if len(self._tail) > 2 * self._keep or self._tail_bytes > 2 * self._keep_bytes:
             self._trim()
 
@@ -100,9 +102,13 @@ class Feed:
         """Changes up to this version were missed: whoever stands before it is told Gone."""
         self._tail.clear()
         self._tail_bytes = 0
-        self._tail_from = self.floor = version
+        self._tail_from = self._last_change = self.floor = version
         self._has_news = True
         self.advance(self.reached)
+
+    def forget(self, version: int) -> None:
+        """History up to this version is compacted. Of a kind that was quiet, nothing is lost by that."""
+        self.floor = max(self.floor, min(version, self._last_change))
 
     def after(self, cursor: int, *, limit: int) -> Sequence[Landed[Any]] | None:
         """Return the next changes after a version, or None if they reach further back than the tail."""

@@ -35,7 +35,6 @@ async def watch(
     while True:
         changes = feed.after(cursor, limit=_SLICE)
         if changes is None:
-            # Only who falls behind the tail can be too late: while a kind is quiet, compaction passes nothing of it.
             if cursor < feed.floor:
                 raise Gone(kind.name, str(cursor))
             changes = _history(reader, kind, after=cursor)

@@ -70,7 +70,7 @@ class Upkeep:
     def _raise_floor(self, floor: int) -> None:
         self._writer.floor = floor
         for feed in self._side.reader.feeds():
-            feed.floor = floor
+            feed.forget(floor)
 
     async def trim(self) -> None:
         """Drop the log records whose time has passed."""
