@@ -1,8 +1,15 @@
 """Every module and every exported name has the sentence a newcomer needs."""
 
+import ast
+import dataclasses
 import importlib
 import inspect
 import pkgutil
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -23,7 +30,76 @@ def test_a_module_explains_itself_and_what_it_exports(module: ModuleType) -> Non
         assert hasattr(module, "__path__"), "only a package without names of its own may leave __all__ out"
         return
     assert sorted(exported, key=str.lower) == sorted(set(exported), key=str.lower)
+    explained = set(assignments_with_a_sentence(ast.parse(inspect.getsource(module))))
     for name in exported:
-        value = getattr(module, name)
-        if inspect.isclass(value) or inspect.isfunction(value):
-            assert value.__doc__, f"{name} has a docstring"
+        assert name in explained or has_a_sentence(getattr(module, name)), f"{name} has a sentence of its own"
+
+
+def assignments_with_a_sentence(module: ast.Module) -> Iterator[str]:
+    """Yield the constants and aliases of a module that have a text right below them."""
+    for assignment, below in zip(module.body, module.body[1:], strict=False):
+        if is_text(below):
+            targets = (
+                assignment.targets if isinstance(assignment, ast.Assign) else [getattr(assignment, "target", None)]
+            )
+            yield from (target.id for target in targets if isinstance(target, ast.Name))
+
+
+def is_text(statement: ast.stmt) -> bool:
+    value = statement.value if isinstance(statement, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
+
+
+def has_a_sentence(value: object) -> bool:
+    """Tell whether a class or function has a docstring of its own that somebody wrote."""
+    if inspect.isfunction(value):
+        return bool(value.__doc__)
+    if not inspect.isclass(value):
+        return False
+    written, generated = value.__dict__.get("__doc__") or "", f"{value.__name__}("
+    return bool(written) and not (dataclasses.is_dataclass(value) and written.startswith(generated))
+
+
+SAMPLE = '''
+BARE = 1
+EXPLAINED = 2
+"""Why two."""
+Alias: TypeAlias = int
+"""What it counts."""
+BEFORE = 3
+def between(): ...
+"""Stray."""
+'''
+
+
+def test_a_constant_is_explained_by_the_text_right_below_it() -> None:
+    assert list(assignments_with_a_sentence(ast.parse(SAMPLE))) == ["EXPLAINED", "Alias"]
+
+
+def test_a_generated_docstring_is_no_sentence() -> None:
+    @dataclasses.dataclass
+    class Bare:
+        value: int
+
+    @dataclasses.dataclass
+    class Explained(Bare):
+        """Something."""
+
+    class Heir(Explained):
+        pass
+
+    assert [has_a_sentence(each) for each in (Bare, Explained, Heir, 1)] == [False, True, False, False]
+
+
+def test_the_example_of_the_readme_works_when_it_is_pasted() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
+    told = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout.splitlines() == ["added bella bay", "modified bella grey", "['bella']"]
+
+
+def test_every_page_that_is_linked_to_is_there() -> None:
+    root = Path(__file__).parents[1]
+    for page in (root / "README.md", *(root / "docs").iterdir()):
+        for link in re.findall(r"\]\(([^):]+)\)", page.read_text()):
+            assert (page.parent / link).exists(), f"{page.name} links to {link}"

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated
 
+import msgspec
+
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.store.kinds import Index, Kind, Reference, Registry
@@ -15,6 +17,8 @@ from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruc
 from remuda.store.schema import keyed
 
 GROUP = "test.remuda"
+ONE_MEBIBYTE = 1 << 20
+"""More than any document may take."""
 
 
 class RanchSpec(StoredStruct, frozen=True):
@@ -114,3 +118,8 @@ def horse(
     owners = (owner,) if owner else ()
     metadata = Metadata(name=name, labels=labels or {}, owner_references=owners, finalizers=finalizers)
     return Horse(metadata=metadata, spec=spec or HorseSpec())
+
+
+def at(place: str, resource: Horse) -> Horse:
+    """Return a horse that is somewhere else."""
+    return msgspec.structs.replace(resource, status=HorseStatus(place=place))

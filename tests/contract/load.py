@@ -14,38 +14,47 @@ NORTH = {"herd": "north"}
 SOUTH = {"herd": "south"}
 
 
-async def run(harness: Harness, *, writers: int, steps: int) -> list[Write]:
-    """Let the writers take their steps, and return what was acknowledged when all that was deleted is gone."""
-    writes: list[Write] = []
-    crew = [_Writer(harness, writes, number, steps) for number in range(writers)]
-    await asyncio.gather(*(writer.work() for writer in crew))
-    return writes
+class Load:
+    """Several writers, and what was acknowledged to them."""
+
+    def __init__(self, harness: Harness, *, writers: int) -> None:
+        self.writes: list[Write] = []
+        self._crew = [_Writer(harness, self.writes, number) for number in range(writers)]
+
+    async def go_on(self, *, steps: int) -> None:
+        """Let every writer take some steps. All that they delete is gone when this returns."""
+        await asyncio.gather(*(writer.work(steps) for writer in self._crew))
+
+    async def add(self, wanted: Horse) -> None:
+        """Have a horse created that no writer touches again."""
+        await self._crew[0].create(wanted)
 
 
 class _Writer:
     """Writes its own few objects, one write after the other."""
 
-    def __init__(self, harness: Harness, writes: list[Write], number: int, steps: int) -> None:
+    def __init__(self, harness: Harness, writes: list[Write], number: int) -> None:
         self._harness = harness
         self._writes = writes
         self._number = number
-        self._steps = steps
         self._dice = random.Random(f"{harness.seed}/{number}")
         self._horses: dict[str, Horse] = {}
 
-    async def work(self) -> None:
-        for _ in range(self._steps):
+    async def work(self, steps: int) -> None:
+        for _ in range(steps):
             name = f"horse-{self._number}-{self._dice.randrange(2)}"
             found = self._horses.get(name)
             if found is None:
-                await self._create(name)
+                await self.create(self._foal(name))
             else:
                 await self._dice.choice([self._recolour, self._recolour, self._move, self._delete])(found)
 
-    async def _create(self, name: str) -> None:
-        finalizers = self._dice.choice([(), (HOLD,)])
-        wanted = horse(name, labels=self._dice.choice([NORTH, SOUTH]), finalizers=finalizers)
+    async def create(self, wanted: Horse) -> None:
         await self._written("added", self._harness.store.create(wanted))
+
+    def _foal(self, name: str) -> Horse:
+        finalizers = self._dice.choice([(), (HOLD,)])
+        return horse(name, labels=self._dice.choice([NORTH, SOUTH]), finalizers=finalizers)
 
     async def _recolour(self, found: Horse) -> None:
         colour = f"colour-{self._dice.randrange(1_000_000)}"

@@ -37,7 +37,7 @@ def empty_store() -> bytes:
 def complaint(law: Law, flawed: type[Flawed], path: Path) -> str:
     """Return why the proof of a law fails on a broken store, or nothing.
 
-    Seventeen thousand proofs have to be quick: the loop is the simulated one, the disk is the machine's memory.
+    More than twenty thousand proofs have to be quick: the loop is the simulated one, the disk is the machine's memory.
     """
     loop, randomness = SimLoop(SEED), SeededRandomness(SEED)
     clock = SimClock(loop, START)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.kernel.errors import Invalid, Unsealable
-from remuda.kernel.sealing import Keyring, Sealer, SealingKey, is_sealed
+from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 
 OLD = SealingKey("old", b"o" * 32)
@@ -21,7 +21,6 @@ contexts = st.text().filter(lambda text: "\0" not in text)
 @given(plain_texts, contexts)
 def test_what_was_sealed_opens_in_its_context(text: str, context: str) -> None:
     sealed = SEALER.seal(Secret(text), context=context)
-    assert is_sealed(sealed)
     assert sealed.startswith("sealed:v1:new-1:")
     assert SEALER.open(sealed, context=context).reveal() == text
 
@@ -81,8 +80,7 @@ def test_a_context_with_a_nul_is_refused() -> None:
 
 
 @pytest.mark.parametrize("text", ["", CANARY, "sealed:v1:", "sealed:v1:k:", "sealed:v2:k:AAAA", "sealed:v1:K:AAAA"])
-def test_other_text_is_not_sealed(text: str) -> None:
-    assert not is_sealed(text)
+def test_other_text_does_not_open(text: str) -> None:
     with pytest.raises(Unsealable):
         SEALER.open(text, context=CONTEXT)
 

@@ -3,7 +3,7 @@
 import itertools
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -82,9 +82,11 @@ class OwnCluster(Cluster):
 
 
 @contextmanager
-def own_cluster(directory: Path, registry: Registry, *, fsync: bool = True) -> Iterator[OwnCluster]:
+def own_cluster(
+    directory: Path, registry: Registry, *, fsync: bool = True, apiserver_args: Sequence[str] = ()
+) -> Iterator[OwnCluster]:
     """Run a plane of our own for the time of a `with` block."""
-    with Plane(directory, fsync=fsync) as plane:
+    with Plane(directory, fsync=fsync, apiserver_args=apiserver_args) as plane:
         cluster = OwnCluster(plane)
         cluster.define(registry)
         plane.restart("controller-manager")  # it looks for new kinds when it starts, and then only now and then

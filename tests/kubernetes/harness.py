@@ -2,12 +2,16 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
 from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.sealing import Sealer
 from remuda.store.contract import Store
-from remuda.store.kubernetes.store import KubernetesSettings, KubernetesStore, kubeconfig, open_kubernetes_store
+from remuda.store.kubernetes.journal import Sink
+from remuda.store.kubernetes.settings import KubernetesPorts, KubernetesSettings
+from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
 from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings
@@ -70,10 +74,19 @@ def settings_for(namespace: str) -> KubernetesSettings:
 
 
 @asynccontextmanager
-async def opened(cluster: Cluster, namespace: str, config: str | None = None) -> AsyncIterator[KubernetesStore]:
+async def opened(
+    cluster: Cluster,
+    namespace: str,
+    config: str | None = None,
+    *,
+    sealer: Sealer = SEALER,
+    sinks: Mapping[str, Sink] | None = None,
+    **settings: Any,
+) -> AsyncIterator[KubernetesStore]:
     """Open a store in a namespace for the time of a `with` block."""
-    source = kubeconfig(config or cluster.kubeconfig)
-    store = await open_kubernetes_store(source, REGISTRY, SEALER, settings=settings_for(namespace))
+    source, ports = kubeconfig(config or cluster.kubeconfig), KubernetesPorts(sinks=sinks or {})
+    chosen = replace(settings_for(namespace), **settings)
+    store = await open_kubernetes_store(source, REGISTRY, sealer, ports=ports, settings=chosen)
     try:
         yield store
     finally:

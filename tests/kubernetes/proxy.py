@@ -25,6 +25,7 @@ class Proxy:
         self._trust = trust
         self._streams: set[asyncio.Task[Any]] = set()
         self._lost_answers = 0
+        self._mute: set[asyncio.Task[Any]] = set()
         self._refusals: list[Refuse] = []
         self.url = ""
         self.passed = 0
@@ -43,6 +44,11 @@ class Proxy:
     def lose_answers(self, count: int) -> None:
         """Let the next writes reach the server, and break the connection instead of answering."""
         self._lost_answers = count
+
+    def stall_watches(self) -> None:
+        """Let all open watches fall silent without an end, as a half-open connection does."""
+        for stream in self._streams:
+            self._mute.add(stream)
 
     def refuse(self, refusal: Refuse, *, times: int) -> None:
         """Answer some of the next requests ourselves: those for which `refusal` returns a response."""
@@ -74,7 +80,8 @@ class Proxy:
                 response.set_status(answer.status)
                 await response.prepare(request)
                 async for chunk in answer.content.iter_any():
-                    await response.write(chunk)
+                    if task not in self._mute:
+                        await response.write(chunk)
         except asyncio.CancelledError:
             if request.transport is not None:
                 request.transport.abort()

@@ -1,13 +1,18 @@
 """What an API server sees of a secret: nothing."""
 
+import asyncio
+from contextlib import suppress
+
 import msgspec
 import pytest
+from msgspec import structs
 
+from remuda.kernel.errors import Conflict
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
 from remuda.store.resealing import reseal
-from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
+from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import settings_for
 
@@ -40,4 +45,34 @@ async def test_a_secret_is_sealed_on_the_server_and_can_be_sealed_anew(cluster: 
 
     store = await open_with(cluster, namespace, Keyring(NEW))
     assert (await store.get(Horse, "branded")).spec.brand == Secret(CANARY)
+    await store.close()
+
+
+async def test_sealing_anew_is_not_put_off_by_those_who_write_meanwhile(cluster: Cluster) -> None:
+    namespace = cluster.namespace()
+    store = await open_with(cluster, namespace, Keyring(OLD))
+    for number in range(10):
+        await store.create(horse(f"h-{number}", spec=HorseSpec(brand=Secret(CANARY))))
+    await store.close()
+
+    store = await open_with(cluster, namespace, Keyring(NEW, (OLD,)))
+    stopped = asyncio.Event()
+
+    async def write(name: str) -> None:
+        place = 0
+        while not stopped.is_set():
+            place += 1
+            with suppress(Conflict):
+                current = await store.get(Horse, name)
+                await store.update_status(structs.replace(current, status=HorseStatus(place=f"{place}")))
+
+    writers = [asyncio.create_task(write(f"h-{number}")) for number in range(10)]
+    await asyncio.sleep(0.1)
+    await reseal(store)
+    stopped.set()
+    await asyncio.gather(*writers)
+    path = f"/apis/{HORSE.api_version}/namespaces/{namespace}/{HORSE.plural}"
+    stored = msgspec.json.encode(cluster.request("GET", path)).decode()
+    assert "sealed:v1:old:" not in stored
+    assert stored.count("sealed:v1:new:") == 10
     await store.close()

@@ -2,8 +2,8 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 
@@ -11,64 +11,15 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from remuda.kernel.errors import Gone, OutcomeUnknown, ServerUnreachable, Unavailable
-from remuda.store.contract import Change
+from remuda.kernel.errors import OutcomeUnknown, ServerUnreachable, Unavailable
 from remuda.store.kubernetes.store import KubernetesStore
-from tests.contract.kinds import HORSE, Corral, Horse, HorseSpec, corral, horse
+from tests.contract.kinds import HORSE, Horse, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.plane.certificates import by_path, write_kubeconfig
-from tests.kubernetes.proxy import Proxy, proxied, write_plain_kubeconfig
+from tests.kubernetes.steps import following, troubled, until
 
 pytestmark = pytest.mark.kubernetes
-
-
-class Follower:
-    """Keeps a copy of all horses as a controller would: list, watch, and list again when told Gone."""
-
-    def __init__(self, store: KubernetesStore) -> None:
-        self.horses: dict[str, Horse] = {}
-        self.lists = 0
-        self._store = store
-        self._task = asyncio.create_task(self._follow())
-
-    async def _follow(self) -> None:
-        while True:
-            page = await self._store.list(Horse)
-            self.lists += 1
-            self.horses = {one.name: one for one in page.items}
-            with suppress(Gone):
-                async for event in self._store.watch(Horse, since=page.version):
-                    if isinstance(event, Change):
-                        self._take(event)
-
-    def _take(self, event: Change[Horse]) -> None:
-        known = self.horses.get(event.resource.name)
-        assert known is None or int(known.version) < int(event.version), "versions never go back"
-        if event.type == "deleted":
-            self.horses.pop(event.resource.name, None)
-        else:
-            self.horses[event.resource.name] = event.resource
-
-    async def stop(self) -> None:
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-
-
-@asynccontextmanager
-async def following(store: KubernetesStore) -> AsyncIterator[Follower]:
-    follower = Follower(store)
-    try:
-        yield follower
-    finally:
-        await follower.stop()
-
-
-async def until(condition: Callable[[], bool], *, seconds: float = 40) -> None:
-    async with asyncio.timeout(seconds):
-        while not condition():  # noqa: ASYNC110  what is awaited happens in the store, which sets no event of ours
-            await asyncio.sleep(0.02)
 
 
 async def write_until(store: KubernetesStore, prefix: str, stopped: asyncio.Event) -> set[str]:
@@ -105,14 +56,6 @@ async def test_a_killed_api_server_is_survived(fragile: OwnCluster) -> None:
 
 async def test_a_killed_etcd_is_survived(fragile: OwnCluster) -> None:
     await survives(fragile, lambda: fragile.plane.restart("etcd", pause_s=1))
-
-
-@asynccontextmanager
-async def troubled(cluster: OwnCluster, tmp_path: Path) -> AsyncIterator[tuple[KubernetesStore, Proxy]]:
-    async with proxied(cluster.plane) as proxy:
-        config = write_plain_kubeconfig(tmp_path / "kubeconfig", proxy.url)
-        async with opened(cluster, cluster.namespace(), config) as store:
-            yield store, proxy
 
 
 async def test_a_cut_watch_is_resumed_and_nobody_notices(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
@@ -208,20 +151,3 @@ async def test_a_server_that_is_down_is_named_in_one_sentence(fragile: OwnCluste
         await asyncio.to_thread(fragile.plane.kill, "apiserver")
         with pytest.raises(ServerUnreachable, match=fragile.plane.url):
             await store.create(horse("nowhere"))
-
-
-async def test_a_referrer_that_comes_while_its_target_goes_is_taken_back(cluster: Cluster) -> None:
-    """Two processes race: whatever the order, no referrer is left to a target that went."""
-    namespace = cluster.namespace()
-    async with opened(cluster, namespace) as one, opened(cluster, namespace) as other:
-        for number in range(20):
-            target = await one.create(corral(f"c-{number}"))
-            referring = other.create(horse(f"h-{number}", spec=HorseSpec(corrals=(target.name,))))
-            outcomes = await asyncio.gather(
-                one.delete(Corral, target.name, uid=target.uid), referring, return_exceptions=True
-            )
-            assert not isinstance(outcomes[0], BaseException)
-        await asyncio.sleep(1)
-        corrals = {c.name for c in (await one.list(Corral)).items}
-        for one_horse in (await one.list(Horse)).items:
-            assert set(one_horse.spec.corrals) <= corrals, "a horse stands in a corral that is gone"

@@ -1,7 +1,8 @@
 """Secrets made fit for storing.
 
 A sealed text is ``sealed:v1:<key id>:<nonce and ciphertext>``. The cipher is AES-256-GCM, and the context, which says
-what object and field the secret belongs to, is authenticated with it: a sealed text moved elsewhere does not open.
+where the secret belongs, is authenticated with it: a sealed text moved elsewhere does not open. The store's context is
+the object, its kind and name: between the fields of one object a sealed text can be moved.
 
 The nonce is not drawn but computed, as a keyed hash of context and secret. So the same secret in the same place under
 the same key always seals to the same text, and writing it again changes nothing: the store's rule that a write without
@@ -27,7 +28,7 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from remuda.kernel.errors import Invalid, Unsealable
 from remuda.kernel.secrets import Secret
 
-__all__ = ["Keyring", "Sealer", "SealingKey", "is_sealed"]
+__all__ = ["Keyring", "Sealer", "SealingKey"]
 
 _KEY_ID = re.compile(r"[a-z0-9-]{1,32}")
 _SEALED = re.compile(r"sealed:v1:(?P<key_id>[a-z0-9-]{1,32}):(?P<payload>[A-Za-z0-9_-]+)")
@@ -94,11 +95,6 @@ class Sealer:
         except (InvalidTag, ValueError):
             raise Unsealable(parts["key_id"]) from None
         return Secret(plain.decode("utf-8", "surrogatepass"))
-
-
-def is_sealed(text: str) -> bool:
-    """Tell whether the text has the form of a sealed one; whether it opens, only ``Sealer.open`` can say."""
-    return _SEALED.fullmatch(text) is not None
 
 
 class _Cipher:

@@ -76,9 +76,9 @@ def check_selector(labels: Mapping[str, str]) -> None:
     _check_labels("the label selector", labels)
 
 
-def check_size(document: bytes) -> None:
-    """Raise Invalid if the document is too large for a backend."""
-    if len(document) > DOCUMENT_LIMIT:
+def check_size(document: bytes, *, before: int = 0) -> None:
+    """Raise Invalid if the document is too large for a backend and larger than it was: what shrinks is let through."""
+    if len(document) > max(DOCUMENT_LIMIT, before):
         raise Invalid("the object", f"takes {len(document)} bytes", remedy=f"keep it under {DOCUMENT_LIMIT} bytes")
 
 

@@ -50,6 +50,7 @@ class Bookmark:
 
 
 Event = Change[ResourceT] | Bookmark
+"""What a watch yields."""
 
 
 @dataclass(frozen=True, slots=True)

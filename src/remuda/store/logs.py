@@ -22,6 +22,7 @@ DEFAULT_RETENTION: Retention = {
     "audit": timedelta(days=400),
     "idempotency": timedelta(hours=24),
 }
+"""What is kept unless an operator says otherwise; the records of a stream that is not named here are kept for ever."""
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True):

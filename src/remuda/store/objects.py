@@ -94,3 +94,4 @@ class Resource(StoredStruct, frozen=True):
 
 
 ResourceT = TypeVar("ResourceT", bound=Resource)
+"""Some kind's type: what goes in as a horse comes out as a horse."""

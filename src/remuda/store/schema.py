@@ -14,6 +14,7 @@ from remuda.kernel.secrets import Secret
 __all__ = ["KeyTree", "Schema", "has_secrets", "keyed", "list_keys", "structural_schema"]
 
 Schema = dict[str, Any]
+"""A JSON Schema, as plain JSON."""
 
 _FOR_PEOPLE = ("title", "default")
 _SEALED = "sealed"

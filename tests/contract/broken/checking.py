@@ -7,8 +7,9 @@ from remuda.store.contract import Page
 from remuda.store.lifecycle import with_intent
 from remuda.store.objects import ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
+from tests.contract.kinds import Horse
 from tests.contract.laws import checking as laws
-from tests.contract.steps import with_spec
+from tests.contract.steps import replace, with_spec
 
 FLAWS: list[Flaw] = []
 
@@ -68,14 +69,47 @@ class CutsWhatIsTooLarge(Flawed):
             return await self.sound.create(with_spec(resource, colour="too long"))
 
 
+@breaks(FLAWS, laws.two_items_of_one_key_are_refused)
+class TakesTheLastItemOfAKey(Flawed):
+    async def create(self, resource: ResourceT, **options: Any) -> ResourceT:
+        return await self.sound.create(with_shoes_once(resource), **options)
+
+
+@breaks(FLAWS, laws.two_items_of_one_key_are_refused)
+class UpdatesTheLastItemOfAKey(Flawed):
+    """Of the version that is stored."""
+
+    async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
+        stored = self.stored(resource)
+        is_current = stored is not None and stored.version == resource.version
+        return await self.sound.update(with_shoes_once(resource) if is_current else resource, **options)
+
+
+@breaks(FLAWS, laws.two_items_of_one_key_are_refused)
+class TakesTheLastConditionOfAType(Flawed):
+    async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
+        if isinstance(resource, Horse):
+            once = {condition.type: condition for condition in resource.status.conditions}
+            status = replace(resource.status, conditions=tuple(once.values()))
+            resource = replace(resource, status=status)
+        return await self.sound.update_status(resource, **options)
+
+
+def with_shoes_once(resource: ResourceT) -> ResourceT:
+    if not isinstance(resource, Horse):
+        return resource
+    once = {shoe.hoof: shoe for shoe in resource.spec.shoes}
+    return with_spec(resource, shoes=tuple(once.values()))
+
+
 @breaks(FLAWS, laws.bad_updates_are_refused)
 class ChecksNoUpdates(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
             return await self.sound.update(resource, **options)
-        except Invalid:
+        except Invalid as refusal:
             stored = self.stored(resource)
-            if stored is None or stored.is_marked:
+            if stored is None or stored.is_marked or not refusal.field.startswith("metadata"):
                 raise
             return await self.force(with_intent(self.registry.of(type(resource)), stored, resource))
 

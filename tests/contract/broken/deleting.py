@@ -3,6 +3,7 @@
 from typing import Any
 
 from remuda.kernel.errors import Conflict, Invalid, NotFound
+from remuda.store.checks import check_size
 from remuda.store.objects import ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.kinds import Corral, Ranch
@@ -100,17 +101,24 @@ class CountsFinalizersAsIntent(Flawed):
 
 @breaks(FLAWS, laws.delete_of_another_incarnation_conflicts)
 class DeletesAnyIncarnation(Flawed):
+    """Of what has no children."""
+
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         stored = self.find(kind, name)
-        if stored is not None and "log" not in options:
+        if stored is not None and "log" not in options and not self.children(stored):
             options["uid"] = stored.uid
         return await self.sound.delete(kind, name, **options)
 
 
 @breaks(FLAWS, laws.delete_of_another_version_conflicts)
 class DeletesAnyVersion(Flawed):
+    """Of what has no children."""
+
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
-        return await self.sound.delete(kind, name, **(options | {"version": None}))
+        stored = self.find(kind, name)
+        if stored is not None and not self.children(stored):
+            options["version"] = None
+        return await self.sound.delete(kind, name, **options)
 
 
 @breaks(FLAWS, laws.delete_of_the_stored_version_goes_through)
@@ -128,3 +136,30 @@ class DeletesTheAbsent(Flawed):
             return await self.sound.delete(kind, name, **options)
         except NotFound:
             return None
+
+
+@breaks(FLAWS, laws.delete_by_uid_alone_never_conflicts)
+class DeletesTheVersionItFinds(Flawed):
+    async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
+        found = await self.sound.get(kind, name)
+        await self.sound.upkeep._clock.sleep(0.05)
+        return await self.sound.delete(kind, name, **({"version": found.version} | options))
+
+
+@breaks(FLAWS, laws.a_refused_delete_touches_no_child)
+class MarksChildrenFirst(Flawed):
+    async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
+        owner = self.find(kind, name)
+        for child in self.children(owner) if owner is not None and options.get("version") else ():
+            await self.sound.delete(type(child), child.name, uid=child.uid)
+        return await self.sound.delete(kind, name, **options)
+
+
+@breaks(FLAWS, laws.the_largest_can_be_deleted)
+class CannotMarkTheLargest(Flawed):
+    async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
+        stored = self.find(kind, name)
+        if stored is not None:
+            marked = with_metadata(stored, deletion_timestamp=self.sound.upkeep._clock.now())
+            check_size(self.sound._writer._side.codecs[kind].encode(marked))
+        return await self.sound.delete(kind, name, **options)

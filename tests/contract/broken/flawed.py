@@ -95,6 +95,17 @@ class Flawed:
         kind = self.registry.of(type(resource))
         return await self.apply(lambda batch: batch.put(kind, resource, batch.find(kind, resource.name)))
 
+    async def amend(self, before: ResourceT, after: ResourceT) -> ResourceT:
+        """Write over what was found, unless somebody else has written since."""
+        kind = self.registry.of(type(before))
+
+        def amend(batch: Batch) -> ResourceT:
+            stored = batch.find(kind, before.name)
+            is_as_found = stored is not None and stored.version == before.version
+            return batch.put(kind, after, stored) if is_as_found else before
+
+        return await self.apply(amend)
+
     async def force_create(self, resource: ResourceT) -> ResourceT:
         """Create what would be refused."""
         new = newborn(self.registry, self.registry.of(type(resource)), resource)

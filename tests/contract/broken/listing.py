@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple, cast
 
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.store.contract import Page
+from remuda.store.contract import Page, View
 from remuda.store.objects import ResourceT
 from remuda.store.readside.terms import label_index
 from remuda.store.sqlite.store import SqliteStore
@@ -208,6 +208,20 @@ class FindsNothingUnderWhatItDoesNotKnow(Flawed):
         if index is not None and index[0] not in {known.name for known in self.registry.of(kind).indexes}:
             return Page([], "1", None)
         return await self.sound.list(kind, **selection)
+
+
+@breaks(FLAWS, laws.a_limit_below_one_is_refused)
+class ListsNothingOfNothing(Flawed):
+    async def list(self, kind: type[ResourceT], **selection: Any) -> Page[ResourceT]:
+        page = await self.sound.list(kind, **(selection | {"limit": selection.get("limit") or None}))
+        return with_items(page, []) if selection.get("limit") == 0 else page
+
+
+@breaks(FLAWS, laws.a_limit_below_one_is_refused)
+class RendersAllOfNothing(Flawed):
+    async def list_views(self, kind: type[ResourceT], view: View[ResourceT], **selection: Any) -> Page[bytes]:
+        limit = selection.pop("limit", None)
+        return await self.sound.list_views(kind, view, **selection, limit=limit if limit and limit > 0 else None)
 
 
 @breaks(FLAWS, laws.a_nonsense_token_is_refused)

@@ -57,3 +57,9 @@ class LosesSingleRecords(Flawed):
 class RepeatsTheLastRecord(Flawed):
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         return await self.sound.read(stream, subject, after=max(after - 1, 0), limit=limit)
+
+
+@breaks(FLAWS, laws.reading_less_than_one_record_is_refused)
+class ReadsNothingOfNothing(Flawed):
+    async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
+        return await self.sound.read(stream, subject, after=after, limit=limit) if limit > 0 else LogPage([], None)

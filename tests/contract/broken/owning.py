@@ -43,7 +43,9 @@ class TakesSharedChildrenAlong(Flawed):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         owner = self.find(kind, name)
         for child in self.children(owner) if owner is not None else ():
-            await self.force(with_metadata(child, owner_references=child.metadata.owner_references[:1]))
+            first, *others = child.metadata.owner_references
+            if others:
+                await self.force(with_metadata(child, owner_references=(first,)))
         return await self.sound.delete(kind, name, **options)
 
 

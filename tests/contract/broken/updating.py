@@ -2,7 +2,10 @@
 
 from typing import Any
 
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, ReferenceRefused
+import msgspec
+
+from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, ReferenceRefused
+from remuda.store.checks import check_resource, check_size, check_status
 from remuda.store.lifecycle import with_intent, with_status
 from remuda.store.objects import ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
@@ -72,7 +75,7 @@ class RedoesAStaleUpdate(Flawed):
                 raise
             try:
                 return await self.sound.update(with_metadata(resource, resource_version=stored.version))
-            except ReferenceRefused:
+            except (Invalid, ReferenceRefused):
                 raise conflict from None
         finally:
             self.writing -= 1
@@ -83,18 +86,23 @@ class RedoesAStaleStatus(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         try:
             return await self.sound.update_status(resource, **options)
-        except Conflict:
+        except Conflict as conflict:
             stored = self.stored(resource)
             if stored is None or part(stored, "status") == part(resource, "status"):
                 raise
-            return await self.sound.update_status(with_metadata(resource, resource_version=stored.version))
+            try:
+                return await self.sound.update_status(with_metadata(resource, resource_version=stored.version))
+            except Invalid:
+                raise conflict from None
 
 
 @breaks(FLAWS, laws.a_stale_update_conflicts_before_nothing_changed)
 class SeesFirstThatNothingChanged(Flawed):
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         stored = self.stored(resource)
-        if stored is not None and with_intent(self.registry.of(type(resource)), stored, resource) == stored:
+        if stored is None or stored.is_marked:
+            return await self.sound.update(resource, **options)
+        if with_intent(self.registry.of(type(resource)), stored, resource) == stored:
             return stored
         return await self.sound.update(resource, **options)
 
@@ -114,6 +122,43 @@ class JudgesReferencesFirst(Flawed):
         for target, name in self.registry.of(type(resource)).targets(resource):
             if self.find(self.registry.named(target).type, name) is None:
                 raise ReferenceRefused(type(resource).__name__, resource.name, target_kind=target, target=name)
+        return await self.sound.update(resource, **options)
+
+
+@breaks(FLAWS, laws.a_stale_update_conflicts_before_it_is_checked)
+class ChecksFirst(Flawed):
+    async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
+        check_resource(self.registry.of(type(resource)), resource)
+        return await self.sound.update(resource, **options)
+
+
+@breaks(FLAWS, laws.a_stale_update_conflicts_before_it_is_checked)
+class MeasuresFirst(Flawed):
+    async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
+        check_size(msgspec.json.encode(resource, enc_hook=str))
+        return await self.sound.update(resource, **options)
+
+
+@breaks(FLAWS, laws.a_stale_status_conflicts_before_it_is_checked)
+class ChecksTheStatusFirst(Flawed):
+    async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
+        check_status(self.registry.of(type(resource)), resource)
+        return await self.sound.update_status(resource, **options)
+
+
+@breaks(FLAWS, laws.a_stale_status_conflicts_before_it_is_checked)
+class MeasuresTheStatusFirst(Flawed):
+    async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
+        check_size(msgspec.json.encode(resource, enc_hook=str))
+        return await self.sound.update_status(resource, **options)
+
+
+@breaks(FLAWS, laws.a_stale_update_conflicts_before_late_finalizers_are_judged)
+class JudgesFinalizersFirst(Flawed):
+    async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
+        stored = self.stored(resource)
+        if stored is not None:
+            with_intent(self.registry.of(type(resource)), stored, resource)
         return await self.sound.update(resource, **options)
 
 
@@ -177,7 +222,7 @@ class WritesAStatusWithoutChange(Flawed):
     async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
         before = self.stored(resource)
         placed = await self.sound.update_status(resource, **options)
-        return await self.force(placed) if placed == before else placed
+        return await self.amend(placed, placed) if placed == before else placed
 
 
 @breaks(FLAWS, laws.a_refused_write_is_no_write)
@@ -221,4 +266,4 @@ class CountsStatusAsIntent(Flawed):
         placed = await self.sound.update_status(resource, **options)
         if placed == before:
             return placed
-        return await self.force(with_metadata(placed, generation=placed.metadata.generation + 1))
+        return await self.amend(placed, with_metadata(placed, generation=placed.metadata.generation + 1))

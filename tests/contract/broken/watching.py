@@ -11,7 +11,7 @@ from remuda.store.readside.feed import Landed
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks, replace
 from tests.contract.harness import A_WHILE_S
-from tests.contract.kinds import Corral, Ranch, RanchSpec
+from tests.contract.kinds import Corral, Horse, Ranch, RanchSpec
 from tests.contract.laws import streams
 from tests.contract.laws import watching as laws
 
@@ -77,7 +77,7 @@ class FallsAsleep(Flawed):
         loop = asyncio.get_running_loop()
         asked = loop.time()
         async for event in super().watch(kind, since=since, labels=labels):
-            if not labels and loop.time() > asked + A_WHILE_S / 2:
+            if kind is Ranch and not labels and loop.time() > asked + A_WHILE_S / 2:
                 await loop.create_future()
             yield event
             asked = loop.time()
@@ -150,29 +150,44 @@ class HidesWhatLeavesWithItsLastWrite(Observing):
         return [] if event.version in self.peculiar else [event]
 
 
-@breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
-class SendsNoBookmarks(Flawed):
-    def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
-        return [] if isinstance(event, Bookmark) else [event]
+class BookmarksRanches(Flawed):
+    """Bookmarks a watch of ranches in its own way."""
 
-
-@breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
-class BookmarksTheBeginning(Flawed):
     async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
         async for event in super().watch(kind, since=since, labels=labels):
-            yield Bookmark(since) if isinstance(event, Bookmark) else event
+            is_ours = kind is Ranch and isinstance(event, Bookmark)
+            for shown in self.instead(event.version, since) if is_ours else [event]:
+                yield shown
+
+    def instead(self, version: str, since: str) -> Iterable[Bookmark]:
+        raise NotImplementedError
 
 
 @breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
-class BookmarksTooFarAhead(Flawed):
-    def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
-        return [Bookmark(str(int(event.version) + 2))] if isinstance(event, Bookmark) else [event]
+class SendsNoBookmarks(BookmarksRanches):
+    def instead(self, version: str, since: str) -> Iterable[Bookmark]:
+        del version, since
+        return []
+
+
+@breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
+class BookmarksTheBeginning(BookmarksRanches):
+    def instead(self, version: str, since: str) -> Iterable[Bookmark]:
+        del version
+        return [Bookmark(since)]
+
+
+@breaks(FLAWS, laws.bookmarks_come_and_can_be_resumed_from)
+class BookmarksTooFarAhead(BookmarksRanches):
+    def instead(self, version: str, since: str) -> Iterable[Bookmark]:
+        del since
+        return [Bookmark(str(int(version) + 2))]
 
 
 @breaks(FLAWS, laws.a_version_that_is_too_old_is_gone)
 class BeginsLaterThanAsked(Flawed):
     def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
-        if since.isdecimal() and int(since) < self.sound._writer.floor:
+        if since.isdecimal() and int(since) < self.sound._reader.feed(self.registry.of(kind)).floor:
             since = str(self.sound._writer.version)
         return super().watch(kind, since=since, labels=labels)
 
@@ -190,6 +205,33 @@ class SkipsForTheSlow(Flawed):
                 raise
             last = (await self.sound.list(kind)).items[-1]
             yield Change("added", last.version, last)
+            async for event in super().watch(kind, since=last.version, labels=labels):
+                yield event
+
+
+@breaks(FLAWS, laws.a_reader_that_is_too_slow_is_gone)
+class NeverGivesUpTheSlow(Flawed):
+    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+        shown = ""
+        try:
+            async for event in super().watch(kind, since=since, labels=labels):
+                yield event
+                shown = event.version
+        except Gone:
+            if not shown:
+                raise
+            for item in (await self.sound.list(kind)).items:
+                if int(item.version) > int(shown):
+                    yield Change("added", item.version, item)
+
+
+@breaks(FLAWS, laws.a_quiet_kind_loses_no_history)
+class ForgetsAllKindsAlike(Flawed):
+    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+        if since.isdecimal() and int(since) < self.sound._writer.floor:
+            raise Gone(kind.__name__, since)
+        async for event in super().watch(kind, since=since, labels=labels):
+            yield event
 
 
 @breaks(FLAWS, laws.a_version_ahead_is_waited_for)
@@ -199,6 +241,14 @@ class HasNoPatience(Flawed):
             raise Gone(kind.__name__, since)
         async for event in super().watch(kind, since=since, labels=labels):
             yield event
+
+
+@breaks(FLAWS, laws.a_version_ahead_is_waited_for)
+class BeginsBeforeTheVersionCame(Flawed):
+    def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
+        if since.isdecimal() and int(since) == self.sound._writer.version + 1:
+            since = str(self.sound._writer.version)
+        return super().watch(kind, since=since, labels=labels)
 
 
 @breaks(FLAWS, laws.a_version_that_never_comes_is_gone)
@@ -240,3 +290,31 @@ class ResumesAfterTheWholeCommit(Flawed):
 
     def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Event[ResourceT]]:
         return super().watch(kind, since=self.ends.get(since, since), labels=labels)
+
+
+@breaks(FLAWS, streams.a_watch_under_load_keeps_all_its_promises)
+class BookmarksWhatItHasNotShown(Flawed):
+    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+        feed = self.sound._reader.feed(self.registry.of(kind))
+        async for event in super().watch(kind, since=since, labels=labels):
+            if kind is Horse and int(event.version) < feed.reached:
+                yield Bookmark(str(feed.reached))
+            yield event
+
+
+@breaks(FLAWS, streams.a_watch_under_load_keeps_all_its_promises)
+class BookmarksTheChangeBeforeTheLast(Flawed):
+    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+        told = [since, since]
+        async for event in super().watch(kind, since=since, labels=labels):
+            if isinstance(event, Change):
+                told.append(event.version)
+            yield Bookmark(told[-2]) if kind is Horse and isinstance(event, Bookmark) else event
+
+
+@breaks(FLAWS, streams.a_watch_under_load_keeps_all_its_promises)
+class SendsNoBookmarksOfHorses(Flawed):
+    async def watch(self, kind: type[ResourceT], *, since: str, labels: Labels = None) -> AsyncIterator[Any]:
+        async for event in super().watch(kind, since=since, labels=labels):
+            if kind is not Horse or isinstance(event, Change):
+                yield event

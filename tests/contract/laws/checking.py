@@ -1,11 +1,11 @@
 """What every backend refuses, so that what one accepts all accept."""
 
 from remuda.kernel.errors import Invalid
-from remuda.store.objects import Resource
+from remuda.store.objects import Resource, ResourceT
 from tests.contract.harness import Harness
-from tests.contract.kinds import RANCH, Horse, HorseSpec, Ranch, horse, ranch
+from tests.contract.kinds import ONE_MEBIBYTE, RANCH, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, horse, ranch
 from tests.contract.law import Law, law
-from tests.contract.steps import names_of, refused, replace, watching, with_metadata
+from tests.contract.steps import names_of, refused, replace, watching, with_metadata, with_spec
 
 LAWS: list[Law] = []
 
@@ -23,7 +23,6 @@ BAD_LABELS: tuple[dict[str, str], ...] = (
     {"at@sign": "value"},
 )
 BAD_FINALIZERS = ("", "two words", "example.org/", "example.org/" + "f" * 64, "Example.org/hold", "a/b/c")
-ONE_MEBIBYTE = 1 << 20
 
 
 async def is_refused(harness: Harness, wanted: Resource, *, field: str) -> None:
@@ -33,9 +32,11 @@ async def is_refused(harness: Harness, wanted: Resource, *, field: str) -> None:
     assert await names_of(harness, type(wanted)) == []
 
 
-async def is_refused_as_update(harness: Harness, before: Ranch, wanted: Ranch) -> None:
-    await refused(Invalid, harness.store.update(wanted))
-    assert await harness.store.get(Ranch, before.name) == before
+async def is_refused_as_update(harness: Harness, before: ResourceT, wanted: ResourceT, *, field: str) -> None:
+    """Show that an update is refused, with the field named, and that nothing has changed."""
+    error = await refused(Invalid, harness.store.update(wanted))
+    assert error.field.startswith(field), f"{error.field} is named instead of {field}"
+    assert await harness.store.get(type(before), before.name) == before
 
 
 @law(LAWS, "A name that some backend would refuse is Invalid.")
@@ -84,12 +85,27 @@ async def too_large_objects_are_refused(harness: Harness) -> None:
     await is_refused(harness, horse("bella", spec=HorseSpec(colour="c" * ONE_MEBIBYTE)), field="the object")
 
 
+@law(LAWS, "A keyed list with two items of one key is Invalid.")
+async def two_items_of_one_key_are_refused(harness: Harness) -> None:
+    twice = (Shoe(hoof="left", size=1), Shoe(hoof="right"), Shoe(hoof="left", size=2))
+    await is_refused(harness, horse("bella", spec=HorseSpec(shoes=twice)), field="spec.shoes")
+    before = await harness.store.create(horse("bella"))
+    await is_refused_as_update(harness, before, with_spec(before, shoes=twice), field="spec.shoes")
+    status = HorseStatus(conditions=(READY, replace(READY, status="False")))
+    error = await refused(Invalid, harness.store.update_status(replace(before, status=status)))
+    assert error.field == "status.conditions"
+    assert await harness.store.get(Horse, "bella") == before
+
+
 @law(LAWS, "An update is checked like a create, and changes nothing when it is Invalid.")
 async def bad_updates_are_refused(harness: Harness) -> None:
     before = await harness.store.create(ranch("home"))
-    await is_refused_as_update(harness, before, with_metadata(before, labels={"key": "v" * 64}))
-    await is_refused_as_update(harness, before, with_metadata(before, finalizers=("example.org/" + "f" * 64,)))
-    await is_refused_as_update(harness, before, with_metadata(before, annotations={"two words": ""}))
+    for field, wrong in {
+        "metadata.labels": with_metadata(before, labels={"key": "v" * 64}),
+        "metadata.finalizers": with_metadata(before, finalizers=("example.org/" + "f" * 64,)),
+        "metadata.annotations": with_metadata(before, annotations={"two words": ""}),
+    }.items():
+        await is_refused_as_update(harness, before, wrong, field=field)
 
 
 @law(LAWS, "A label selector that could select nothing is Invalid, for a list as for a watch.")

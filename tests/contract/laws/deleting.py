@@ -1,8 +1,15 @@
 """What delete promises, and what finalizers hold."""
 
-from remuda.kernel.errors import Conflict, Invalid, NotFound
+import asyncio
+import re
+from contextlib import suppress
+
+import msgspec
+
+from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
+from remuda.store.logs import Record
 from tests.contract.harness import Harness, for_a_while
-from tests.contract.kinds import Horse, Ranch, corral, horse, ranch
+from tests.contract.kinds import HORSE, ONE_MEBIBYTE, RANCH, Corral, Horse, Ranch, at, corral, horse, ranch
 from tests.contract.law import Law, law
 from tests.contract.steps import (
     HOLD,
@@ -12,6 +19,7 @@ from tests.contract.steps import (
     present,
     refused,
     release,
+    replace,
     request_deletion,
     watching,
     with_metadata,
@@ -137,3 +145,69 @@ async def delete_of_the_stored_version_goes_through(harness: Harness) -> None:
 async def delete_of_the_absent_is_not_found(harness: Harness) -> None:
     created = await harness.store.create(ranch("home"))
     await refused(NotFound, harness.store.delete(Ranch, "away", uid=created.uid))
+
+
+@law(LAWS, "Delete without a version never conflicts, however many others write the object meanwhile.")
+async def delete_by_uid_alone_never_conflicts(harness: Harness) -> None:
+    async def wander(mare: Horse, turns: int, whim: str) -> None:
+        """Write the status of a mare, again and again until it is marked."""
+        for turn in range(turns):
+            found = await harness.store.get(Horse, mare.name)
+            if found.is_marked:
+                return
+            with suppress(Conflict):
+                await harness.store.update_status(at(f"{whim}-{turn}", found))
+
+    async def wander_off(mare: Horse) -> None:
+        await wander(mare, 3, "last")
+        await request_deletion(harness, mare)
+
+    mares = [await harness.store.create(horse(f"mare-{number}", finalizers=(HOLD,))) for number in range(3)]
+    for mare in mares[1:]:
+        await harness.store.create(horse(f"foal-of-{mare.name}", owner=HORSE.owner(mare)))
+    wanderers = [wander(mare, 50, whim) for mare in mares for whim in ("hill", "river")]
+    await asyncio.gather(*wanderers, *map(wander_off, mares))
+    for mare in mares:
+        await release(harness, mare)
+        await gone(harness, mare)
+
+
+@law(LAWS, "A delete that is refused touches no child.")
+async def a_refused_delete_touches_no_child(harness: Harness) -> None:
+    once = Record(stream="timeline", subject="home", data=msgspec.Raw(b"1"), once=True)
+    owner = await harness.store.create(ranch("home"), log=[once])
+    child = await harness.store.create(corral("child", owner=RANCH.owner(owner)))
+    current = await harness.store.update(with_spec(owner, acres=2))
+    await refused(Conflict, harness.store.delete(Ranch, "home", uid=owner.uid, version=owner.version))
+    await refused(Conflict, harness.store.delete(Ranch, "home", uid=child.uid))
+    await refused(AlreadyExists, harness.store.delete(Ranch, "home", uid=owner.uid, log=[once]))
+
+    async def is_untouched() -> bool:
+        return (await find(harness, Corral, "child"), await find(harness, Ranch, "home")) == (child, current)
+
+    await for_a_while(harness, "the owner and its child are as they were", is_untouched)
+
+
+@law(LAWS, "What is as large as can be is marked, disowned, released and removed like anything else.")
+async def the_largest_can_be_deleted(harness: Harness) -> None:
+    owner = await harness.store.create(await largest(harness, horse("owner", finalizers=(HOLD,))))
+    child = await harness.store.create(await largest(harness, horse("child", owner=HORSE.owner(owner))))
+    await request_deletion(harness, owner)
+    await gone(harness, child)
+    await release(harness, owner)
+    await gone(harness, owner)
+    first, last = await harness.store.create(ranch("first")), await harness.store.create(ranch("last"))
+    owners = (RANCH.owner(first), replace(RANCH.owner(last), controller=False))
+    shared = await largest(harness, with_metadata(horse("shared"), owner_references=owners))
+    shared = await harness.store.create(shared)
+    for each in (first, last):
+        await request_deletion(harness, each)
+        await gone(harness, each)
+    await gone(harness, shared)
+
+
+async def largest(harness: Harness, wanted: Horse) -> Horse:
+    """Return a horse with so many nicknames that a few more bytes would be refused."""
+    refusal = await refused(Invalid, harness.store.create(with_spec(wanted, nicknames=("n" * ONE_MEBIBYTE,))))
+    taken, bound = map(int, re.findall(r"\d+", refusal.sentence))
+    return with_spec(wanted, nicknames=("n" * (ONE_MEBIBYTE - (taken - bound) - 8),))

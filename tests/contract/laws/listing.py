@@ -151,6 +151,15 @@ async def a_watch_from_pages_misses_nothing(harness: Harness) -> None:
         assert (await watch.change()).resource.name == "a"
 
 
+@law(LAWS, "A list of less than one item is Invalid.")
+async def a_limit_below_one_is_refused(harness: Harness) -> None:
+    await harness.store.create(ranch("home"))
+    for limit in (0, -1):
+        assert (await refused(Invalid, harness.store.list(Ranch, limit=limit))).field == "limit"
+        views = harness.store.list_views(Ranch, lambda found: found.name.encode(), limit=limit)
+        assert (await refused(Invalid, views)).field == "limit"
+
+
 @law(LAWS, "A continue token that is none of the store's is Invalid.")
 async def a_nonsense_token_is_refused(harness: Harness) -> None:
     await harness.store.create(ranch("home"))

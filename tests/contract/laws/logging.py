@@ -2,7 +2,7 @@
 
 import msgspec
 
-from remuda.kernel.errors import AlreadyExists, Conflict
+from remuda.kernel.errors import AlreadyExists, Conflict, Invalid
 from remuda.store.logs import Record
 from tests.contract.harness import Harness
 from tests.contract.kinds import Horse, HorseStatus, Ranch, horse, ranch
@@ -72,3 +72,11 @@ async def records_are_read_in_pages(harness: Harness) -> None:
     rest = await harness.log.read("timeline", "home", limit=3, after=first.next)
     assert [msgspec.json.decode(entry.data) for entry in (*first.entries, *rest.entries)] == list("01234")
     assert (len(first.entries), rest.next) == (3, None)
+
+
+@law(LAWS, "Reading less than one record is Invalid.")
+async def reading_less_than_one_record_is_refused(harness: Harness) -> None:
+    await harness.log.append([record("seen")])
+    for limit in (0, -1):
+        refusal = await refused(Invalid, harness.log.read("timeline", "home", limit=limit))
+        assert refusal.field == "limit"

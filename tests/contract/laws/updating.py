@@ -7,15 +7,11 @@ from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import ResourceT
 from tests.contract.harness import Harness
-from tests.contract.kinds import READY, Horse, HorseSpec, HorseStatus, Ranch, horse, ranch
+from tests.contract.kinds import ONE_MEBIBYTE, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, at, horse, ranch
 from tests.contract.law import Law, law
-from tests.contract.steps import refused, replace, watching, with_metadata, with_spec
+from tests.contract.steps import HOLD, refused, replace, request_deletion, watching, with_metadata, with_spec
 
 LAWS: list[Law] = []
-
-
-def at(place: str, resource: Horse) -> Horse:
-    return replace(resource, status=HorseStatus(place=place))
 
 
 async def is_no_write(harness: Harness, before: ResourceT, after: ResourceT, *, since: str) -> None:
@@ -99,6 +95,35 @@ async def a_stale_update_conflicts_before_references_are_judged(harness: Harness
     stale = await harness.store.create(horse("bella"))
     await harness.store.update(with_spec(stale, colour="grey"))
     await refused(Conflict, harness.store.update(with_spec(stale, corrals=("nowhere",))))
+
+
+@law(LAWS, "A stale update conflicts even if it is Invalid as well.")
+async def a_stale_update_conflicts_before_it_is_checked(harness: Harness) -> None:
+    stale = await harness.store.create(horse("bella"))
+    await harness.store.update(with_spec(stale, colour="grey"))
+    for wrong in (
+        with_metadata(stale, labels={"key": "v" * 64}),
+        with_metadata(stale, finalizers=("two words",)),
+        with_spec(stale, shoes=(Shoe(hoof="left"), Shoe(hoof="left"))),
+        with_spec(stale, colour="c" * ONE_MEBIBYTE),
+    ):
+        await refused(Conflict, harness.store.update(wrong))
+
+
+@law(LAWS, "A stale status conflicts even if it is Invalid as well.")
+async def a_stale_status_conflicts_before_it_is_checked(harness: Harness) -> None:
+    stale = await harness.store.create(horse("bella"))
+    await harness.store.update_status(at("meadow", stale))
+    for status in (HorseStatus(conditions=(READY, READY)), HorseStatus(place="p" * ONE_MEBIBYTE)):
+        await refused(Conflict, harness.store.update_status(replace(stale, status=status)))
+
+
+@law(LAWS, "A stale update of a marked object conflicts before its finalizers are judged.")
+async def a_stale_update_conflicts_before_late_finalizers_are_judged(harness: Harness) -> None:
+    stale = await harness.store.create(ranch("home", finalizers=(HOLD,)))
+    await request_deletion(harness, stale)
+    late = (HOLD, "example.org/late")
+    await refused(Conflict, harness.store.update(with_metadata(stale, finalizers=late)))
 
 
 @law(LAWS, "Of those who write at once from one version, one succeeds and the others conflict.")

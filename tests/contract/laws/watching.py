@@ -6,13 +6,14 @@ from collections import Counter
 from remuda.kernel.errors import Gone, Invalid
 from remuda.store.contract import Event
 from tests.contract.harness import A_WHILE_S, Harness
-from tests.contract.kinds import Ranch, corral, ranch
+from tests.contract.kinds import Ranch, corral, horse, ranch
 from tests.contract.law import Law, law
 from tests.contract.steps import (
     HOLD,
     Watching,
     gone,
     held_alone,
+    names_of,
     present,
     refused,
     released,
@@ -203,10 +204,24 @@ async def a_version_that_is_too_old_is_gone(harness: Harness) -> None:
         assert (await watch.change()).resource.name == "later"
 
 
+@law(LAWS, "A kind that is quiet loses no history, whatever is forgotten of others: its list can be watched from.")
+async def a_quiet_kind_loses_no_history(harness: Harness) -> None:
+    await harness.store.create(ranch("home"))
+    before = await present(harness, Ranch)
+    for number in range(6):
+        await harness.store.create(horse(f"horse-{number}"))
+    await harness.forget_history()
+    after = await present(harness, Ranch)
+    await harness.store.create(ranch("later"))
+    for since in (before, after):
+        async with watching(harness, Ranch, since=since) as watch:
+            assert await seen_by(watch, "later") == []
+
+
 @law(LAWS, "A reader that is too slow is told Gone: it never skips a change.")
 async def a_reader_that_is_too_slow_is_gone(harness: Harness) -> None:
     since = await present(harness, Ranch)
-    names = [f"ranch-{number}" for number in range(12)]
+    names = [f"ranch-{number:02}" for number in range(12)]
     for name in names[:2]:
         await harness.store.create(ranch(name))
     async with watching(harness, Ranch, since=since) as watch:
@@ -214,23 +229,28 @@ async def a_reader_that_is_too_slow_is_gone(harness: Harness) -> None:
         for name in names[2:]:
             await harness.store.create(ranch(name))
         await harness.forget_history()
-        try:
+
+        async def read_on() -> None:
             while len(seen) < len(names):
                 seen.append((await watch.change()).resource.name)
-        except Gone:
-            pass
+
+        await refused(Gone, read_on())
     assert seen == names[: len(seen)]
+    assert await names_of(harness, Ranch) == names
 
 
-@law(LAWS, "A version that lies ahead is waited for.")
+@law(LAWS, "A version that lies ahead is waited for, and what comes after it is shown.")
 async def a_version_ahead_is_waited_for(harness: Harness) -> None:
     await harness.store.create(ranch("home"))
-    async with watching(harness, Ranch, since=await harness.next_version()) as watch:
-        first = asyncio.create_task(watch.until_named("second"))
-        await harness.clock.sleep(0.05)
-        await harness.store.create(ranch("first"))
-        await harness.store.create(ranch("second"))
-        assert [change.resource.name for change in await first][-1] == "second"
+    since = await harness.next_version()
+    async with watching(harness, Ranch, since=since) as watch:
+        shown = asyncio.create_task(watch.until_named("second"))
+        await harness.clock.sleep(A_WHILE_S / 8)
+        assert not shown.done()
+        first = await harness.store.create(ranch("first"))
+        second = await harness.store.create(ranch("second"))
+        expected = [second] if first.version == since else [first, second]  # the first write reaches it or passes it
+        assert [change.resource for change in await shown] == expected
 
 
 @law(LAWS, "A version that lies ahead and does not come is told Gone.")

@@ -4,9 +4,12 @@ Throttling (429) is waited out, refused credentials are renewed once, and a serv
 until patience ends. A write that was sent and never answered is not repeated: its outcome is unknown, and says so.
 """
 
+import io
+import math
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
 from typing import Literal
 
 import aiohttp
@@ -20,6 +23,7 @@ from remuda.store.kubernetes.login import Credentials, Login
 __all__ = ["Answer", "ApiClient", "Failure", "Request", "Verb"]
 
 Verb = Literal["create", "get", "list", "update", "update_status", "delete", "watch"]
+"""What can be asked of the API server, by which requests are counted."""
 
 _METHODS: Mapping[Verb, str] = {
     "create": "POST",
@@ -33,6 +37,9 @@ _METHODS: Mapping[Verb, str] = {
 _READS: frozenset[Verb] = frozenset({"get", "list", "watch"})
 _OK, _UNAUTHORIZED, _TOO_OLD, _THROTTLED, _SERVER_ERROR = 300, 401, 410, 429, 500
 _PAUSE_S = 0.2
+_THROTTLED_PAUSE_S = 1.0
+_CLOSING_ROUNDS = 3
+_LARGE = 512 << 10
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,7 +89,22 @@ class Answer:
 @dataclass(frozen=True, slots=True)
 class _TryAgain:
     after_s: float
-    cause: str
+    error: Unavailable
+    """What to say if patience ends first."""
+
+
+class _Disconnected(aiohttp.ClientError):
+    """The connection broke after a request was sent."""
+
+
+async def _sent_once(request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+    """Let a lost connection be an error. By itself aiohttp sends PUT and DELETE again, and hides that it did."""
+    try:
+        return await send(request)
+    except aiohttp.ClientConnectorError:
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        raise _Disconnected(str(error)) from error
 
 
 class ApiClient:
@@ -96,22 +118,24 @@ class ApiClient:
         self._patience_s = patience_s
         self._timeout = aiohttp.ClientTimeout(total=timeout_s)
         connector = aiohttp.TCPConnector(limit=0, enable_cleanup_closed=NEEDS_CLEANUP_CLOSED)
-        self._session = aiohttp.ClientSession(connector=connector, headers={"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"}
+        self._session = aiohttp.ClientSession(connector=connector, headers=headers, middlewares=(_sent_once,))
 
     async def close(self) -> None:
         """Close all connections."""
         await self._session.close()
-        await self._clock.sleep(0)  # an aborted connection lets go of its socket in the loop's next round
+        for _ in range(_CLOSING_ROUNDS):
+            await self._clock.sleep(0)  # an aborted connection lets go of its socket in one of the loop's next rounds
 
-    async def call(self, request: Request) -> Answer:
+    async def call(self, request: Request, *, patience_s: float | None = None) -> Answer:
         """Return the server's definite answer, whatever its status, or raise Unavailable."""
-        deadline = self._clock.monotonic() + self._patience_s
+        deadline = self._clock.monotonic() + (self._patience_s if patience_s is None else patience_s)
         while True:
             outcome = await self._attempt(request)
             if isinstance(outcome, Answer):
                 return outcome
             if self._clock.monotonic() + outcome.after_s > deadline:
-                raise ServerUnreachable(self.server, outcome.cause)
+                raise outcome.error
             await self._clock.sleep(outcome.after_s)
 
     async def watch(self, request: Request, *, silence_s: float) -> AsyncIterator[list[bytes]]:
@@ -128,7 +152,8 @@ class ApiClient:
                 if response.status == _TOO_OLD:
                     raise Gone(request.kind, (request.query or {}).get("resourceVersion", ""))
                 if response.status >= _OK:
-                    raise Unavailable(Answer(response.status, await response.read()).failure().message)
+                    message = Answer(response.status, await response.read()).failure().message
+                    raise Unavailable(f"The server {self.server} does not let us watch ({message}): try again later.")
                 yield []
                 rest = b""
                 async for chunk in response.content.iter_any():
@@ -142,18 +167,21 @@ class ApiClient:
         try:
             answer, retry_after_s = await self._send(request)
         except aiohttp.ClientConnectorError as error:
-            return _TryAgain(_PAUSE_S, str(error))  # it was never sent, so even a write may be tried again
+            # It was never sent, so even a write may be tried again.
+            return _TryAgain(_PAUSE_S, ServerUnreachable(self.server, str(error)))
         except (aiohttp.ClientError, TimeoutError) as error:
             if not request.is_read:
                 raise OutcomeUnknown(f"the {request.verb} of {request.path}") from None
-            return _TryAgain(_PAUSE_S, str(error) or type(error).__name__)
+            return _TryAgain(_PAUSE_S, ServerUnreachable(self.server, str(error) or type(error).__name__))
         if answer.status == _THROTTLED:
-            return _TryAgain(retry_after_s, "it asks us to wait")
+            busy = f"The server {self.server} is busy and keeps asking us to wait: try again later."
+            return _TryAgain(retry_after_s, Unavailable(busy))
         if answer.status < _SERVER_ERROR:
             return answer
         if not request.is_read:
             raise OutcomeUnknown(f"the {request.verb} of {request.path}")
-        return _TryAgain(_PAUSE_S, answer.failure().message)
+        failing = f"The server {self.server} is failing ({answer.failure().message}): try again later."
+        return _TryAgain(_PAUSE_S, Unavailable(failing))
 
     async def _send(self, request: Request) -> tuple[Answer, float]:
         """Send once, and once more if our credentials were refused."""
@@ -165,7 +193,19 @@ class ApiClient:
 
     async def _send_as(self, request: Request, credentials: Credentials) -> tuple[Answer, float]:
         async with self._open(request, credentials, self._timeout) as response:
-            return Answer(response.status, await response.read()), float(response.headers.get("Retry-After", 1))
+            return Answer(response.status, await response.read()), self._retry_after_s(response)
+
+    def _retry_after_s(self, response: aiohttp.ClientResponse) -> float:
+        """Return how long the server, or a proxy before it, asks us to wait: it says so in seconds or as a date."""
+        text = response.headers.get("Retry-After", "")
+        try:
+            seconds = float(text)
+        except ValueError:
+            try:
+                seconds = (parsedate_to_datetime(text) - self._clock.now()).total_seconds()
+            except (ValueError, TypeError):
+                return _THROTTLED_PAUSE_S
+        return max(seconds, 0.0) if math.isfinite(seconds) else _THROTTLED_PAUSE_S
 
     def _open(
         self, request: Request, credentials: Credentials, timeout: aiohttp.ClientTimeout
@@ -175,8 +215,14 @@ class ApiClient:
             _METHODS[request.verb],
             self.server + request.path,
             params=request.query,
-            data=request.body,
+            data=_in_parts(request.body),
             headers=credentials.headers,
+            allow_redirects=False,
             ssl=credentials.trust,
             timeout=timeout,
         )
+
+
+def _in_parts(body: bytes | None) -> bytes | io.BytesIO | None:
+    """Return a body so that a large one is sent in parts: aiohttp warns of one that would hold the loop."""
+    return body if body is None or len(body) <= _LARGE else io.BytesIO(body)

@@ -3,144 +3,150 @@
 Kubernetes collects the children of a marked owner, but from a picture of its own that may be behind: it would let an
 owner go whose youngest child it has not seen yet. So an owner whose children *we* know of carries our finalizer until
 they are gone. Whatever can be referred to carries another. Mark, then look: that one comes off only after a consistent
-read, begun after the mark was seen, found no referrer. Our own index may be behind as well, so it can only say that
-somebody refers; that nobody does, the API server has to say.
+read, begun after the mark was seen, found no referrer (see `looking`).
 """
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Iterable, Sequence
 from contextlib import suppress
 from typing import Any
 
 import structlog
 
-from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, RemudaError
-from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.backoff import Backoffs
+from remuda.store.kubernetes.known import Known
+from remuda.store.kubernetes.looking import Looking
+from remuda.store.kubernetes.mirror import Move
+from remuda.store.kubernetes.references import Target
 from remuda.store.kubernetes.writer import Writer
 from remuda.store.lifecycle import disowned, dying_owners, has_other_owner
-from remuda.store.objects import HAS_CHILDREN, IN_USE, Resource
-from remuda.store.readside.feed import Landed
+from remuda.store.objects import HAS_CHILDREN, IN_USE, OwnerReference, Resource
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.terms import MARKED
 
 __all__ = ["Collector"]
 
-_PAGE = 500
-_PAUSE_S = 1.0
-
-Target = tuple[str, str]
-"""Qualified kind and name."""
+_FIRST_S, _LONGEST_S = 0.5, 30.0
+_LOOK_ANYWAY_S = 60.0
 
 
 class Collector:
-    """Looks again whenever something was marked, or something that owns or refers has changed."""
+    """Looks again whenever something was marked, or something that could hold a marked object has let go."""
 
-    def __init__(
-        self,
-        reader: Reader,
-        writer: Writer,
-        clock: Clock,
-        *,
-        apis: Mapping[type[Resource], ResourceApi[Any]],
-        codecs: Mapping[type[Resource], Codec[Any]],
-    ) -> None:
+    def __init__(self, reader: Reader, known: Known, writer: Writer, looking: Looking, backoffs: Backoffs) -> None:
         self._reader = reader
         self._registry: Registry = reader.registry
+        self._known = known
         self._writer = writer
-        self._clock = clock
-        self._apis = apis
-        self._codecs = codecs
+        self._looking = looking
+        self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
         self._news = asyncio.Event()
+        self._news.set()
+        self._has_failed = False
+        self.passes = 0
+        """How often it has looked."""
 
-    def notice(self, kind: Kind[Any], changes: Sequence[Landed[Any]]) -> None:
+    def notice(self, kind: Kind[Any], moves: Sequence[Move]) -> None:
         """Hear what an informer has seen."""
-        resources = [change.event.resource for change in changes]
-        if kind.references or not changes or any(one.is_marked or one.metadata.owner_references for one in resources):
+        if not self._news.is_set() and any(self._could_free(kind, was, now) for was, now in moves):
             self._news.set()
+
+    def _could_free(self, kind: Kind[Any], was: Resource | None, now: Resource | None) -> bool:
+        """Tell whether a change gives us work: a mark, a child or referrer that left, a child that comes too late."""
+        if now is None:
+            return was is not None and bool(kind.references or was.metadata.owner_references)
+        if now.is_marked:
+            return True
+        held = kind.targets(was) if was else frozenset()
+        owners = was.metadata.owner_references if was else ()
+        if held - kind.targets(now) or set(owners) - set(now.metadata.owner_references):
+            return True
+        return any(self._is_dying(owner) for owner in now.metadata.owner_references if owner not in owners)
+
+    def _is_dying(self, reference: OwnerReference) -> bool:
+        kind = self._registry.owning(reference)
+        owner = self._known.find(kind, reference.name) if kind else None
+        return owner is not None and owner.is_marked
 
     async def run(self) -> None:
         """Collect, for ever. A server that does not answer only delays it."""
         while True:
-            try:
-                await self._collect_children()
-                await self._collect_targets()
-            except RemudaError as error:
-                structlog.get_logger().warning("collection put off", cause=error.sentence)
-                await self._clock.sleep(_PAUSE_S)
-                continue
-            await self._news.wait()
             self._news.clear()
+            self._has_failed = False
+            self.passes += 1
+            await self._collect_children()
+            await self._collect_targets()
+            if self._has_failed:
+                await self._backoff.pause()
+                continue
+            self._backoff.reset()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LOOK_ANYWAY_S):
+                    await self._news.wait()
 
     async def _collect_children(self) -> None:
         """Delete what marked owners own; let go of those that own nothing any more."""
-        for kind, owner in self._marked(HAS_CHILDREN):
-            children = self._reader.children(owner)
-            for child_kind, name in children:
-                child = self._reader.find(child_kind, name)
-                if child is not None and not child.is_marked:
-                    await self._collect_child(child_kind, child, owner)
-            if not children:
-                await self._release(kind, owner, HAS_CHILDREN)
+        async for kind, owner in self._marked(HAS_CHILDREN):
+            owns_something = False
+            async for child_kind, child in self._known.children(owner):
+                owns_something = True
+                if not child.is_marked:
+                    await self._try(child, self._collect_child(child_kind, child, owner))
+            if not owns_something:
+                await self._try(owner, self._release(kind, owner, HAS_CHILDREN))
 
     async def _collect_child(self, kind: Kind[Any], child: Resource, owner: Resource) -> None:
         """Delete a child, or, if it has another owner that stays, only take it from this one."""
-        with suppress(Conflict, NotFound):
-            if has_other_owner(self._registry, child, owner, self._reader.find):
-                await self._writer.update(disowned(child, owner))
-            else:
-                await self._writer.delete(kind, child.name, uid=child.uid, version=None)
+        if has_other_owner(self._registry, child, owner, self._known.find):
+            await self._writer.update(disowned(child, owner))
+        else:
+            await self._writer.delete(kind, child.name, uid=child.uid, version=None)
 
     async def _collect_targets(self) -> None:
         """Let go of what nobody refers to."""
         candidates = [
             (kind, target)
-            for kind, target in self._marked(IN_USE)
+            async for kind, target in self._marked(IN_USE)
             if not self._is_blocked(target, self._known_referrers(kind, target.name))
         ]
-        if not candidates:
-            return
-        referrers = await self._look({kind.qualified for kind, _ in candidates})
+        referring = {k.qualified: k for kind, _ in candidates for k in self._registry.referrers_of(kind)}
+        sight = await self._looking.at(referring.values())
+        self._has_failed |= sight.is_unanswered
         for kind, target in candidates:
-            if not self._is_blocked(target, referrers.get((kind.qualified, target.name), ())):
-                await self._release(kind, target, IN_USE)
+            found = sight.referrers.get((kind.qualified, target.name), set())
+            is_doubtful = any(k.qualified in sight.doubtful for k in self._registry.referrers_of(kind))
+            if not is_doubtful and not self._is_blocked(target, found | self._known_referrers(kind, target.name)):
+                await self._try(target, self._release(kind, target, IN_USE))
 
-    def _marked(self, finalizer: str) -> Iterator[tuple[Kind[Any], Resource]]:
+    async def _marked(self, finalizer: str) -> AsyncIterator[tuple[Kind[Any], Resource]]:
         for kind in self._registry.kinds:
-            for resource in self._reader.under(kind, MARKED, ""):
+            async for resource in self._known.under(kind, MARKED, ""):
                 if finalizer in resource.metadata.finalizers:
                     yield kind, resource
 
-    def _known_referrers(self, kind: Kind[Any], name: str) -> Iterable[Target]:
-        known = self._reader.referrers(kind, name, limit=50)
-        return [(referrer.kind.qualified, referrer.name) for referrer in known]
+    def _known_referrers(self, kind: Kind[Any], name: str) -> set[Target]:
+        with self._reader.storage:
+            known = self._reader.referrers(kind, name, limit=50)
+        return {(referrer.kind.qualified, referrer.name) for referrer in known}
 
     def _is_blocked(self, target: Resource, referrers: Iterable[Target]) -> bool:
         """Tell whether anybody but the target's own dying owners, who wait for it, refers to it."""
         pending = set(referrers)
-        return bool(pending and pending - dying_owners(self._registry, target, self._reader.find))
-
-    async def _look(self, targets: Iterable[str]) -> dict[Target, set[Target]]:
-        """Ask the API server who refers to objects of these kinds now."""
-        kinds = {
-            k.qualified: k for target in targets for k in self._registry.referrers_of(self._registry.named(target))
-        }
-        found: dict[Target, set[Target]] = {}
-        for kind in kinds.values():
-            token, is_last = "", False
-            while not is_last:
-                page = await self._apis[kind.type].list_page(limit=_PAGE, continue_=token)
-                token, is_last = page.metadata.continue_, not page.metadata.continue_
-                for item in page.items:
-                    referrer = self._codecs[kind.type].decode_named(item)
-                    for target in kind.targets(referrer):
-                        found.setdefault(target, set()).add((kind.qualified, referrer.name))
-        return found
+        return bool(pending and pending - dying_owners(self._registry, target, self._known.find))
 
     async def _release(self, kind: Kind[Any], resource: Resource, finalizer: str) -> None:
-        """Take a finalizer of ours off. If the object has changed meanwhile, its change brings us here again."""
+        """Take a finalizer of ours off."""
         kept = [one for one in resource.metadata.finalizers if one != finalizer]
-        with suppress(Conflict, NotFound):
-            await self._writer.hold(kind, resource, kept)
+        await self._writer.set_finalizers(kind, resource, kept)
+
+    async def _try(self, resource: Resource, attempt: Awaitable[None]) -> None:
+        """Do something about one object. If it has changed meanwhile, its change brings us here again."""
+        try:
+            await attempt
+        except (Conflict, NotFound):
+            return
+        except RemudaError as error:
+            structlog.get_logger().warning("collection put off", name=resource.name, cause=error.sentence)
+            self._has_failed = True

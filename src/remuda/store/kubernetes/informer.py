@@ -5,25 +5,20 @@ list, which is compared with the tables. What changed while nobody watched has n
 anything did, they are told Gone and list again, which costs the API server nothing.
 """
 
-import asyncio
-from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
 import structlog
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Gone, Unavailable, Unreadable
+from remuda.kernel.errors import Gone, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.store.codec import Codec
-from remuda.store.kinds import Kind
+from remuda.store.kubernetes.backoff import Backoffs
+from remuda.store.kubernetes.mirror import Change, Mirror, head_of
 from remuda.store.kubernetes.resources import ResourceApi, Watched
-from remuda.store.objects import Resource
-from remuda.store.readside.feed import Feed, Landed
-from remuda.store.readside.ingest import Ingest
-from remuda.store.readside.reader import Reader
+from remuda.store.readside.feed import Feed
 
-__all__ = ["Informer", "stripped"]
+__all__ = ["Informer"]
 
 _PAGE = 500
 _WATCH_S = 240
@@ -36,168 +31,115 @@ class _Status(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _Versioned(msgspec.Struct, frozen=True):
-    metadata: "_VersionedMetadata"
-
-
-class _VersionedMetadata(msgspec.Struct, frozen=True, rename="camel"):
-    resource_version: str
-    name: str = ""
-
-
 class Informer:
     """Follows one kind for as long as it runs."""
 
     def __init__(
         self,
         api: ResourceApi[Any],
+        mirror: Mirror,
+        feed: Feed,
         *,
-        codec: Codec[Any],
-        reader: Reader,
-        ingest: Ingest,
         clock: Clock,
         randomness: Randomness,
-        on_change: Callable[[Kind[Any], Sequence[Landed[Any]]], None],
+        backoffs: Backoffs,
+        silence_s: float,
     ) -> None:
-        self.synced = asyncio.Event()
         self._api = api
-        self._kind: Kind[Any] = api.kind
-        self._number = reader.names.kind(api.kind)
-        self._codec = codec
-        self._reader = reader
-        self._feed: Feed = reader.feed(api.kind)
-        self._ingest = ingest
+        self._mirror = mirror
+        self._feed = feed
         self._clock = clock
         self._randomness = randomness
-        self._on_change = on_change
-        self._pause_s = _PAUSE_S
+        self._silence_s = silence_s
+        self._backoff = backoffs.new(first_s=_PAUSE_S, longest_s=_LONGEST_PAUSE_S)
+        self._is_listed = False
+        """Whether the tables hold all that the server had at the version the feed has reached."""
+        self._has_missed = True
+        """Whether readers were shown what no watch can be told in order."""
+        self._heard_at = clock.monotonic()
         self._log = structlog.get_logger().bind(kind=api.kind.qualified)
 
+    @property
+    def name(self) -> str:
+        """What it does, for the log."""
+        return f"informer of {self._api.kind.qualified}"
+
+    async def open(self, patience_s: float) -> None:
+        """Return when the kind is listed; raise what keeps it from that once patience ends without any progress."""
+        self._heard_at = self._clock.monotonic()
+        while not self._is_listed:
+            try:
+                await self._list(patience_s)
+            except Gone:
+                continue
+            except Unavailable:
+                if self._clock.monotonic() + self._backoff.next_s > self._heard_at + patience_s:
+                    raise
+                await self._backoff.pause()
+
     async def run(self) -> None:
-        """List and watch, for ever; a server that does not answer is asked again, less and less often."""
-        version = ""
+        """List if need be and follow, for ever; a server that does not answer is asked again, less and less often."""
         while True:
             try:
-                if not version:
-                    version = await self._list()
-                    self.synced.set()
-                version = await self._follow(version)
+                if not self._is_listed:
+                    await self._list()
+                await self._follow()
             except Gone:
-                version = ""
+                self._is_listed = False
             except Unavailable as error:
                 self._log.warning("informer lost the server", cause=error.sentence)
-                version = str(self._feed.reached) if self.synced.is_set() else ""
-                await self._clock.sleep(self._pause_s * self._randomness.uniform(0.5, 1.0))
-                self._pause_s = min(2 * self._pause_s, _LONGEST_PAUSE_S)
+                await self._backoff.pause()
+            except Exception:
+                self._is_listed = False  # whatever it was, a new list makes sure of what we have
+                raise
 
-    async def _list(self) -> str:
-        """Make the tables equal to a new list; return its version."""
-        unseen = self._reader.tables.versions(self._number)
-        version, token, is_same = "", "", self.synced.is_set()
+    async def _list(self, patience_s: float | None = None) -> None:
+        """Make the tables equal to a new list."""
+        version, token, last = "", "", ""
+        newest: list[msgspec.Raw] = []
         while not version or token:
-            page = await self._api.list_page(limit=_PAGE, continue_=token)
+            page = await self._api.list_page(limit=_PAGE, continue_=token, patience_s=patience_s)
+            self._heard()
             version, token = version or page.metadata.resource_version, page.metadata.continue_
-            changes = self._differences(page.items, unseen)
-            if is_same and (changes or (not token and unseen)):
-                is_same = False
-                self._feed.lose_history(int(version))
-            self._show(self._ingest_all(changes))
-        self._forget(unseen)
-        if not self.synced.is_set():
+            missed = await self._mirror.compare(page.items, after=last, is_last=not token, newest=int(version))
+            self._has_missed |= bool(missed)
+            newest += missed.newest
+            last = missed.upto
+            await self._mirror.catch_up(missed)
+        # From here on in one go: nobody may watch from this version who has not seen all there was at it.
+        self._mirror.show(newest)
+        if self._has_missed:
             self._feed.lose_history(int(version))
         self._feed.advance(int(version))
-        return version
+        self._is_listed, self._has_missed = True, False
 
-    def _show(self, missed: Sequence[Landed[Any]]) -> None:
-        """Show readers what no watch can tell in order any more."""
-        self._reader.refresh(self._number, missed)
-        self._on_change(self._kind, missed)
-
-    def _differences(self, items: Sequence[msgspec.Raw], unseen: dict[str, int]) -> list[tuple[str, bytes]]:
-        """Return what the tables do not have yet, and strike from `unseen` what was seen."""
-        differences = []
-        for item in items:
-            metadata = msgspec.json.decode(item, type=_Versioned).metadata
-            if unseen.pop(metadata.name, None) != int(metadata.resource_version):
-                differences.append(("MODIFIED", stripped(item)))
-        return differences
-
-    def _forget(self, names: Iterable[str]) -> None:
-        with self._reader.tables.connection:
-            for name in names:
-                self._ingest.forget(self._kind, self._reader.get(self._kind, name))
-                self._reader.drop(self._number, name)
-        self._on_change(self._kind, [])
-
-    async def _follow(self, version: str) -> str:
-        """Apply what a watch brings until the server ends it; return the last version it brought."""
+    async def _follow(self) -> None:
+        """Apply what a watch brings until the server ends it."""
         timeout_s = int(_WATCH_S * self._randomness.uniform(0.8, 1.2))
-        async for events in self._api.watch(version, timeout_s=timeout_s):
-            self._pause_s = _PAUSE_S  # the server answers
-            changes: list[tuple[str, bytes]] = []
+        since = str(self._feed.reached)
+        async for events in self._api.watch(since, timeout_s=timeout_s, silence_s=self._silence_s):
+            self._heard()
+            changes: list[Change] = []
             for event in events:
-                if event.type == "ERROR":
-                    self._tell(changes)
-                    self._raise(event)
-                elif event.type == "BOOKMARK":
-                    version = msgspec.json.decode(event.object, type=_Versioned).metadata.resource_version
+                if event.type in {"ERROR", "BOOKMARK"}:
+                    await self._mirror.follow(changes)
+                    changes = []
+                    self._mind(event)
                 else:
-                    changes.append((event.type, stripped(event.object)))
-            version = self._tell(changes) or version
-            self._feed.advance(int(version))
-        return version
+                    changes.append((event.type, event.object))
+            await self._mirror.follow(changes)
 
-    def _tell(self, changes: Sequence[tuple[str, bytes]]) -> str:
-        """Put changes into the tables and show them to everybody; return the version of the last."""
-        if not changes:
-            return ""
-        applied = self._ingest_all(changes)
-        self._reader.land({self._number: applied})
-        self._on_change(self._kind, applied)
-        return msgspec.json.decode(changes[-1][1], type=_Versioned).metadata.resource_version
-
-    def _raise(self, event: Watched) -> None:
+    def _mind(self, event: Watched) -> None:
+        """Take what a watch says about itself."""
+        if event.type == "BOOKMARK":
+            self._feed.advance(head_of(event.object).version)
+            return
         status = msgspec.json.decode(event.object, type=_Status)
         if status.code == 410:  # noqa: PLR2004  the code of a version that is too old
-            raise Gone(self._kind.name, str(self._feed.reached))
-        raise Unavailable(status.message)
+            raise Gone(self._api.kind.name, str(self._feed.reached))
+        raise Unavailable(f"The API server ended a watch ({status.message}): it is begun again.")
 
-    def _ingest_all(self, changes: Sequence[tuple[str, bytes]]) -> list[Landed[Any]]:
-        now = self._clock.now().timestamp()
-        seen: dict[str, Resource | None] = {}
-        applied: list[Landed[Any]] = []
-        with self._reader.tables.connection:
-            for change, document in changes:
-                name = msgspec.json.decode(document, type=_Versioned).metadata.name
-                try:
-                    landed = self._ingest_one(change, name, document, seen, now)
-                except Unreadable as error:
-                    self._log.error("object left out", name=name, cause=error.sentence)
-                else:
-                    applied += [landed] if landed else []
-        return applied
-
-    def _ingest_one(
-        self, change: str, name: str, document: bytes, seen: dict[str, Resource | None], now: float
-    ) -> Landed[Any] | None:
-        resource = self._codec.decode(document, name)
-        previous = seen[name] if name in seen else self._reader.find(self._kind, name)
-        floor = self._feed.floor
-        if change == "DELETED":
-            seen[name] = None
-            if previous is None:
-                return None
-            return self._ingest.drop(self._kind, resource, previous, document=document, time=now, floor=floor)
-        seen[name] = resource
-        if previous is not None and previous.version == resource.version:
-            return None
-        relabelled = previous is not None and previous.metadata.labels != resource.metadata.labels
-        before = self._codec.encode(previous) if relabelled else None
-        return self._ingest.put(self._kind, resource, previous, document=document, before=before, time=now, floor=floor)
-
-
-def stripped(document: msgspec.Raw | bytes) -> bytes:
-    """Return a document without the API server's notes about who wrote which field."""
-    decoded = msgspec.json.decode(document)
-    decoded["metadata"].pop("managedFields", None)
-    return msgspec.json.encode(decoded)
+    def _heard(self) -> None:
+        """The server answers."""
+        self._backoff.reset()
+        self._heard_at = self._clock.monotonic()

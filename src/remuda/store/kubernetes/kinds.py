@@ -38,3 +38,4 @@ JOURNAL = Kind(
     indexes=(Index(name="stream", values=lambda journal: [journal.spec.stream]),),
     columns={"Stream": ".spec.stream", "Subject": ".spec.subject"},
 )
+"""The kind of journals, which every registry of this backend holds."""

@@ -1,65 +1,50 @@
 """The Kubernetes store, put together."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 import apsw
-from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 
-from remuda.kernel.clock import Clock, SystemClock
-from remuda.kernel.errors import RemudaError, Unavailable, Unusable
-from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.codec import Codec, codecs
+from remuda.store.contract import View
+from remuda.store.duties import Duties
 from remuda.store.kinds import Kind, Registry
+from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.client import ApiClient
 from remuda.store.kubernetes.collector import Collector
+from remuda.store.kubernetes.delivery import Delivery, Written
+from remuda.store.kubernetes.errands import Errands
 from remuda.store.kubernetes.informer import Informer
-from remuda.store.kubernetes.journal import JournalLog, Sink
+from remuda.store.kubernetes.journal import JournalLog
 from remuda.store.kubernetes.kinds import JOURNAL
-from remuda.store.kubernetes.login import Login
+from remuda.store.kubernetes.known import Known
+from remuda.store.kubernetes.login import Login, Source, kubeconfig
+from remuda.store.kubernetes.looking import Looking
+from remuda.store.kubernetes.mirror import Mirror, Move
 from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.settings import KubernetesPorts, KubernetesSettings
 from remuda.store.kubernetes.upkeep import Upkeep
 from remuda.store.kubernetes.writer import Writer
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.feed import Landed
-from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.layout import migrate
-from remuda.store.readside.reader import Reader, ReaderSettings
+from remuda.store.readside.reader import Reader
 from remuda.store.readside.reads import Reads
+from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import Tables
 from remuda.store.readside.terms import Names
-from remuda.store.readside.upkeep import UpkeepSettings, send_bookmarks
+from remuda.store.readside.upkeep import send_bookmarks
 
 __all__ = ["KubernetesPorts", "KubernetesSettings", "KubernetesStore", "kubeconfig", "open_kubernetes_store"]
 
-ResultT = TypeVar("ResultT")
+ResultT = TypeVar("ResultT", bound=Resource | None)
+AnyT = TypeVar("AnyT")
 
-
-@dataclass(frozen=True, kw_only=True)
-class KubernetesPorts:
-    """Everything outside the store that it touches, the network excepted."""
-
-    clock: Clock = field(default_factory=SystemClock)
-    randomness: Randomness = field(default_factory=SystemRandomness)
-    sinks: Mapping[str, Sink] = field(default_factory=dict)
-    """Where the log streams go that are not kept in journals."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class KubernetesSettings:
-    """What an operator may set."""
-
-    namespace: str = "remuda"
-    reader: ReaderSettings = field(default_factory=ReaderSettings)
-    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
-    delivery_patience_s: float = 30.0
-    """How long a write waits to be seen by its own informer."""
-    collects: bool = True
-    """Whether this process lets marked objects go that nobody refers to. One is enough; more do no harm."""
+_CLOSING_S = 5.0
+"""How long closing waits for writes that are under way."""
 
 
 class KubernetesStore(Reads):
@@ -78,64 +63,89 @@ class KubernetesStore(Reads):
         self.requests = client.requests
         """How often the API server was asked what, by verb and plural."""
         self._client = client
-        self._clock = ports.clock
+        self._ports, self._settings = ports, settings
+        self._backoffs = Backoffs(ports.clock, ports.randomness)
+        self._known = Known(reader)
+        self._delivery = Delivery(reader, patience_s=settings.delivery_patience_s)
+        self._errands = Errands(self._backoffs)
         apis = {kind.type: ResourceApi(kind, client, namespace=settings.namespace) for kind in self.registry.kinds}
-        self._writer = Writer(reader, apis, codecs, patience_s=settings.delivery_patience_s)
-        self._log = JournalLog(reader, self._writer, ports.clock, sinks=ports.sinks)
+        self._writer = Writer(
+            reader, self._known, apis=apis, codecs=codecs, errands=self._errands, backoffs=self._backoffs
+        )
+        self._log = JournalLog(
+            self._known,
+            self._writer,
+            self._delivery,
+            clock=ports.clock,
+            backoffs=self._backoffs,
+            errands=self._errands,
+            sinks=ports.sinks,
+        )
         self.upkeep = Upkeep(reader, self._log, ports.clock, settings.upkeep)
-        self._collector = Collector(reader, self._writer, ports.clock, apis=apis, codecs=codecs)
-        self._informers = [
-            Informer(
-                api,
-                codec=codecs[api.kind.type],
-                reader=reader,
-                ingest=Ingest(reader.tables, reader.names),
-                clock=ports.clock,
-                randomness=ports.randomness,
-                on_change=self._notice,
-            )
-            for api in apis.values()
-        ]
-        self._collects = settings.collects
-        self._duties: list[asyncio.Task[None]] = []
+        looking = Looking(reader, self._known, apis=apis, codecs=codecs)
+        self._collector = Collector(reader, self._known, self._writer, looking, self._backoffs)
+        self._informers = [self._informer(api, codecs[api.kind.type]) for api in apis.values()]
+        self._duties = Duties(ports.clock)
+        self._writes: set[asyncio.Task[Any]] = set()
+
+    def _informer(self, api: ResourceApi[Any], codec: Codec[Any]) -> Informer:
+        reader, ports = self._reader, self._ports
+        mirror = Mirror(api.kind, codec=codec, reader=reader, known=self._known, clock=ports.clock, notice=self._notice)
+        return Informer(
+            api,
+            mirror,
+            reader.feed(api.kind),
+            clock=ports.clock,
+            randomness=ports.randomness,
+            backoffs=self._backoffs,
+            silence_s=self._settings.watch_silence_s,
+        )
 
     async def start(self) -> None:
         """Return when every kind has been listed; raise what keeps one from being listed."""
-        following = [asyncio.create_task(informer.run()) for informer in self._informers]
-        self._duties += following
-        synced = asyncio.create_task(self._synced())
-        await asyncio.wait([synced, *following], return_when=asyncio.FIRST_COMPLETED)
-        if not synced.done():
-            synced.cancel()
-            await asyncio.gather(*(task for task in following if task.done()))
-        duties = [send_bookmarks(self._reader, self._clock), self.upkeep.forget()]
-        duties += [self._collector.run()] if self._collects else []
-        self._duties += [asyncio.create_task(duty) for duty in duties]
+        opening = [asyncio.create_task(self._open(informer)) for informer in self._informers]
+        try:
+            await asyncio.gather(*opening)
+        finally:
+            for task in opening:
+                task.cancel()
+            await asyncio.gather(*opening, return_exceptions=True)
+        self._duties.start("bookmarks", lambda: send_bookmarks(self._reader, self._ports.clock))
+        self._duties.start("upkeep", self.upkeep.forget)
+        self._duties.start("errands", self._errands.run)
+        if self._settings.collects:
+            self._duties.start("collector", self._collector.run)
 
-    def _notice(self, kind: Kind[Any], changes: Sequence[Landed[Any]]) -> None:
-        self._collector.notice(kind, changes)
+    async def _open(self, informer: Informer) -> None:
+        await informer.open(self._settings.opening_patience_s)
+        self._duties.start(informer.name, informer.run)
+
+    def _notice(self, kind: Kind[Any], changes: Sequence[Landed[Any]], moves: Sequence[Move]) -> None:
+        self._collector.notice(kind, moves)
         self.upkeep.notice(changes)
-
-    async def _synced(self) -> None:
-        for informer in self._informers:
-            await informer.synced.wait()
 
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
         """Return the object, asking the API server if our informer has not seen it."""
         of = self.registry.of(kind)
-        return self._reader.find(of, name) or await self._writer.fetch(of, name)
+        return self._known.find(of, name) or await self._writer.fetch(of, name)
+
+    async def get_view(self, kind: type[ResourceT], name: str, view: View[ResourceT]) -> bytes:
+        """Return the rendered object, asking the API server if our informer has not seen it."""
+        if self._known.find(self.registry.of(kind), name) is None:
+            return view(await self.get(kind, name))
+        return await super().get_view(kind, name, view)
 
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Store a new object, and keep its log records."""
-        return await self._logged(lambda: self._writer.create(resource), log)
+        return await self._write(lambda: self._writer.create(resource), log)
 
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Write metadata and spec over the version that was read."""
-        return await self._logged(lambda: self._writer.update(resource), log)
+        return await self._write(lambda: self._writer.update(resource), log)
 
     async def update_status(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Write status over the version that was read."""
-        return await self._logged(lambda: self._writer.update_status(resource), log)
+        return await self._write(lambda: self._writer.update_status(resource), log)
 
     async def delete(
         self,
@@ -148,54 +158,46 @@ class KubernetesStore(Reads):
     ) -> ResourceT | None:
         """Request deletion. Return the marked object, or None if it is gone already."""
         of = self.registry.of(kind)
-        return await self._logged(lambda: self._writer.delete(of, name, uid=uid, version=version), log)
+        return await self._write(lambda: self._writer.delete(of, name, uid=uid, version=version), log)
 
     async def append(self, records: Sequence[Record]) -> None:
         """Keep log records that belong to no write of an object."""
-        await self._log.append(records)
+        await self._finish(self._log.append(records))
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         """Return the log entries of a subject in the order they were written."""
         return await self._log.read(stream, subject, after=after, limit=limit)
 
     async def close(self) -> None:
-        """Stop following and close all connections."""
-        for duty in self._duties:
-            duty.cancel()
-        await asyncio.gather(*self._duties, return_exceptions=True)
+        """Finish what was begun, stop following and close all connections. Closing twice is fine."""
+        await self._duties.stop()
+        if self._writes:
+            await asyncio.wait(self._writes, timeout=_CLOSING_S)
+        for write in self._writes:
+            write.cancel()
+        await asyncio.gather(*self._writes, return_exceptions=True)
         await self._client.close()
+        self._reader.close()
         self._reader.tables.connection.close()
 
-    async def _logged(self, write: Callable[[], Awaitable[ResultT]], log: Sequence[Record]) -> ResultT:
-        if not log:
-            return await write()
-        made = await self._log.before(log)
-        try:
-            written = await write()
-        except Unavailable:
-            raise  # whether it was written is not known, so its records stay
-        except RemudaError:
-            await self._log.take_back(made)
-            raise
-        await self._log.after(log)
-        return written
+    async def _write(self, write: Callable[[], Awaitable[Written[ResultT]]], log: Sequence[Record]) -> ResultT:
+        return await self._delivery.shown(await self._finish(self._log.around(write, log)))
 
+    async def _finish(self, work: Coroutine[Any, Any, AnyT]) -> AnyT:
+        """Do what must not be left half done, even if the caller goes away."""
+        task = asyncio.create_task(work)
+        self._writes.add(task)
+        task.add_done_callback(self._finished)
+        return await asyncio.shield(task)
 
-def kubeconfig(path: str | None = None, *, context: str | None = None) -> Callable[[], SingleConfig]:
-    """Return a source that reads a kubeconfig each time it is asked: `path`, else as kubectl would find it."""
-
-    def read() -> SingleConfig:
-        config = KubeConfig.from_file(path) if path else KubeConfig.from_env()
-        found = config.get(context)
-        if found is None:
-            raise Unusable("The kubeconfig names no current context: choose one with --context.")
-        return found
-
-    return read
+    def _finished(self, task: asyncio.Task[Any]) -> None:
+        self._writes.discard(task)
+        if not task.cancelled():
+            task.exception()  # if the caller went away, nobody else asks for it
 
 
 async def open_kubernetes_store(
-    source: Callable[[], SingleConfig],
+    source: Source,
     registry: Registry,
     sealer: Sealer,
     *,
@@ -204,25 +206,33 @@ async def open_kubernetes_store(
 ) -> KubernetesStore:
     """Connect, list everything once, and return the store."""
     ports, settings = ports or KubernetesPorts(), settings or KubernetesSettings()
+    login = Login(source)
     whole = Registry([*registry.kinds, JOURNAL])
     known = codecs(whole, sealer)
-    connection = apsw.Connection("")  # SQLite's scratch file: nameless, and gone with the connection
-    migrate(connection)
-    names = Names(connection, whole)
-    names.admit_kinds()
-    reader = Reader(
-        registry=whole,
-        codecs=known,
-        tables=Tables(connection),
-        names=names,
-        clock=ports.clock,
-        settings=settings.reader,
-    )
-    client = ApiClient(Login(source), ports.clock)
-    store = KubernetesStore(reader, client, codecs=known, ports=ports, settings=settings)
+    reader = _scratch_reader(whole, known, ports=ports, settings=settings)
+    store = KubernetesStore(reader, ApiClient(login, ports.clock), codecs=known, ports=ports, settings=settings)
     try:
         await store.start()
     except BaseException:
         await store.close()
         raise
     return store
+
+
+def _scratch_reader(
+    registry: Registry,
+    codecs: Mapping[type[Resource], Codec[Any]],
+    *,
+    ports: KubernetesPorts,
+    settings: KubernetesSettings,
+) -> Reader:
+    connection = apsw.Connection("")  # SQLite's scratch file: nameless, and gone with the connection
+    migrate(connection)
+    names = Names(connection, registry)
+    names.admit_kinds()
+    tables = Tables(connection)
+    reader = Reader(
+        registry=registry, codecs=codecs, tables=tables, names=names, clock=ports.clock, settings=settings.reader
+    )
+    reader.storage = Storage("the scratch file in the directory for temporary files")
+    return reader

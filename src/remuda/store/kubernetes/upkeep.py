@@ -32,6 +32,7 @@ class Upkeep:
     def notice(self, changes: Sequence[Landed[Any]]) -> None:
         """Count what an informer has seen."""
         for change in changes:
+            self._floor = min(self._floor, change.version - 1)  # of a kind that lags behind: look there again
             self._changes += 1
             if self._changes % _SLICE_ROWS == 0:
                 self._milestones.append(change.version)
@@ -63,5 +64,5 @@ class Upkeep:
                 tables.compact(after=self._floor, upto=floor, limit=2 * _SLICE_ROWS)
             self._floor = floor
             for feed in self._reader.feeds():
-                feed.floor = max(feed.floor, floor)
+                feed.forget(floor)
             await self._clock.sleep(0)

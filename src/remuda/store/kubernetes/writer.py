@@ -1,197 +1,190 @@
-"""Writes to the API server: judged as far as we can, sent, and returned when our own informer has seen them.
+"""Writes to the API server: judged as far as we can, and sent.
 
 A Kubernetes API server has no transaction over two objects, so what SQLite refuses in the commit is here checked twice:
 before the write, and again after it against the server itself. Whoever finds then that a target is going takes itself
 back; the target, in turn, goes only after a look begun after its mark found nobody (see `collector`).
 """
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextlib import suppress
 from typing import Any
 
-from remuda.kernel.errors import Conflict, NotFound, OwnerRefused, ReferenceRefused, Unavailable
-from remuda.store.checks import check_resource, check_size
+from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRefused, Unavailable
+from remuda.store.checks import check_resource, check_size, check_status
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.informer import stripped
+from remuda.store.kubernetes.backoff import Backoffs
+from remuda.store.kubernetes.delivery import Written
+from remuda.store.kubernetes.errands import Errands
+from remuda.store.kubernetes.known import Known
+from remuda.store.kubernetes.mirror import stripped
+from remuda.store.kubernetes.references import References, Target
 from remuda.store.kubernetes.resources import ResourceApi
 from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
-from remuda.store.objects import HAS_CHILDREN, OwnerReference, Resource, ResourceT
+from remuda.store.objects import HAS_CHILDREN, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 
 __all__ = ["Writer"]
 
+_FIRST_S, _LONGEST_S = 0.005, 0.2
+
 
 class Writer:
-    """The writing half of the contract."""
+    """The writing half of the contract. A write is over when it is shown, which is for `delivery` to say."""
 
     def __init__(
         self,
         reader: Reader,
+        known: Known,
+        *,
         apis: Mapping[type[Resource], ResourceApi[Any]],
         codecs: Mapping[type[Resource], Codec[Any]],
-        *,
-        patience_s: float,
+        errands: Errands,
+        backoffs: Backoffs,
     ) -> None:
-        self._reader = reader
         self._registry: Registry = reader.registry
+        self._known = known
+        self._references = References(reader, known, apis)
         self._apis = apis
         self._codecs = codecs
-        self._patience_s = patience_s
+        self._errands = errands
+        self._backoffs = backoffs
 
-    async def create(self, wanted: ResourceT) -> ResourceT:
+    async def create(self, wanted: ResourceT) -> Written[ResourceT]:
         """Store a new object."""
         kind = self._registry.of(type(wanted))
         check_resource(kind, wanted)
-        await self._check_owners(kind, wanted, wanted.metadata.owner_references)
+        await self._references.check_owners(kind, wanted, wanted.metadata.owner_references)
         targets = kind.targets(wanted)
-        await self._check_targets(kind, wanted, targets)
+        await self._references.check(kind, wanted, targets)
         document = self._codecs[kind.type].encode(newborn(self._registry, kind, wanted))
         check_size(document)
         made = self._decode(kind, await self._apis[kind.type].create(document, wanted.name), wanted.name)
-        try:
-            await self._recheck_targets(kind, made, targets)
-        except ReferenceRefused:
-            await self._apis[kind.type].delete(made.name, uid=made.uid)
-            raise
-        return await self._delivered(kind, made)
+        await self._settle(kind, made, targets, lambda: self._apis[kind.type].delete(made.name, uid=made.uid))
+        return Written(kind, made)
 
-    async def update(self, wanted: ResourceT) -> ResourceT:
+    async def update(self, wanted: ResourceT) -> Written[ResourceT]:
         """Write metadata and spec."""
         kind = self._registry.of(type(wanted))
+        document, stored = await self._stored(kind, wanted, version=wanted.version)
         check_resource(kind, wanted)
-        document, stored = await self._stored(kind, wanted)
         new = with_intent(kind, stored, wanted)
         owners = [owner for owner in new.metadata.owner_references if owner not in stored.metadata.owner_references]
-        await self._check_owners(kind, new, owners)
+        await self._references.check_owners(kind, new, owners)
         targets = kind.targets(new) - kind.targets(stored)
-        await self._check_targets(kind, new, targets)
+        await self._references.check(kind, new, targets)
         body = self._codecs[kind.type].encode_over(document, new)
-        check_size(body)
-        written = self._decode(kind, await self._apis[kind.type].update(body, new.name), new.name)
-        try:
-            await self._recheck_targets(kind, written, targets)
-        except ReferenceRefused:
-            await self._take_back(kind, written, document)
-            raise
-        if new.is_marked and not new.metadata.finalizers:
-            await self._vanished(kind, written)
-            return written
-        return await self._delivered(kind, written)
+        check_size(body, before=len(document))
+        written = await self._put(kind, body, new.name)
+        await self._settle(kind, written, targets, lambda: self.update(with_intent(kind, written, stored)))
+        is_gone = new.is_marked and not new.metadata.finalizers
+        return Written(kind, written, gone=written if is_gone else None)
 
-    async def update_status(self, wanted: ResourceT) -> ResourceT:
+    async def update_status(self, wanted: ResourceT) -> Written[ResourceT]:
         """Write status."""
         kind = self._registry.of(type(wanted))
-        document, stored = await self._stored(kind, wanted)
+        document, stored = await self._stored(kind, wanted, version=wanted.version)
+        check_status(kind, wanted)
         body = self._codecs[kind.type].encode_over(document, with_status(kind, stored, wanted))
-        check_size(body)
+        check_size(body, before=len(document))
         written = await self._apis[kind.type].update_status(body, wanted.name)
-        return await self._delivered(kind, self._decode(kind, written, wanted.name))
+        return Written(kind, self._decode(kind, written, wanted.name))
 
-    async def delete(self, kind: Kind[ResourceT], name: str, *, uid: str, version: str | None) -> ResourceT | None:
+    async def delete(
+        self, kind: Kind[ResourceT], name: str, *, uid: str, version: str | None
+    ) -> Written[ResourceT | None]:
         """Mark an object; its children, its referrers and its finalizers decide when it goes."""
-        known = self._reader.find(kind, name)
-        if known is not None and (known.is_marked or self._reader.children(known, limit=1)):
+        known = self._known.find(kind, name)
+        if known is not None and (known.is_marked or self._known.has_children(known)):
             check_precondition(kind, known, uid=uid, version=version)
             if known.is_marked:
-                return known
-            held = await self.hold(kind, known, (HAS_CHILDREN, *known.metadata.finalizers))
-            version = held.version
+                return Written(kind, known)
+            held = await self._hold(kind, known, is_strict=version is not None)
+            version = None if version is None else held.version
         document = await self._apis[kind.type].delete(name, uid=uid, version=version)
         if document is None:
-            return None
-        return await self._delivered(kind, self._decode(kind, document, name))
+            return Written(kind, None, gone=known)
+        return Written(kind, self._decode(kind, document, name))
 
-    async def remove(self, kind: Kind[ResourceT], known: ResourceT) -> None:
-        """Delete an object that nobody owns, refers to or holds: it is gone when this returns."""
-        await self._apis[kind.type].delete(known.name, uid=known.uid, policy="Background")
-        await self._vanished(kind, known)
+    async def remove(self, kind: Kind[ResourceT], known: ResourceT) -> Written[None]:
+        """Delete a version of an object that nobody owns, refers to or holds."""
+        await self._apis[kind.type].delete(known.name, uid=known.uid, version=known.version, policy="Background")
+        return Written(kind, None, gone=known)
 
-    async def hold(self, kind: Kind[ResourceT], known: ResourceT, finalizers: Iterable[str]) -> ResourceT:
+    async def set_finalizers(self, kind: Kind[ResourceT], known: ResourceT, finalizers: Iterable[str]) -> ResourceT:
         """Replace the finalizers of an object, ours included, or raise Conflict if it is no longer the one we know."""
-        document, stored = await self._stored(kind, known)
-        body = self._codecs[kind.type].encode_over(document, with_finalizers(stored, finalizers))
-        return self._decode(kind, await self._apis[kind.type].update(body, known.name), known.name)
+        document, stored = await self._stored(kind, known, version=known.version)
+        return await self._put_finalizers(kind, document, stored, finalizers)
 
     async def fetch(self, kind: Kind[ResourceT], name: str) -> ResourceT:
         """Return an object as the API server has it now, or raise NotFound."""
         return self._decode(kind, await self._apis[kind.type].get(name), name)
 
-    async def _stored(self, kind: Kind[ResourceT], wanted: ResourceT) -> tuple[bytes, ResourceT]:
-        """Return the document and object that were read, or raise Conflict if they are no longer the stored ones."""
-        row = self._reader.tables.find(self._reader.names.kind(kind), wanted.name)
-        if row is None or str(row.version) != wanted.version:
+    async def _hold(self, kind: Kind[ResourceT], known: ResourceT, *, is_strict: bool) -> ResourceT:
+        """Have an owner wait for its children. Unless one version is meant, whoever else writes it is let through."""
+        backoff = self._backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
+        version: str | None = known.version
+        while True:
+            try:
+                document, stored = await self._stored(kind, known, version=version)
+                if stored.is_marked:
+                    return stored
+                finalizers = dict.fromkeys((HAS_CHILDREN, *stored.metadata.finalizers))
+                return await self._put_finalizers(kind, document, stored, finalizers)
+            except Conflict:
+                if is_strict or (await self.fetch(kind, known.name)).uid != known.uid:
+                    raise
+            version = None
+            await backoff.pause()
+
+    async def _put_finalizers(
+        self, kind: Kind[ResourceT], document: bytes, stored: ResourceT, finalizers: Iterable[str]
+    ) -> ResourceT:
+        """Write finalizers of ours, for which there is room even on the largest object."""
+        body = self._codecs[kind.type].encode_over(document, with_finalizers(stored, finalizers))
+        return await self._put(kind, body, stored.name)
+
+    async def _put(self, kind: Kind[ResourceT], body: bytes, name: str) -> ResourceT:
+        return self._decode(kind, await self._apis[kind.type].update(body, name), name)
+
+    async def _stored(
+        self, kind: Kind[ResourceT], wanted: ResourceT, *, version: str | None
+    ) -> tuple[bytes, ResourceT]:
+        """Return the document and object of a version, or, given none, the present ones; raise Conflict if it cannot.
+
+        It asks the API server only if ours are not the ones.
+        """
+        row = self._known.row(kind, wanted.name)
+        if row is None or str(row.version) != version:
             document = stripped(await self._apis[kind.type].get(wanted.name))
         else:
             document = row.document
         stored = self._decode(kind, document, wanted.name)
-        check_precondition(kind, stored, uid=wanted.uid, version=wanted.version)
+        check_precondition(kind, stored, uid=wanted.uid, version=version)
         return document, stored
 
-    async def _take_back(self, kind: Kind[ResourceT], written: ResourceT, document: bytes) -> None:
-        """Undo an update, unless somebody has changed the object since: then theirs is the word."""
-        before = with_intent(kind, written, self._decode(kind, document, written.name))
-        try:
-            await self.update(before)
-        except (Conflict, NotFound):
-            return
+    async def _settle(
+        self, kind: Kind[Any], referrer: Resource, targets: Iterable[Target], undo: Callable[[], Awaitable[object]]
+    ) -> None:
+        """Look again, now that the referrer is stored, whether its targets stay; take it back if they do not.
 
-    async def _check_owners(self, kind: Kind[Any], child: Resource, owners: Iterable[OwnerReference]) -> None:
-        for reference in owners:
-            owning = self._registry.owning(reference)
-            owner = await self._find(owning, reference.name) if owning else None
-            if owner is None or owner.uid != reference.uid or owner.is_marked:
-                raise OwnerRefused(kind.name, child.name, owner=f"{reference.kind} {reference.name}")
+        If the server does not say, we go on asking: a referrer must not be left to what is gone.
+        """
 
-    async def _check_targets(self, kind: Kind[Any], referrer: Resource, targets: Iterable[tuple[str, str]]) -> None:
-        for qualified, name in sorted(targets):
-            target_kind = self._registry.named(qualified)
-            _refuse_unless_living(kind, referrer, target_kind, name, await self._find(target_kind, name))
-
-    async def _recheck_targets(self, kind: Kind[Any], referrer: Resource, targets: Iterable[tuple[str, str]]) -> None:
-        for qualified, name in sorted(targets):
-            target_kind = self._registry.named(qualified)
+        async def look() -> None:
             try:
-                target: Resource | None = await self.fetch(target_kind, name)
-            except NotFound:
-                target = None
-            _refuse_unless_living(kind, referrer, target_kind, name, target)
+                await self._references.check_again(kind, referrer, targets)
+            except ReferenceRefused:
+                with suppress(Conflict, NotFound):  # then somebody has changed it since, and theirs is the word
+                    await undo()
+                raise
 
-    async def _find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
-        """Return an object as we know it, or ask the server if we know of none."""
         try:
-            return self._reader.find(kind, name) or await self.fetch(kind, name)
-        except NotFound:
-            return None
-
-    async def _delivered(self, kind: Kind[ResourceT], written: ResourceT) -> ResourceT:
-        """Return when our informer has shown the write to every reader."""
-        await self._wait(kind, lambda: self._reader.feed(kind).reached >= int(written.version))
-        return written
-
-    async def _vanished(self, kind: Kind[ResourceT], written: ResourceT) -> None:
-        """Return when our informer has seen the object go."""
-
-        def is_gone() -> bool:
-            found = self._reader.find(kind, written.name)
-            return found is None or found.uid != written.uid
-
-        await self._wait(kind, is_gone)
-
-    async def _wait(self, kind: Kind[Any], condition: Callable[[], bool]) -> None:
-        try:
-            async with asyncio.timeout(self._patience_s):
-                await self._reader.feed(kind).until(condition)
-        except TimeoutError:
-            problem = f"The write is stored, but the informer of {kind.qualified} lags behind"
-            raise Unavailable(f"{problem}: read again in a moment.") from None
+            await look()
+        except Unavailable as error:
+            self._errands.add(f"to look at what {kind.name} {referrer.name} refers to", look)
+            raise OutcomeUnknown(f"the look at what {kind.name} {referrer.name} refers to") from error
 
     def _decode(self, kind: Kind[ResourceT], document: bytes, name: str) -> ResourceT:
-        return self._reader.decode(kind, document, name)
-
-
-def _refuse_unless_living(
-    kind: Kind[Any], referrer: Resource, target_kind: Kind[Any], name: str, target: Resource | None
-) -> None:
-    if target is None or target.is_marked:
-        raise ReferenceRefused(kind.name, referrer.name, target_kind=target_kind.name, target=name)
+        decoded: ResourceT = self._codecs[kind.type].decode(document, name)
+        return decoded

@@ -7,7 +7,7 @@ compaction removes.
 
 import apsw
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "SCHEMA_VERSION", "migrate"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
 
 APPLICATION_ID = 0x52454D55
 """Marks a file as ours ('REMU' in the SQLite header)."""
@@ -74,8 +74,6 @@ INSERT INTO horizon (id, version, floor) VALUES (1, 0, 0);
 
 MIGRATIONS: tuple[str, ...] = (_FIRST,)
 """Each script takes a file from the version before to its own: the first one makes version 1 from an empty file."""
-
-SCHEMA_VERSION = len(MIGRATIONS)
 
 
 def migrate(connection: apsw.Connection, migrations: tuple[str, ...] = MIGRATIONS) -> None:

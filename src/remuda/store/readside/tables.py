@@ -16,14 +16,21 @@ from remuda.store.readside.terms import IndexedTerm
 __all__ = ["ADDED", "DELETED", "MODIFIED", "ChangeCode", "Current", "Revision", "Tables"]
 
 ChangeCode = Literal[1, 2, 3]
+"""What a revision did to its object, as the tables have it."""
+
 _AFTER_ALL = "~"
 """Comes after every name."""
 _COUNTS = (200, 1_000, 5_000)
 """How far index entries are counted, in turn: beyond the last, any term is as good as another."""
 
 ADDED: ChangeCode = 1
+"""It made the object."""
+
 MODIFIED: ChangeCode = 2
+"""It changed the object."""
+
 DELETED: ChangeCode = 3
+"""It removed the object."""
 
 
 class Current(msgspec.Struct, frozen=True, gc=False):
@@ -82,9 +89,10 @@ class Tables:
             )
         ]
 
-    def versions(self, kind: int) -> dict[str, int]:
-        """Return the version of every object of a kind."""
-        return dict(self._run("SELECT name, version FROM objects WHERE kind = ?", kind))
+    def versions(self, kind: int, *, after: str, upto: str | None, limit: int) -> Sequence[tuple[str, int]]:
+        """Return names of a kind in order, each with its version."""
+        sql = "SELECT name, version FROM objects WHERE kind = ? AND name > ? AND name <= ? ORDER BY name LIMIT ?"
+        return self._run(sql, kind, after, upto or _AFTER_ALL, limit)
 
     def names_under(
         self, terms: Sequence[IndexedTerm], *, after: str, upto: str | None = None, limit: int

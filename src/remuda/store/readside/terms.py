@@ -27,7 +27,10 @@ __all__ = [
 ]
 
 Term = tuple[str, str]
+"""The name of an index and a value: what an object is found under."""
+
 IndexedTerm = tuple[int, str]
+"""The same with the number that a file knows the index by."""
 
 OWNER = "owner"
 """The index that finds children by the uid of their owner."""

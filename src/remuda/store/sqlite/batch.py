@@ -14,7 +14,7 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.randomness import Randomness
-from remuda.store.checks import check_size
+from remuda.store.checks import DOCUMENT_LIMIT, check_size
 from remuda.store.codec import Codec
 from remuda.store.contract import Referrer
 from remuda.store.kinds import Kind, Registry
@@ -96,8 +96,9 @@ class Batch:
             current = self._side.tables.find(number, resource.name)
             assert current is not None, "the previous state of an object is in the tables"
             document = codec.encode_over(current.document, resource)
-        if is_asked_for:
-            check_size(document)
+        if is_asked_for and len(document) > DOCUMENT_LIMIT:
+            current = self._side.tables.find(number, resource.name)
+            check_size(document, before=len(current.document) if current else 0)
         before = codec.encode(previous) if previous is not None and _is_relabelled(resource, previous) else None
         change = self._ingest.put(
             kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole

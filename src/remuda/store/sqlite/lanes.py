@@ -15,8 +15,12 @@ from typing import Protocol, TypeVar
 __all__ = ["Done", "Lane", "ThreadLane", "Work", "run_in"]
 
 ResultT = TypeVar("ResultT")
+
 Work = Callable[[], None]
+"""What a lane runs."""
+
 Done = Callable[[BaseException | None], None]
+"""What the loop is told at its end: the error it ended with, or None."""
 
 
 class Lane(Protocol):

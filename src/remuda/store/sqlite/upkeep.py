@@ -22,6 +22,7 @@ from remuda.store.sqlite.writer import Writer
 __all__ = ["Integrity", "Upkeep", "check_integrity", "damage_of"]
 
 Integrity = Literal["sound", "unchecked", "checking", "damaged"]
+"""What is known of a file: only after an unclean stop is it not known to be sound."""
 
 _SLICE_ROWS = 200
 _DAMAGE = (apsw.CorruptError, apsw.NotADBError)

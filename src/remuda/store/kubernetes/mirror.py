@@ -1,0 +1,232 @@
+"""A mirror: the tables of one kind, made equal to what an API server tells, a little at a time.
+
+It decides for each document whether it is news, and which. What is older than the row it would replace is none, however
+late it comes; what cannot be read is kept apart (see `known`).
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Unreadable, Unsealable
+from remuda.store.codec import Codec
+from remuda.store.kinds import Kind
+from remuda.store.kubernetes.known import Known
+from remuda.store.objects import Resource
+from remuda.store.readside.feed import Feed, Landed
+from remuda.store.readside.ingest import Ingest
+from remuda.store.readside.reader import Reader
+
+__all__ = ["Change", "Differences", "Mirror", "Move", "Notice", "head_of", "stripped"]
+
+Change = tuple[str, msgspec.Raw]
+"""The type of a watch's event, and the document it brings."""
+Move = tuple[Resource | None, Resource | None]
+"""The states of an object before and after a change; None where there was or is none."""
+Notice = Callable[[Kind[Any], Sequence[Landed[Any]], Sequence[Move]], None]
+"""Hears what has changed: the kind, the changes that history has, and all of them."""
+ItemT = TypeVar("ItemT")
+
+_SLICE = 25
+"""Documents that are taken before others get their turn."""
+_RANGE = 500
+
+
+class _Head(msgspec.Struct, frozen=True, rename="camel"):
+    resource_version: str
+    name: str = ""
+
+    @property
+    def version(self) -> int:
+        return int(self.resource_version)
+
+
+class _Headed(msgspec.Struct, frozen=True):
+    metadata: _Head
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    resource: Resource
+    document: bytes
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Differences:
+    """Where a page of a list and the tables disagree."""
+
+    fresh: Sequence[msgspec.Raw]
+    newest: Sequence[msgspec.Raw]
+    """What is as new as the list itself, and is to be shown last."""
+    vanished: Sequence[str]
+    upto: str
+    """The last name that was compared."""
+
+    def __bool__(self) -> bool:
+        return bool(self.fresh or self.newest or self.vanished)
+
+
+class Mirror:
+    """What one informer writes."""
+
+    def __init__(
+        self, kind: Kind[Any], *, codec: Codec[Any], reader: Reader, known: Known, clock: Clock, notice: Notice
+    ) -> None:
+        self._kind = kind
+        self._number = reader.names.kind(kind)
+        self._codec = codec
+        self._reader = reader
+        self._feed: Feed = reader.feed(kind)
+        self._ingest = Ingest(reader.tables, reader.names)
+        self._unreadable = known.unreadable(kind)
+        self._clock = clock
+        self._notice = notice
+        self._log = structlog.get_logger().bind(kind=kind.qualified)
+
+    async def follow(self, changes: Sequence[Change]) -> None:
+        """Take changes in the order of their versions, and show them to everybody."""
+        for part in _sliced(changes):
+            applied, moves = self._take_all(part)
+            self._reader.land({self._number: applied})
+            self._feed.advance(head_of(part[-1][1]).version)
+            self._notice(self._kind, applied, moves)
+            await self._reader.pause()
+
+    async def compare(self, items: Sequence[msgspec.Raw], *, after: str, is_last: bool, newest: int) -> "Differences":
+        """Return what a page of a list of version `newest`, whose names come after `after`, says that is news."""
+        heads = [head_of(item) for item in items]
+        upto = None if is_last else max((head.name for head in heads), default=after)
+        listed = {head.name: head.version for head in heads}
+        known: dict[str, int] = {}
+        vanished = [name for name in self._unreadable if after < name <= (upto or name) and name not in listed]
+        is_more = True
+        while is_more:
+            with self._reader.storage:
+                rows = self._reader.tables.versions(self._number, after=after, upto=upto, limit=_RANGE)
+            known |= {name: version for name, version in rows if name in listed}
+            vanished += [name for name, _ in rows if name not in listed]
+            is_more, after = len(rows) == _RANGE, rows[-1][0] if rows else after
+            await self._reader.pause()
+        news = [pair for pair in zip(items, heads, strict=True) if self._is_news(pair[1], known.get(pair[1].name))]
+        return Differences(
+            fresh=[item for item, head in news if head.version < newest],
+            newest=[item for item, head in news if head.version >= newest],
+            vanished=list(dict.fromkeys(vanished)),
+            upto=upto or after,
+        )
+
+    def _is_news(self, head: _Head, known: int | None) -> bool:
+        return head.version not in {known, self._unreadable.get(head.name)}
+
+    async def catch_up(self, missed: "Differences") -> None:
+        """Show readers what no watch can be told in order any more."""
+        for part in _sliced(missed.fresh):
+            self.show(part)
+            await self._reader.pause()
+        for names in _sliced(missed.vanished):
+            self._forget(names)
+            await self._reader.pause()
+
+    def show(self, items: Sequence[msgspec.Raw]) -> None:
+        """Show readers some of it."""
+        applied, moves = self._take_all([("MODIFIED", item) for item in items])
+        self._reader.refresh(self._number, applied)
+        self._notice(self._kind, applied, moves)
+
+    def _forget(self, names: Sequence[str]) -> None:
+        """Remove what vanished while nobody watched."""
+        with self._transaction():
+            gone = [found for found in (self._reader.find(self._kind, name) for name in names) if found is not None]
+            for resource in gone:
+                self._ingest.forget(self._kind, resource)
+        for name in names:
+            self._unreadable.pop(name, None)
+            self._reader.drop(self._number, name)
+        self._notice(self._kind, [], [(resource, None) for resource in gone])
+
+    def _take_all(self, changes: Sequence[Change]) -> tuple[list[Landed[Any]], list[Move]]:
+        """Put changes into the tables; return them, for history and by states."""
+        now = self._clock.now().timestamp()
+        seen: dict[str, Resource | None] = {}
+        applied: list[Landed[Any]] = []
+        moves: list[Move] = []
+        with self._transaction():
+            for change, raw in changes:
+                head = head_of(raw)
+                previous = seen[head.name] if head.name in seen else self._reader.find(self._kind, head.name)
+                if previous is not None and int(previous.version) >= head.version:
+                    continue
+                state = self._readable(change, head, raw, previous)
+                if state is None or (previous is None and change == "DELETED"):
+                    continue
+                applied.append(self._take(change, state, previous, now=now))
+                seen[head.name] = None if change == "DELETED" else state.resource
+                moves.append((previous, seen[head.name]))
+        return applied, moves
+
+    def _readable(self, change: str, head: _Head, raw: msgspec.Raw, previous: Resource | None) -> "_State | None":
+        """Return what a document says. If it cannot be read, a deleted object is what we knew of it last."""
+        document = stripped(raw)
+        try:
+            resource: Resource = self._codec.decode(document, head.name)
+        except (Unreadable, Unsealable) as error:
+            if change == "DELETED":
+                self._unreadable.pop(head.name, None)
+                if previous is None:
+                    return None
+                last = _at(previous, head.resource_version)
+                return _State(last, self._codec.encode(last))
+            self._log.error("object left out", name=head.name, cause=error.sentence)
+            self._unreadable[head.name] = head.version
+            return None
+        self._unreadable.pop(head.name, None)
+        return _State(resource, document)
+
+    def _take(self, change: str, state: "_State", previous: Resource | None, *, now: float) -> Landed[Any]:
+        resource, document, floor = state.resource, state.document, self._feed.floor
+        relabelled = previous is not None and previous.metadata.labels != resource.metadata.labels
+        before = self._codec.encode(previous) if relabelled else None
+        ingest = self._ingest
+        if change == "DELETED" and previous is not None:
+            return ingest.drop(self._kind, resource, previous, document=document, before=before, time=now, floor=floor)
+        return ingest.put(self._kind, resource, previous, document=document, before=before, time=now, floor=floor)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """Change the tables, wholly or not at all; the numbers of new indexes with them."""
+        try:
+            with self._reader.storage, self._reader.tables.connection:
+                yield
+        except BaseException:
+            self._reader.names.forget()
+            raise
+        self._reader.names.keep()
+
+
+def head_of(document: msgspec.Raw | bytes) -> _Head:
+    """Return the name and version in a document; a bookmark has no name."""
+    return msgspec.json.decode(document, type=_Headed).metadata
+
+
+def stripped(document: msgspec.Raw | bytes) -> bytes:
+    """Return a document without the API server's notes about who wrote which field."""
+    decoded = msgspec.json.decode(document)
+    decoded["metadata"].pop("managedFields", None)
+    return msgspec.json.encode(decoded)
+
+
+def _at(resource: Resource, version: str) -> Resource:
+    metadata = msgspec.structs.replace(resource.metadata, resource_version=version)
+    return msgspec.structs.replace(resource, metadata=metadata)
+
+
+def _sliced(items: Sequence[ItemT]) -> Iterator[list[ItemT]]:
+    waiting = iter(items)
+    while part := list(islice(waiting, _SLICE)):
+        yield part
