@@ -29,7 +29,7 @@ def test_a_module_explains_itself_and_what_it_exports(module: ModuleType) -> Non
     if exported is None:
         assert hasattr(module, "__path__"), "only a package without names of its own may leave __all__ out"
         return
-    assert sorted(exported, key=str.lower) == sorted(set(exported), key=str.lower)
+    assert sorted(exported) == sorted(set(exported))
     explained = set(assignments_with_a_sentence(ast.parse(inspect.getsource(module))))
     for name in exported:
         assert name in explained or has_a_sentence(getattr(module, name)), f"{name} has a sentence of its own"

@@ -2,14 +2,19 @@
 
 import asyncio
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
+import apsw
 import msgspec
 import pytest
 from aiohttp import web
 from msgspec import structs
 
-from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, corral, horse
+from remuda.store.contract import Change
+from remuda.store.readside.tables import Tables
+from remuda.store.readside.terms import IndexedTerm
+from tests.contract.kinds import HORSE, REGISTRY, Corral, Horse, HorseSpec, corral, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster, own_cluster
 from tests.kubernetes.harness import opened
 from tests.kubernetes.steps import following, path_of, troubled, until
@@ -153,16 +158,35 @@ def grant_everything(cluster: Cluster, namespace: str) -> None:
     cluster.request("POST", "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", binding)
 
 
-async def test_the_collector_does_not_wake_for_what_frees_nothing(proxied_cluster: OwnCluster, tmp_path: Path) -> None:
+async def test_a_change_that_could_not_be_kept_leaves_no_trace_and_comes_again(
+    proxied_cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async with troubled(proxied_cluster, tmp_path) as (store, _):
-        await store.create(corral("north"))
-        bella = await store.create(horse("bella", spec=HorseSpec(corrals=("north",))))
-        await asyncio.sleep(0.2)
-        passes, lists = store._collector.passes, store.requests["list", HORSE.plural]
-        for number in range(20):
-            bella = await store.update(structs.replace(bella, spec=structs.replace(bella.spec, colour=f"c-{number}")))
-        await asyncio.sleep(0.2)
-        assert store._collector.passes == passes
-        await store.update(structs.replace(bella, spec=HorseSpec()))
-        await until(lambda: store._collector.passes > passes)
-        assert store.requests["list", HORSE.plural] == lists, "nothing is marked, so nobody needs to look"
+        failures = 0
+        keep = Tables.add_entries
+
+        def fail_once(tables: Tables, name: str, terms: Iterable[IndexedTerm]) -> None:
+            nonlocal failures
+            failures += 1
+            if failures == 1:
+                raise apsw.FullError("no room")
+            keep(tables, name, terms)
+
+        monkeypatch.setattr(Tables, "add_entries", fail_once)
+        bella = await store.create(horse("bella", labels={"never-seen": "before"}))
+        assert failures >= 2
+        assert (await store.list(Horse, labels={"never-seen": "before"})).items == [bella]
+
+
+async def test_compaction_does_not_pass_what_a_quiet_kind_lists(cluster: Cluster) -> None:
+    async with opened(cluster, cluster.namespace()) as store:
+        for number in range(10):
+            await store.create(horse(f"h-{number}"))
+        await store.upkeep.compact()
+        page = await store.list(Corral)
+        async with asyncio.timeout(10):
+            watching = store.watch(Corral, since=page.version)
+            await store.create(corral("north"))
+            while not isinstance(event := await anext(watching), Change):
+                pass
+        assert event.resource.name == "north"

@@ -231,14 +231,6 @@ class Reader:
         terms = [(where, value) for where, value in found if where is not None]
         return self.tables.rarest_first(terms) if len(terms) == len(found) else None
 
-    def under(self, kind: Kind[ResourceT], index: str, value: str) -> Sequence[ResourceT]:
-        """Return everything under one value of one index."""
-        where = self.names.find_index(self.names.kind(kind), index)
-        if where is None:
-            return []
-        names = self.tables.names_under([(where, value)], after="", limit=_ALL)
-        return [self.get(kind, name) for name in names]
-
     def children(self, owner: Resource, *, limit: int = _ALL) -> Sequence[tuple[Kind[Any], str]]:
         """Return what an owner owns."""
         found: list[tuple[Kind[Any], str]] = []
