@@ -3,16 +3,27 @@
 ::
 
     RemudaError
+    ├── Malformed             400  the request cannot be read
+    ├── Unauthenticated       401  nobody we know asks
+    ├── Forbidden             403  the caller may not do this
     ├── Invalid               422  the input is wrong
     ├── NotFound              404  there is no such object
+    ├── NotAllowed            405  the path knows no such method
+    ├── TooSlow               408  the request did not arrive in time               (retry)
     ├── AlreadyExists         409  the name is taken
     ├── Conflict              409  written from a stale version                     (retry)
     ├── ReferenceRefused      409  names something absent or being deleted
     ├── OwnerRefused          409  the owner is absent or being deleted
+    ├── InFlight              409  the same request is being worked on              (retry)
     ├── Gone                  410  the version is too old to watch from
+    ├── PreconditionFailed    412  the object is not the one the caller has seen
+    ├── TooLarge              413  the request is longer than we take
+    ├── KeyReused             422  the idempotency key belongs to another request
+    ├── TooMany               429  the caller asks too often                        (retry)
     ├── Unavailable           503  not now                                          (retry)
     │   ├── StorageFull            the disk has no room
     │   ├── StorageFailing         the disk refuses
+    │   ├── TimedOut               the answer was not ready in time
     │   ├── ServerUnreachable      the server we depend on does not answer
     │   └── OutcomeUnknown         sent, but nobody said what became of it
     ├── Unusable              503  the store cannot be opened
@@ -32,16 +43,23 @@ sentence asks for, can succeed while nobody repairs anything. No sentence ever h
 
 # ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 __all__ = [
     "AlreadyExists",
     "Conflict",
+    "Forbidden",
     "Gone",
+    "InFlight",
     "Invalid",
+    "KeyReused",
+    "Malformed",
+    "NotAllowed",
     "NotFound",
     "OutcomeUnknown",
     "OwnerRefused",
+    "PreconditionFailed",
     "ReferenceRefused",
     "RemudaError",
     "ServerUnreachable",
@@ -53,6 +71,11 @@ __all__ = [
     "StoreInaccessible",
     "StoreLocked",
     "StoreTooNew",
+    "TimedOut",
+    "TooLarge",
+    "TooMany",
+    "TooSlow",
+    "Unauthenticated",
     "Unavailable",
     "Unreadable",
     "Unsealable",
@@ -70,6 +93,32 @@ class RemudaError(Exception):
     def __init__(self, sentence: str) -> None:
         super().__init__(sentence)
         self.sentence = sentence
+
+
+class Malformed(RemudaError):
+    """Raised when a request cannot be read as what it should be; the caller corrects every named place."""
+
+    code = "malformed"
+    status = 400
+
+    def __init__(self, sentence: str, problems: Sequence[tuple[str, str]] = ()) -> None:
+        super().__init__(sentence)
+        self.problems = tuple(problems)
+        """Each place that is wrong, as a JSON pointer, and why; never what was sent."""
+
+
+class Unauthenticated(RemudaError):
+    """Raised when a request carries no credentials that hold; get a token and send it."""
+
+    code = "unauthenticated"
+    status = 401
+
+
+class Forbidden(RemudaError):
+    """Raised when the caller lacks a right; the sentence names it, for whoever can grant it."""
+
+    code = "forbidden"
+    status = 403
 
 
 class Invalid(RemudaError):
@@ -92,6 +141,28 @@ class NotFound(RemudaError):
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(f"There is no {kind} {name}: check the name, or create it first.")
         self.kind, self.name = kind, name
+
+
+class NotAllowed(RemudaError):
+    """Raised when a path is known and the method is not; use one of those it has."""
+
+    code = "method_not_allowed"
+    status = 405
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        super().__init__("the requested method was not allowed")
+        self.allowed = tuple(allowed)
+
+
+class TooSlow(RemudaError):
+    """Raised when a request does not arrive in time; send it again, faster."""
+
+    code = "too_slow"
+    status = 408
+    retry = True
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"The request did not arrive within {limit_s:g} s: send it again, faster.")
 
 
 class AlreadyExists(RemudaError):
@@ -144,6 +215,18 @@ class OwnerRefused(RemudaError):
         self.kind, self.name, self.owner = kind, name, owner
 
 
+class InFlight(RemudaError):
+    """Raised when the same request, by its idempotency key, is being worked on; wait, then ask again."""
+
+    code = "in_flight"
+    status = 409
+    retry = True
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"This Idempotency-Key is being worked on: send it again in {retry_after_s} s for the answer.")
+        self.retry_after_s = retry_after_s
+
+
 class Gone(RemudaError):
     """Raised when a watch asks for a version the change log no longer reaches; list, then watch from the list."""
 
@@ -156,6 +239,48 @@ class Gone(RemudaError):
             "list again, then watch from the version of that list."
         )
         self.kind, self.version = kind, version
+
+
+class PreconditionFailed(RemudaError):
+    """Raised when If-Match names another state than the present one; read again and decide anew."""
+
+    code = "precondition_failed"
+    status = 412
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"The {kind} {name} is not what If-Match says: read it again, then decide.")
+
+
+class TooLarge(RemudaError):
+    """Raised when a request is longer than we take; send less."""
+
+    code = "too_large"
+    status = 413
+
+    def __init__(self, what: str, limit: int) -> None:
+        super().__init__(f"The {what} is longer than {limit} bytes: send less.")
+
+
+class KeyReused(RemudaError):
+    """Raised when an idempotency key comes with another request than before; use a new key for each request."""
+
+    code = "key_reused"
+    status = 422
+
+    def __init__(self) -> None:
+        super().__init__("This Idempotency-Key was used for another request: use a new key for each request.")
+
+
+class TooMany(RemudaError):
+    """Raised when a caller asks more often than it may; wait as long as it says."""
+
+    code = "too_many"
+    status = 429
+    retry = True
+
+    def __init__(self, retry_after_s: int) -> None:
+        super().__init__(f"Too many requests: wait {retry_after_s} s, then go on more slowly.")
+        self.retry_after_s = retry_after_s
 
 
 class Unavailable(RemudaError):
@@ -184,6 +309,15 @@ class StorageFailing(Unavailable):
     def __init__(self, path: str, cause: str) -> None:
         super().__init__(f"The disk failed while using {path} ({cause}): try again, and check the disk if it persists.")
         self.path, self.cause = path, cause
+
+
+class TimedOut(Unavailable):
+    """Raised when an answer is not ready in time; read first, because the work may well have been done."""
+
+    code = "timed_out"
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"The answer was not ready within {limit_s:g} s: read what became of it before trying again.")
 
 
 class ServerUnreachable(Unavailable):

@@ -1,0 +1,35 @@
+"""What a handler may return besides the answer itself."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from remuda.store.contract import Store, View
+from remuda.store.objects import ResourceT
+
+__all__ = ["Collection", "Rendered"]
+
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True)
+class Rendered(Generic[AnswerT]):
+    """An answer that is JSON already, as `Store.get_view` returns it."""
+
+    body: bytes
+    etag: str | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collection(Generic[ResourceT, AnswerT]):
+    """Stored objects to be listed, paged or watched: the query decides, and each way sees the same ones."""
+
+    store: Store
+    kind: type[ResourceT]
+    view: View[ResourceT]
+    """Renders one item. The store keeps what it renders, so this must be one function, not a new one each time."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    index: tuple[str, str] | None = None
+    visible: Callable[[ResourceT], bool] | None = None
+    """The caller may see it. Left out where the labels already say so, which lets a list be read from the cache."""

@@ -1,0 +1,134 @@
+"""The route table: the API, declared once.
+
+A `Route` says everything about one operation, and a `Table` is all routes of a service. Dispatch, validation, the
+OpenAPI document, the authorization matrix, the typed client and the docs page are all read from it. A table imports no
+service object: its handlers are functions that are given one when the table is mounted.
+
+A handler is thin. It takes the service and the call, asks the service, and returns one of `replies`: the answer itself,
+an answer that is rendered already, or a collection that the kernel lists, pages or watches as the query says. Rights
+are checked by the service with `access.checks`, because its port is also called without HTTP; the route's `permission`
+and `scope` are what the documents say about it, and the authorization matrix proves that they are true.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable
+from dataclasses import dataclass
+from types import NoneType
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+import msgspec
+
+from remuda.access.context import Context
+from remuda.access.principal import Permission, Principal
+from remuda.http.replies import Collection, Rendered
+
+__all__ = [
+    "AnyRoute",
+    "Call",
+    "Id",
+    "ListQuery",
+    "Method",
+    "Nothing",
+    "Parameters",
+    "Route",
+    "Scope",
+    "Table",
+    "Wire",
+]
+
+Method = Literal["GET", "POST", "PUT", "DELETE"]
+"""The methods our APIs use; OPTIONS is answered by the kernel."""
+
+Scope = Literal["public", "authenticated", "everywhere", "organization", "project"]
+"""Where the permission must be held: `public` asks for no credentials, `authenticated` for any that hold."""
+
+Id = Annotated[
+    str,
+    msgspec.Meta(
+        pattern="^[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}$",
+        extra_json_schema={"format": "uuid"},
+    ),
+]
+"""An id in a path or query: any UUID, so that a wrong one is told before anybody is authenticated."""
+
+
+class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+    """The base of everything that clients send and read. Fields we do not know are ignored."""
+
+
+class Parameters(msgspec.Struct, frozen=True, kw_only=True):
+    """The base of path and query types: a field's name, or its `rename`, is the parameter's."""
+
+
+class Nothing(Parameters, frozen=True):
+    """No parameters, or no body."""
+
+
+class ListQuery(Parameters, frozen=True, rename={"continue_": "continue"}):
+    """What every list understands; a list's own filters are added by a subclass."""
+
+    limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many items to return at most.")] | None = None
+    continue_: Annotated[str, msgspec.Meta(description="Where the last page ended: its X-Continue.")] | None = None
+    watch: Annotated[bool, msgspec.Meta(description="Stream changes as server-sent events.")] = False
+
+
+ServiceT = TypeVar("ServiceT")
+PathT = TypeVar("PathT", bound=Parameters)
+QueryT = TypeVar("QueryT", bound=Parameters)
+BodyT = TypeVar("BodyT")
+AnswerT = TypeVar("AnswerT")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call(Generic[PathT, QueryT, BodyT]):
+    """One request, bound to its types and judged up to where its service takes over."""
+
+    context: Context
+    path: PathT
+    query: QueryT
+    body: BodyT
+
+    @property
+    def principal(self) -> Principal:
+        """Who asks."""
+        return self.context.principal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
+    """One operation of an API."""
+
+    method: Method
+    path: str
+    """As clients write it, with `{name}` for each field of `path_type`."""
+    name: str
+    """The operationId: `list_instances`."""
+    summary: str
+    scope: Scope
+    handler: Callable[
+        [ServiceT, Call[PathT, QueryT, BodyT]], Awaitable[AnswerT | Rendered[AnswerT] | Collection[Any, AnswerT]]
+    ]
+    permission: Permission | None = None
+    path_type: type[PathT] = Nothing  # type: ignore[assignment]  # the handler's type decides
+    query_type: type[QueryT] = Nothing  # type: ignore[assignment]  # the handler's type decides
+    body_type: type[BodyT] = Nothing  # type: ignore[assignment]  # the handler's type decides
+    answer_type: type[AnswerT] = NoneType  # type: ignore[assignment]  # the handler's type decides
+    success: int = 200
+    errors: tuple[int, ...] = ()
+    """The statuses this route can answer beside those that the kernel adds to every route."""
+    holds_secret: bool = False
+    """The answer carries a secret: it is neither stored nor replayed."""
+    tag: str = ""
+    """The heading in the docs; by default the last fixed segment of the path."""
+    description: str = ""
+
+
+AnyRoute = Route[Any, Any, Any, Any, Any]
+"""Some route, where its types do not matter."""
+
+
+class Table:
+    """All routes of one service."""
+
+    def __init__(self, service: str, *, title: str, description: str, routes: Iterable[AnyRoute]) -> None:
+        self.service, self.title, self.description = service, title, description
+        self.routes: tuple[AnyRoute, ...] = tuple(routes)

@@ -1,0 +1,1 @@
+"""Operations: several effects that happen all or not at all, whatever crashes in between."""

@@ -1,0 +1,57 @@
+"""Sagas: tables of steps, each with its undo.
+
+A step and its undo are idempotent, and whatever a step makes is named after the operation (`work.id`), never after a
+name that another operation could share. So a step that may or may not have run can be undone without looking, and the
+undo of one operation cannot touch what another made.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+__all__ = ["AnySaga", "Saga", "Step", "Work"]
+
+PortsT = TypeVar("PortsT")
+InputT = TypeVar("InputT", bound=msgspec.Struct)
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Generic[InputT]):
+    """One run of a saga."""
+
+    id: str
+    """The operation's id: name after it what the steps make."""
+    input: InputT
+    """What the run was asked to do. It is stored, so it must hold no secret."""
+    actor: str
+    """For whom it is done."""
+
+
+Effect = Callable[[PortsT, Work[InputT]], Awaitable[None]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step(Generic[PortsT, InputT]):
+    """One effect, and how to take it back."""
+
+    name: str
+    do: Effect[PortsT, InputT]
+    undo: Effect[PortsT, InputT]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Saga(Generic[PortsT, InputT]):
+    """Steps that happen in order, and all or none."""
+
+    name: str
+    """Such as `mount.create`: stable, because stored operations name it."""
+    input_type: type[InputT]
+    subject: Callable[[InputT], tuple[str, str]]
+    """The qualified plural and name of the object the operation is about."""
+    steps: tuple[Step[PortsT, InputT], ...]
+
+
+AnySaga = Saga[Any, Any]
+"""Some saga, where its types do not matter."""

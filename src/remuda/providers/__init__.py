@@ -1,0 +1,1 @@
+"""Providers: what does the work for real, and how it is called."""

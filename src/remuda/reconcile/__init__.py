@@ -1,0 +1,1 @@
+"""Reconciling: controllers make intent true. A keyed queue, watch sources, results, and the driver that joins them."""
