@@ -72,11 +72,13 @@ ANONYMOUS = Principal(subject="", type="user")
 
 
 def both(one: AccessList, other: AccessList) -> AccessList:
-    """Return what both lists allow: no more than either, in any organization or project."""
+    """Return what both lists allow: no more than either, and only in organizations and projects that both reach."""
     return AccessList(
         everywhere=one.everywhere & other.everywhere,
         organizations={
-            name: _both_in(name, one, other) for name in one.organizations.keys() | other.organizations.keys()
+            name: _both_in(name, one, other)
+            for name in one.organizations.keys() | other.organizations.keys()
+            if all(access.everywhere or name in access.organizations for access in (one, other))
         },
     )
 
@@ -88,5 +90,6 @@ def _both_in(organization: str, one: AccessList, other: AccessList) -> Organizat
         project: (my_reach | mine.projects.get(project, frozenset()))
         & (their_reach | theirs.projects.get(project, frozenset()))
         for project in mine.projects.keys() | theirs.projects.keys()
+        if (my_reach or project in mine.projects) and (their_reach or project in theirs.projects)
     }
     return OrganizationAccess(permissions=my_reach & their_reach, projects=projects)

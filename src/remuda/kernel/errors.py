@@ -15,6 +15,7 @@
     ├── ReferenceRefused      409  names something absent or being deleted
     ├── OwnerRefused          409  the owner is absent or being deleted
     ├── InFlight              409  the same request is being worked on              (retry)
+    ├── AnswerNotKept         409  done already, and its answer held a secret
     ├── Gone                  410  the version is too old to watch from
     ├── PreconditionFailed    412  the object is not the one the caller has seen
     ├── TooLarge              413  the request is longer than we take
@@ -48,6 +49,7 @@ from typing import ClassVar
 
 __all__ = [
     "AlreadyExists",
+    "AnswerNotKept",
     "Conflict",
     "Forbidden",
     "Gone",
@@ -225,6 +227,19 @@ class InFlight(RemudaError):
     def __init__(self, retry_after_s: int) -> None:
         super().__init__(f"This Idempotency-Key is being worked on: send it again in {retry_after_s} s for the answer.")
         self.retry_after_s = retry_after_s
+
+
+class AnswerNotKept(RemudaError):
+    """Raised when a request was carried out under its idempotency key before, and its answer was not kept."""
+
+    code = "answer_not_kept"
+    status = 409
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This Idempotency-Key was carried out, and its answer, which may hold a secret, was not kept: "
+            "read what it made, or ask anew under a new key."
+        )
 
 
 class Gone(RemudaError):

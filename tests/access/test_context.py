@@ -1,0 +1,8 @@
+from remuda.access.context import Context
+from remuda.access.principal import ANONYMOUS
+
+
+def test_a_context_without_a_witness_records_nothing() -> None:
+    context = Context(principal=ANONYMOUS, operation="x")
+    assert list(context.witness("horses", "bella")) == []
+    assert (context.trace_id, context.if_match) == ("0" * 32, None)
