@@ -1,0 +1,224 @@
+"""Who controls: a port, the answer for a process that is alone, and a lease for those that are not.
+
+Correctness never rests on leading but on optimistic writes, and at the provider on names it refuses twice. Leading
+only keeps two processes from doing the same work.
+
+A lease is an object that its holder renews by compare-and-swap. Whoever sees it stand still for its whole duration, by
+the own clock and from when it was first seen so, may take it over: clocks of two machines are never compared. A holder
+counts from before it asked for the last renewal that succeeded, and stops after a shorter time. So no two lead at once
+as long as their clocks do not differ in speed by more than these two times do.
+"""
+
+import asyncio
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+import structlog
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, NotFound, RemudaError
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import Randomness
+from remuda.reconcile.kinds import LeaseRecord, LeaseSpec
+from remuda.reconcile.reporter import Reporter, Silent
+from remuda.store.contract import Store
+from remuda.store.duties import Duties
+from remuda.store.objects import Metadata
+
+__all__ = ["Alone", "Leader", "Lease", "LeaseSettings"]
+
+replace = msgspec.structs.replace
+
+
+class Leader(Protocol):
+    """Tells a process whether it controls. Many drivers may share one."""
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether it controls at this moment, by its own clock."""
+        ...
+
+    async def won(self) -> None:
+        """Return when this process controls."""
+        ...
+
+    async def lost(self) -> None:
+        """Return when this process no longer controls, or did not in between: what it does must end at once."""
+        ...
+
+
+class Alone:
+    """The leader of an embedded store, which only one process can open."""
+
+    @property
+    def is_leading(self) -> bool:
+        """Always."""
+        return True
+
+    async def won(self) -> None:
+        """Return at once."""
+
+    async def lost(self) -> None:
+        """Never return."""
+        await asyncio.get_running_loop().create_future()
+
+
+@dataclass(frozen=True, kw_only=True)
+class LeaseSettings:
+    """What an operator may set, alike in all processes."""
+
+    duration_s: float = 15.0
+    """For how long after a renewal nobody else takes over."""
+    renew_deadline_s: float = 10.0
+    """For how long after a renewal its holder leads."""
+    retry_s: float = 2.0
+    """How often the holder renews, and the others look."""
+
+    def __post_init__(self) -> None:
+        """Refuse times under which two could lead, or nobody for long."""
+        if not 0 < 2 * self.retry_s < self.renew_deadline_s < self.duration_s:
+            raise ValueError("a lease needs 2 * retry_s < renew_deadline_s < duration_s")
+
+
+class Lease:
+    """A share in the right to control. `start` it to compete, `stop` it after the drivers that rely on it."""
+
+    def __init__(
+        self,
+        name: str,
+        store: Store,
+        clock: Clock,
+        randomness: Randomness,
+        *,
+        reporter: Reporter | None = None,
+        settings: LeaseSettings | None = None,
+    ) -> None:
+        self.name = name
+        self.identity = random_id(randomness)
+        """What this process is called as a holder: new at each start, so nobody inherits a lease from the dead."""
+        self._store = store
+        self._clock = clock
+        self._randomness = randomness
+        self._reporter = reporter or Silent()
+        self._settings = settings or LeaseSettings()
+        self._duties = Duties(clock)
+        self._leads_until = float("-inf")
+        self._term = 0
+        self._news = asyncio.Event()
+        self._seen = ("", "")
+        """The incarnation and version of the lease as it was last seen."""
+        self._seen_since = 0.0
+        self._reported = False
+
+    @property
+    def is_leading(self) -> bool:
+        """Whether the last renewal that succeeded was asked for recently enough."""
+        return self._clock.monotonic() < self._leads_until
+
+    async def start(self) -> None:
+        """Compete."""
+        self._reporter.leading(self.name, False)  # noqa: FBT003  see the protocol
+        self._duties.start(f"lease {self.name}", self._compete)
+
+    async def stop(self) -> None:
+        """Compete no longer, and let go of the lease at once, so that nobody has to wait for its end."""
+        await self._duties.stop()
+        was_leading = self.is_leading
+        self._lose()
+        if was_leading:
+            with suppress(RemudaError, TimeoutError):
+                async with asyncio.timeout(self._settings.retry_s):
+                    await self._let_go()
+
+    async def won(self) -> None:
+        """Return when this process controls."""
+        while not self.is_leading:
+            await self._news.wait()
+
+    async def lost(self) -> None:
+        """Return when this process no longer controls, or did not in between."""
+        term = self._term
+        while self.is_leading and self._term == term:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self._leads_until - self._clock.monotonic()):
+                    await self._news.wait()
+
+    async def _compete(self) -> None:
+        while True:
+            asked = self._clock.monotonic()
+            try:
+                async with asyncio.timeout(self._settings.renew_deadline_s):
+                    is_ours = await self._claim()
+            except (RemudaError, TimeoutError):
+                pass  # nobody knows: what was renewed before still counts, until its time is over
+            else:
+                if is_ours:
+                    self._lead(asked)
+                else:
+                    self._lose()
+            self._report()
+            await self._clock.sleep(self._settings.retry_s * self._randomness.uniform(0.75, 1.0))
+
+    async def _claim(self) -> bool:
+        """Renew the lease if it is ours, take it if it is nobody's; tell whether it is ours now."""
+        try:
+            record = await self._store.get(LeaseRecord, self.name)
+        except NotFound:
+            with suppress(AlreadyExists):
+                await self._store.create(LeaseRecord(metadata=Metadata(name=self.name), spec=self._taken(LeaseSpec())))
+                return True
+            return False
+        if record.spec.holder == self.identity:
+            spec = replace(record.spec, renewals=record.spec.renewals + 1)
+        elif record.spec.holder and not self._stands_still(record):
+            return False
+        else:
+            spec = self._taken(record.spec)
+        await self._store.update(replace(record, spec=spec))
+        return True
+
+    def _taken(self, spec: LeaseSpec) -> LeaseSpec:
+        return LeaseSpec(
+            holder=self.identity,
+            duration_s=self._settings.duration_s,
+            renewals=spec.renewals + 1,
+            transitions=spec.transitions + 1,
+            acquired=self._clock.now(),
+        )
+
+    def _stands_still(self, record: LeaseRecord) -> bool:
+        """Tell whether the lease was not renewed for its whole duration, as far as we have seen."""
+        now, seen = self._clock.monotonic(), (record.uid, record.version)
+        if seen != self._seen:
+            self._seen, self._seen_since = seen, now
+        return now - self._seen_since >= record.spec.duration_s
+
+    async def _let_go(self) -> None:
+        record = await self._store.get(LeaseRecord, self.name)
+        if record.spec.holder == self.identity:
+            await self._store.update(replace(record, spec=replace(record.spec, holder="")))
+
+    def _lead(self, asked: float) -> None:
+        if not self.is_leading:
+            self._term += 1
+        self._leads_until = asked + self._settings.renew_deadline_s
+        self._tell()
+
+    def _lose(self) -> None:
+        self._leads_until = float("-inf")
+        self._report()
+        self._tell()
+
+    def _tell(self) -> None:
+        news, self._news = self._news, asyncio.Event()
+        news.set()
+
+    def _report(self) -> None:
+        """Say it once when it has changed."""
+        if self.is_leading != self._reported:
+            self._reported = self.is_leading
+            self._reporter.leading(self.name, self._reported)
+            said = "lease won" if self._reported else "lease lost"
+            structlog.get_logger().info(said, lease=self.name, identity=self.identity)

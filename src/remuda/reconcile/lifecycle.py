@@ -1,0 +1,229 @@
+"""The life of an object that has something at a provider, made of two functions: provision and deprovision.
+
+One pass, in this order::
+
+    gone                        nothing
+    marked, not held by us      nothing
+    marked, others hold it      Blocked, with who holds it
+    marked                      deprovision; when that is Done, let go of it
+    paused                      nothing
+    not held by us              hold it, before the first effect
+    otherwise                   provision
+
+Both functions are idempotent, do at most one effect, and wait for nothing. What they say becomes conditions (see
+`status`), in at most one status write per pass, together with whatever they changed in the status themselves; nothing
+is written if nothing changed. An error nobody thought of is told in full in the log and to the world only as such. An
+error that a retry may cure says nothing about the object, so the conditions stay as they are, but for the deadline.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Generic
+
+import msgspec
+
+from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
+from remuda.reconcile.ports import ReconcilePorts
+from remuda.reconcile.results import Blocked, Done, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.status import (
+    ERRORED,
+    Conditions,
+    changed_conditions,
+    conditions_of,
+    since,
+    with_available,
+    with_conditions,
+    with_observed,
+    with_stalled,
+)
+from remuda.store.kinds import Kind
+from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, OURS, Resource, ResourceT
+
+__all__ = ["PAUSED", "Lifecycle", "LifecycleSettings", "Outcome", "Step", "is_paused"]
+
+PAUSED = "remuda/paused"
+"""The annotation that, as `true`, keeps controllers from provisioning an object. It can still be deleted."""
+
+_NAMED = 5
+_ROUNDING_S = 0.001
+
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[ResourceT]):
+    """A result, and the object with the status fields that the step wants written."""
+
+    result: Result
+    resource: ResourceT
+
+
+Step = Callable[[ResourceT, Run], Awaitable[Result | Outcome[ResourceT]]]
+"""Provisions or deprovisions: at most one effect, then what came of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LifecycleSettings:
+    """What an operator may set."""
+
+    deadline_s: float = 1800.0
+    """By when an object should be available, or gone: after that it is Stalled."""
+    step_s: float = 45.0
+    """How long a step may take; less than a pass may, which has to say so if the deadline is over."""
+
+
+def is_paused(resource: Resource) -> bool:
+    """Tell whether provisioning is to leave an object alone: by `spec.pause`, or by the annotation."""
+    spec = getattr(resource, "spec", None)
+    return bool(getattr(spec, "pause", False)) or resource.metadata.annotations.get(PAUSED) == "true"
+
+
+class Lifecycle(Generic[ResourceT]):
+    """A reconciler: call it with a key and a run. The kind's status must have `conditions`, keyed by type."""
+
+    def __init__(
+        self,
+        kind: type[ResourceT],
+        *,
+        provision: Step[ResourceT],
+        deprovision: Step[ResourceT],
+        finalizer: str,
+        ports: ReconcilePorts,
+        settings: LifecycleSettings | None = None,
+        paused: Callable[[ResourceT], bool] = is_paused,
+        unordered: Sequence[str] = (),
+    ) -> None:
+        """Hold objects by `finalizer`. Those named `unordered` are other controllers' own, which wait for nobody."""
+        _check_has_conditions(ports.store.registry.of(kind))
+        self._kind = kind
+        self._provision = provision
+        self._deprovision = deprovision
+        self._finalizer = finalizer
+        self._store = ports.store
+        self._clock = ports.clock
+        self._settings = settings or LifecycleSettings()
+        self._deadline = timedelta(seconds=self._settings.deadline_s)
+        self._is_paused = paused
+        self._no_references = OURS | {finalizer, *unordered}
+
+    async def __call__(self, key: str, run: Run) -> Result:
+        """Look after one object."""
+        try:
+            return await self._look_after(await self._store.get(self._kind, key), run)
+        except NotFound as error:
+            if error.name != key:
+                raise
+            return Done()  # or it went meanwhile: another process that believes to lead was faster
+
+    async def _look_after(self, resource: ResourceT, run: Run) -> Result:
+        if resource.is_marked:
+            return await self._let_go(resource, run)
+        if self._is_paused(resource):
+            return Done()
+        held = await self._held(resource, run)
+        outcome = await self._attempt(self._provision, held, run)
+        return await self._tell(held, outcome, run)
+
+    async def _held(self, resource: ResourceT, run: Run) -> ResourceT:
+        finalizers = resource.metadata.finalizers
+        if self._finalizer in finalizers:
+            return resource
+        return await self._hold(resource, (*finalizers, self._finalizer), run, "held")
+
+    async def _hold(self, resource: ResourceT, finalizers: tuple[str, ...], run: Run, event: str) -> ResourceT:
+        wanted = replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))
+        log = [run.entry(resource, event, finalizer=self._finalizer)]
+        return await _unless_gone(self._store.update(wanted, log=log))
+
+    async def _let_go(self, resource: ResourceT, run: Run) -> Result:
+        if self._finalizer not in resource.metadata.finalizers:
+            return Done()
+        blocked = await self._blocked(resource)
+        if blocked is not None:
+            return await self._tell(resource, Outcome(blocked, resource), run)
+        outcome = await self._attempt(self._deprovision, resource, run)
+        if not isinstance(outcome.result, Done):
+            return await self._tell(resource, outcome, run)
+        left = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
+        await self._hold(outcome.resource, left, run, "let go")
+        return outcome.result
+
+    async def _blocked(self, resource: ResourceT) -> Blocked | None:
+        """Say who keeps a marked object: what refers to it from outside or inside the store, or what it owns."""
+        finalizers = resource.metadata.finalizers
+        holders = [each for each in finalizers if each not in self._no_references]
+        if IN_USE in finalizers:
+            found = await self._store.referrers(self._kind, resource.name, limit=_NAMED + 1)
+            holders += [f"{referrer.kind.qualified}/{referrer.name}" for referrer in found]
+        if holders or IN_USE in finalizers:
+            named = ", ".join(holders[:_NAMED]) + (" and more" if len(holders) > _NAMED else "")
+            return Blocked("InUse", f"in use by {named or 'others'}")
+        if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
+            return Blocked("HasChildren", "waiting for what it owns to go")
+        return None
+
+    async def _attempt(self, step: Step[ResourceT], resource: ResourceT, run: Run) -> Outcome[ResourceT]:
+        timer = asyncio.timeout(self._settings.step_s)
+        try:
+            async with timer:
+                said = await step(resource, run)
+        except Exception as error:
+            cause = TimedOut(self._settings.step_s) if timer.expired() else error
+            if isinstance(cause, RemudaError) and cause.retry:
+                await self._write(resource, resource, conditions_of(resource), run)
+                raise cause from None
+            run.log.exception("step failed")
+            said = ERRORED
+        return said if isinstance(said, Outcome) else Outcome(said, resource)
+
+    async def _tell(self, read: ResourceT, outcome: Outcome[ResourceT], run: Run) -> Result:
+        """Write what has changed, if anything."""
+        conditions = with_available(
+            conditions_of(outcome.resource),
+            outcome.result,
+            is_marked=read.is_marked,
+            generation=read.metadata.generation,
+            now=self._clock.now(),
+        )
+        wanted = with_observed(outcome.resource, read.metadata.generation)
+        await self._write(read, wanted, conditions, run)
+        return outcome.result
+
+    async def _write(self, read: ResourceT, wanted: ResourceT, conditions: Conditions, run: Run) -> None:
+        """Write a status with these conditions, and what the deadline adds to them, over that which was read."""
+        generation, now, waited_since = read.metadata.generation, self._clock.now(), since(read, conditions)
+        conditions = with_stalled(
+            conditions, waited_since=waited_since, deadline=self._deadline, generation=generation, now=now
+        )
+        if waited_since is not None and now < waited_since + self._deadline:
+            run.wake_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
+        wanted = with_conditions(wanted, conditions)
+        if _status(wanted) == _status(read):
+            return
+        run.acted = True
+        news = changed_conditions(conditions_of(read), conditions)
+        facts = [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in news]
+        for fact in facts:
+            run.log.info("condition", generation=generation, **fact)
+        log = [run.entry(read, "condition", **fact) for fact in facts]
+        await _unless_gone(self._store.update_status(wanted, log=log))
+
+
+async def _unless_gone(write: Awaitable[ResourceT]) -> ResourceT:
+    """Write; if the object has gone meanwhile, that is a change like any other: read again, and be done."""
+    try:
+        return await write
+    except NotFound as error:
+        raise Conflict(error.kind, error.name) from None
+
+
+def _check_has_conditions(kind: Kind[ResourceT]) -> None:
+    if not hasattr(kind.blank_status, "conditions"):
+        raise TypeError(f"the status of {kind.name} needs conditions, keyed by type: a lifecycle writes them")
+
+
+def _status(resource: Resource) -> object:
+    return getattr(resource, "status", None)

@@ -1,0 +1,42 @@
+"""What a controller needs from outside, and what an operator may set."""
+
+from dataclasses import dataclass, field
+
+from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.randomness import Randomness, SystemRandomness
+from remuda.reconcile.backoff import Backoff
+from remuda.reconcile.leader import Alone, Leader
+from remuda.reconcile.reporter import Reporter, Silent
+from remuda.reconcile.scans import ScanSettings
+from remuda.store.contract import Store
+
+__all__ = ["DriverSettings", "ReconcilePorts"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReconcilePorts:
+    """Everything outside a controller that its driver touches."""
+
+    store: Store
+    clock: Clock = field(default_factory=SystemClock)
+    randomness: Randomness = field(default_factory=SystemRandomness)
+    leader: Leader = field(default_factory=Alone)
+    reporter: Reporter = field(default_factory=Silent)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DriverSettings:
+    """What an operator may set."""
+
+    workers: int = 8
+    deadline_s: float = 60.0
+    """How long a pass may take: it observes and does one thing, and waits for nothing."""
+    grace_s: float = 10.0
+    """How long passes under way may take to end when the driver is stopped."""
+    backoff: Backoff = field(default=Backoff(first_s=1.0, longest_s=300.0))
+    """After a failure."""
+    conflict_backoff: Backoff = field(default=Backoff(first_s=0.02, longest_s=1.0))
+    """After somebody else wrote first."""
+    blocked_every_s: float = 60.0
+    """How often something blocked is looked at, should the event that unblocks it be lost."""
+    scan: ScanSettings = field(default_factory=ScanSettings)

@@ -1,0 +1,141 @@
+"""What a controller says of an object: the conditions `Available` and `Stalled`, as pure functions.
+
+::
+
+    result     Available
+    Done       True   Provisioned  "provisioned"
+    Again      False  its reason (Provisioning, or Deprovisioning when marked) and message
+    Blocked    False  its reason and message
+    Failed     False  its reason and message
+
+An object that has not become available, or has not gone after its deletion was requested, by its deadline is `Stalled`:
+since when, and what it waits for. When it moves on, Stalled turns False. A condition whose statement has not changed is
+left as it is, so that whoever compares finds nothing to write.
+"""
+
+import re
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.reconcile.results import Again, Done, Failed, Result
+from remuda.store.objects import Resource, ResourceT
+
+__all__ = [
+    "AVAILABLE",
+    "ERRORED",
+    "STALLED",
+    "Conditions",
+    "changed_conditions",
+    "conditions_of",
+    "since",
+    "with_available",
+    "with_conditions",
+    "with_observed",
+    "with_stalled",
+]
+
+AVAILABLE = "Available"
+"""The condition that says whether an object is as its spec wants it."""
+
+STALLED = "Stalled"
+"""The condition that says that an object has not moved by its deadline."""
+
+ERRORED = Failed("Errored", "an unexpected error occurred")
+"""What the world is told of an error that nobody thought of."""
+
+Conditions = tuple[Condition, ...]
+"""One statement per type."""
+
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+
+
+def conditions_of(resource: Resource) -> Conditions:
+    """Return the conditions in an object's status."""
+    status: Any = getattr(resource, "status", None)
+    conditions: Conditions = status.conditions
+    return conditions
+
+
+def with_conditions(resource: ResourceT, conditions: Conditions) -> ResourceT:
+    """Return an object with these conditions."""
+    status: Any = getattr(resource, "status", None)
+    return msgspec.structs.replace(resource, status=msgspec.structs.replace(status, conditions=conditions))
+
+
+def with_observed(resource: ResourceT, generation: int) -> ResourceT:
+    """Return an object whose status says which generation it speaks of, if it has a field for that."""
+    status: Any = getattr(resource, "status", None)
+    if getattr(status, "observed_generation", generation) == generation:
+        return resource
+    return msgspec.structs.replace(resource, status=msgspec.structs.replace(status, observed_generation=generation))
+
+
+def with_available(
+    conditions: Conditions, result: Result, *, is_marked: bool, generation: int, now: datetime
+) -> Conditions:
+    """Return the conditions after a pass with this result."""
+    reason, message = _said(result, is_marked=is_marked)
+    new = Condition(
+        type=AVAILABLE,
+        status="True" if isinstance(result, Done) else "False",
+        reason=reason,
+        message=message or _WORD.sub(" ", reason).lower(),
+        last_transition_time=now.replace(microsecond=0),
+        observed_generation=generation,
+    )
+    return set_condition(conditions, new)
+
+
+def _said(result: Result, *, is_marked: bool) -> tuple[str, str]:
+    if isinstance(result, Done):
+        return "Provisioned", "provisioned"
+    if is_marked and isinstance(result, Again) and result.reason == Again(0).reason:
+        return "Deprovisioning", result.message
+    return result.reason, result.message
+
+
+def since(resource: Resource, conditions: Conditions) -> datetime | None:
+    """Return since when somebody waits for the object to become available, or to go; None if nobody does."""
+    if resource.is_marked:
+        return resource.metadata.deletion_timestamp
+    available = find_condition(conditions, AVAILABLE)
+    if available is None:
+        return resource.metadata.creation_timestamp
+    return available.last_transition_time if available.status != "True" else None
+
+
+def with_stalled(
+    conditions: Conditions, *, waited_since: datetime | None, deadline: timedelta, generation: int, now: datetime
+) -> Conditions:
+    """Return the conditions with what there is to say about the deadline; nothing if it never passed."""
+    if waited_since is not None and now >= waited_since + deadline:
+        available = find_condition(conditions, AVAILABLE)
+        reason = available.reason if available else "Pending"
+        waits_for = available.message if available else "nothing was done yet"
+        is_stalled, message = True, f"waiting since {waited_since:%Y-%m-%dT%H:%M:%SZ}: {waits_for}"
+    elif (stalled := find_condition(conditions, STALLED)) is None or stalled.status == "False":
+        return conditions
+    else:
+        is_stalled, reason, message = False, "Moving", "moving again"
+    new = Condition(
+        type=STALLED,
+        status="True" if is_stalled else "False",
+        reason=reason,
+        message=message,
+        last_transition_time=now.replace(microsecond=0),
+        observed_generation=generation,
+    )
+    return set_condition(conditions, new)
+
+
+def changed_conditions(before: Conditions, after: Conditions) -> list[Condition]:
+    """Return those whose statement is another than before; a new observed generation alone is no news."""
+    known = {condition.type: (condition.status, condition.reason, condition.message) for condition in before}
+    return [
+        condition
+        for condition in after
+        if known.get(condition.type) != (condition.status, condition.reason, condition.message)
+    ]

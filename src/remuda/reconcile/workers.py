@@ -1,0 +1,33 @@
+"""Workers: take keys from a queue and have each looked after, whatever comes of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from remuda.reconcile.queue import Item, Queue
+
+__all__ = ["LookAfter", "Workers"]
+
+LookAfter = Callable[[str, Item], Awaitable[None]]
+"""Works on one key and tells the queue when it has finished. It must contain every error."""
+
+
+class Workers:
+    """Some tasks that empty one queue."""
+
+    def __init__(self, count: int, queue: Queue, look_after: LookAfter, *, name: str) -> None:
+        self._queue = queue
+        self._look_after = look_after
+        self._tasks = [asyncio.create_task(self._work(), name=f"{name}-{number}") for number in range(count)]
+
+    async def stop(self, *, grace_s: float) -> None:
+        """Take nothing new, let what is under way end within the grace, and cancel what has not."""
+        self._queue.close()
+        if grace_s > 0:
+            await asyncio.wait(self._tasks, timeout=grace_s)
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _work(self) -> None:
+        while (taken := await self._queue.take()) is not None:
+            await self._look_after(*taken)

@@ -1,0 +1,261 @@
+"""The algebra of reconciling: where it ends depends on what is wanted, and on nothing else."""
+
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from remuda.kernel.errors import Conflict
+from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.scans import ScanSettings
+from remuda.store.objects import Metadata
+from tests.reconcile.perturbed import Perturbed
+from tests.reconcile.toy import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
+from tests.sim.runner import World, simulate
+
+replace = msgspec.structs.replace
+
+names = st.sampled_from(["a", "b", "c"])
+colours = st.sampled_from(["bay", "grey", "white"])
+
+
+@dataclass(frozen=True)
+class Wish:
+    """Something a user does."""
+
+    verb: str
+    name: str
+    value: str
+    pause_s: float
+
+
+wishes = st.builds(
+    Wish,
+    verb=st.sampled_from(["create", "create", "recolour", "delete", "feed"]),
+    name=names,
+    value=colours,
+    pause_s=st.sampled_from([0.0, 0.01, 0.5, 2.0, 30.0]),
+)
+scripts = st.lists(wishes, min_size=1, max_size=12)
+seeds = st.integers(0, 2**32)
+thorough = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+async def act_out(here: Farm, script: list[Wish]) -> None:
+    for wish in script:
+        while not await is_done(here, wish):
+            await here.rest(0.1)
+        await here.rest(wish.pause_s)
+
+
+async def is_done(here: Farm, wish: Wish) -> bool:
+    """Try something, so that only the script decides what is wanted in the end: what is busy is waited for."""
+    store, current = here.store, (await here.animals()).get(wish.name)
+    try:
+        match wish.verb:
+            case "create" if current is not None:
+                return not current.is_marked
+            case "create":
+                await store.create(animal(wish.name, wish.value, trough="trough"))
+            case "delete" if current is not None:
+                await store.delete(Animal, wish.name, uid=current.uid)
+            case "recolour" if current is not None and not current.is_marked:
+                await store.update(recoloured(current, wish.value))
+            case "feed":
+                await store.update(replace(await store.get(Trough, "trough"), spec=TroughSpec(feed=wish.value)))
+    except Conflict:
+        return False
+    return True
+
+
+async def end(here: Farm) -> dict[str, Any]:
+    """Return where it ended, without what depends on the way: times, versions and generations."""
+    state: dict[str, Any] = {}
+    for name, each in (await here.animals()).items():
+        assert each.status.observed_generation == each.metadata.generation
+        said = {c.type: (c.status, c.reason, c.message) for c in each.status.conditions}
+        state[name] = (each.spec, each.status.colour, each.metadata.finalizers, said)
+    for name, stall in here.barn.stalls.items():
+        state[f"stall of {name}"] = (stall.colour, stall.feed)
+    return state
+
+
+async def wanted(here: Farm) -> dict[str, tuple[str, str]]:
+    """Return what should be in the barn."""
+    feed = (await here.store.get(Trough, "trough")).spec.feed
+    return {name: (each.spec.colour, feed) for name, each in (await here.animals()).items()}
+
+
+async def assert_settled(here: Farm) -> None:
+    """Fail unless the barn is as wanted, and everything says so."""
+    assert {name: (stall.colour, stall.feed) for name, stall in here.barn.stalls.items()} == await wanted(here)
+    for each in (await here.animals()).values():
+        assert not each.is_marked
+        assert {c.type: c.status for c in each.status.conditions}["Available"] == "True"
+
+
+def ending(seed: int, scenario: Callable[[Farm], Coroutine[Any, Any, None]]) -> dict[str, Any]:
+    """Run a scenario on an empty farm with a full trough and return where it ended."""
+    states: list[dict[str, Any]] = []
+
+    async def run(world: World) -> None:
+        async with farm(world) as here:
+            await here.store.create(Trough(metadata=Metadata(name="trough")))
+            await scenario(here)
+            await here.rest()
+            await assert_settled(here)
+            states.append(await end(here))
+
+    simulate(run, [seed])
+    return states[-1]
+
+
+def without_trouble(script: list[Wish]) -> Callable[[Farm], Coroutine[Any, Any, None]]:
+    async def scenario(here: Farm) -> None:
+        await here.drive()
+        await act_out(here, script)
+
+    return scenario
+
+
+@given(scripts, seeds)
+@thorough
+def test_doubling_and_shuffling_events_leads_to_the_same_end(script: list[Wish], seed: int) -> None:
+    async def scenario(here: Farm) -> None:
+        await here.drive(store=Perturbed(here.store, seed, double=0.4))
+        await act_out(here, script)
+
+    async def shuffled(here: Farm) -> None:
+        store = Perturbed(here.store, seed, shuffle=0.4, double=0.2)
+        driver = await here.drive(store=store)
+        await act_out(here, script)
+        await here.rest()
+        await driver.scan()  # an event that is kept back until another comes is lost if none does
+
+    expected = ending(0, without_trouble(script))
+    assert ending(seed, scenario) == expected
+    assert ending(seed, shuffled) == expected
+
+
+@given(scripts, seeds)
+@thorough
+def test_events_that_are_lost_are_made_up_for_by_a_full_scan(script: list[Wish], seed: int) -> None:
+    async def scenario(here: Farm) -> None:
+        driver = await here.drive(store=Perturbed(here.store, seed, drop=0.5))
+        await act_out(here, script)
+        await here.rest()
+        await driver.scan()
+        await here.rest()
+        await driver.scan()
+
+    assert ending(seed, scenario) == ending(0, without_trouble(script))
+
+
+@given(scripts, seeds)
+@thorough
+def test_a_second_pass_over_what_is_settled_writes_nothing_and_a_full_scan_finds_nothing(
+    script: list[Wish], seed: int
+) -> None:
+    async def scenario(here: Farm) -> None:
+        driver = await here.drive(settings=DriverSettings(scan=ScanSettings(interval_s=20)))
+        await act_out(here, script)
+        await here.rest()
+        versions, calls, passes = await here.versions(), list(here.barn.calls), len(here.notes.passes)
+        count = await driver.scan()
+        await here.rest(10)
+        assert len(here.notes.passes) >= passes + count
+        assert (await here.versions(), here.barn.calls) == (versions, calls)
+        assert here.notes.finds == []
+
+    ending(seed, scenario)
+
+
+@given(scripts, seeds)
+@thorough
+def test_the_way_there_does_not_matter(script: list[Wish], seed: int) -> None:
+    feeds: list[str] = []
+    survivors: list[Animal] = []
+
+    async def the_long_way(here: Farm) -> None:
+        await here.drive()
+        await act_out(here, script)
+        await here.rest()
+        feeds.append((await here.store.get(Trough, "trough")).spec.feed)
+        survivors.extend((await here.animals()).values())
+
+    async def the_short_way(here: Farm) -> None:
+        await here.store.update(replace(await here.store.get(Trough, "trough"), spec=TroughSpec(feed=feeds[-1])))
+        for survivor in survivors:
+            await here.store.create(Animal(metadata=Metadata(name=survivor.name), spec=survivor.spec))
+        await here.drive()
+
+    assert ending(seed, the_long_way) == ending(seed, the_short_way)
+
+
+@given(scripts, seeds)
+@thorough
+def test_two_that_both_believe_to_lead_do_no_harm(script: list[Wish], seed: int) -> None:
+    async def scenario(here: Farm) -> None:
+        await here.drive()
+        await here.drive()
+        await act_out(here, script)
+        await here.rest()
+        built = [name for verb, name in here.barn.calls if verb == "build"]
+        removed = [name for verb, name in here.barn.calls if verb == "remove"]
+        assert all(built.count(name) <= script_creates(script, name) for name in built)
+        assert set(removed) <= set(built)
+
+    assert ending(seed, scenario) == ending(0, without_trouble(script))
+
+
+def script_creates(script: list[Wish], name: str) -> int:
+    return sum(wish.verb == "create" and wish.name == name for wish in script)
+
+
+@given(scripts, seeds, st.lists(st.floats(0.001, 3), min_size=1, max_size=8))
+@thorough
+def test_a_controller_that_is_killed_in_the_middle_and_begins_anew_comes_to_the_same_end(
+    script: list[Wish], seed: int, lives_s: list[float]
+) -> None:
+    async def scenario(here: Farm) -> None:
+        async def restart() -> None:
+            for life_s in lives_s:
+                driver = await here.drive(settings=DriverSettings(grace_s=0))
+                await here.rest(life_s)
+                await driver.stop()
+            await here.drive()
+
+        restarting = here.world.loop.create_task(restart())
+        await act_out(here, script)
+        await restarting
+
+    assert ending(seed, scenario) == ending(0, without_trouble(script))
+
+
+def test_a_barn_that_refuses_and_stays_silent_only_delays_it() -> None:
+    script = [
+        Wish("create", "a", "bay", 1),
+        Wish("create", "b", "grey", 3),
+        Wish("feed", "", "oats", 5),
+        Wish("recolour", "a", "white", 0.5),
+        Wish("delete", "b", "", 2),
+        Wish("create", "c", "bay", 0),
+    ]
+
+    async def scenario(world: World) -> None:
+        async with farm(world) as here:
+            await here.store.create(Trough(metadata=Metadata(name="trough")))
+            driver = await here.drive()
+            await act_out(here, script)
+            await here.rest(30)
+            world.faults.stop()
+            await here.rest(1000)
+            await assert_settled(here)
+            await driver.scan()
+            await here.rest()
+            assert here.notes.finds == []
+
+    simulate(scenario, 20, rates={"barn refuses": 0.3, "barn done but silent": 0.3})

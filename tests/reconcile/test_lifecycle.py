@@ -1,0 +1,409 @@
+"""The life of an object, from two functions."""
+
+from collections.abc import Callable, Coroutine
+from datetime import datetime
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from remuda.kernel.conditions import Condition, find_condition
+from remuda.kernel.errors import Conflict, NotFound, ServerUnreachable, Unavailable
+from remuda.reconcile.lifecycle import PAUSED, Lifecycle, LifecycleSettings, Outcome, Step
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.status import ERRORED
+from remuda.store.objects import FOREGROUND, Metadata
+from remuda.store.sqlite.store import SqliteStore
+from tests.reconcile.toy import ANIMAL, FINALIZER, GROUP, Animal, Farm, Herd, HerdSpec, animal, farm, recoloured
+from tests.sim.runner import World, simulate
+
+replace = msgspec.structs.replace
+HELD_BY_OTHERS = "others.example.org/reference"
+
+
+class Hands:
+    """Provisions and deprovisions as a test tells it."""
+
+    def __init__(self, here: Farm, *, deadline_s: float = 600, step_s: float = 45) -> None:
+        self.here = here
+        self.calls: list[str] = []
+        self.run: Run | None = None
+        self.says: Result | Outcome[Animal] | Exception = Done()
+        self.takes_s = 0.0
+        self.life = Lifecycle(
+            Animal,
+            provision=self._step("provision"),
+            deprovision=self._step("deprovision"),
+            finalizer=FINALIZER,
+            ports=here.ports(),
+            settings=LifecycleSettings(deadline_s=deadline_s, step_s=step_s),
+        )
+
+    def _step(self, verb: str) -> Step[Animal]:
+        async def step(resource: Animal, _: Run) -> Result | Outcome[Animal]:
+            assert FINALIZER in resource.metadata.finalizers
+            self.calls.append(verb)
+            await self.here.world.clock.sleep(self.takes_s)
+            if isinstance(self.says, Exception):
+                raise self.says
+            return self.says
+
+        return step
+
+    async def look(self, key: str = "bella", says: Result | Outcome[Animal] | Exception | None = None) -> Result:
+        self.says = self.says if says is None else says
+        ports = self.here.ports()
+        self.run = Run(
+            controller="t", key=key, cause="event", registry=ports.store.registry, randomness=ports.randomness
+        )
+        return await self.life(key, self.run)
+
+    async def get(self) -> Animal:
+        return await self.here.store.get(Animal, "bella")
+
+
+def in_simulation(scenario: Callable[[Farm, Hands], Coroutine[Any, Any, None]]) -> None:
+    async def run(world: World) -> None:
+        async with farm(world) as here:
+            await scenario(here, Hands(here))
+
+    simulate(run, 2)
+
+
+def condition(resource: Animal, type_: str = "Available") -> Condition:
+    found = find_condition(resource.status.conditions, type_)
+    assert found is not None
+    return found
+
+
+def said(resource: Animal, type_: str = "Available") -> tuple[str, str, str]:
+    found = condition(resource, type_)
+    return found.status, found.reason, found.message
+
+
+def test_what_is_gone_is_done() -> None:
+    async def scenario(_: Farm, hands: Hands) -> None:
+        assert await hands.look() == Done()
+        assert hands.calls == []
+
+    in_simulation(scenario)
+
+
+def test_our_finalizer_is_on_the_object_before_the_first_effect() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        await hands.look()  # the step itself asserts it
+        assert hands.calls == ["provision"]
+
+    in_simulation(scenario)
+
+
+@pytest.mark.parametrize(
+    ("result", "expected"),
+    [
+        (Done(), ("True", "Provisioned", "provisioned")),
+        (Again(5), ("False", "Provisioning", "provisioning")),
+        (Again(5, "DependencyNotReady", ""), ("False", "DependencyNotReady", "dependency not ready")),
+        (Again(5, "Building", "walls are up"), ("False", "Building", "walls are up")),
+        (Blocked("NoHay", "there is no hay"), ("False", "NoHay", "there is no hay")),
+        (Failed("Refused", "the barn refused"), ("False", "Refused", "the barn refused")),
+        (ValueError("hunter2"), ("False", "Errored", "an unexpected error occurred")),
+        (NotFound("Trough", "hunter2"), ("False", "Errored", "an unexpected error occurred")),
+    ],
+)
+def test_what_provisioning_says_becomes_the_condition(
+    result: Result | Exception, expected: tuple[str, str, str]
+) -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        with capture_logs() as logs:
+            returned = await hands.look(says=result)
+        assert returned == (ERRORED if isinstance(result, Exception) else result)
+        bella = await hands.get()
+        assert said(bella) == expected
+        assert (condition(bella).observed_generation, bella.status.observed_generation) == (1, 1)
+        assert any(line.get("exc_info") for line in logs) == isinstance(result, Exception)
+
+    in_simulation(scenario)
+
+
+def test_nothing_is_written_when_nothing_changed() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        for result in (Again(5), Blocked("NoHay", "there is no hay"), Done()):
+            await hands.look(says=result)
+            before = await hands.get()
+            await here.rest(30)
+            await hands.look(says=result)
+            assert (await hands.get()).version == before.version
+            assert hands.run is not None
+            assert not hands.run.acted
+
+    in_simulation(scenario)
+
+
+def test_the_transition_time_moves_only_when_the_status_flips() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        times: list[datetime] = []
+        for result in (Again(5), Blocked("NoHay", "there is no hay"), Done(), Failed("Refused", "no")):
+            await hands.look(says=result)
+            times.append(condition(await hands.get()).last_transition_time)
+            await here.rest(10)
+        assert times[0] == times[1] < times[2] < times[3]
+
+    in_simulation(scenario)
+
+
+def test_a_new_generation_is_observed_without_an_entry_in_the_timeline() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        await hands.look(says=Done())
+        await here.store.update(recoloured(await hands.get(), "grey"))
+        entries = len(await timeline(here))
+        await hands.look(says=Done())
+        bella = await hands.get()
+        assert (condition(bella).observed_generation, bella.status.observed_generation) == (2, 2)
+        assert len(await timeline(here)) == entries
+
+    in_simulation(scenario)
+
+
+async def timeline(here: Farm) -> list[dict[str, Any]]:
+    assert isinstance(here.store, SqliteStore)
+    page = await here.store.read("timeline", f"{ANIMAL.qualified}/bella")
+    return [msgspec.json.decode(entry.data) for entry in page.entries]
+
+
+def test_every_change_of_a_condition_is_in_the_timeline_with_the_pass_that_made_it() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        created = await here.store.create(animal("bella"))
+        ids = []
+        for result in (Again(5), Again(5), Done()):
+            await hands.look(says=result)
+            assert hands.run is not None
+            ids.append(hands.run.id)
+        entries = await timeline(here)
+        assert [(entry["event"], entry.get("reason"), entry["reconcileId"]) for entry in entries] == [
+            ("held", None, ids[0]),
+            ("condition", "Provisioning", ids[0]),
+            ("condition", "Provisioned", ids[2]),
+        ]
+        assert {(entry["cause"], entry["generation"], entry["uid"]) for entry in entries} == {("event", 1, created.uid)}
+
+    in_simulation(scenario)
+
+
+def test_status_fields_of_a_step_are_written_together_with_the_condition() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        before = await hands.get()
+        wanted = replace(before, status=replace(before.status, colour="grey"))
+        await hands.look(says=Outcome(Done(), wanted))
+        after = await hands.get()
+        assert (after.status.colour, said(after)[1]) == ("grey", "Provisioned")
+        assert int(after.version) == int(before.version) + 1
+        wanted = replace(after, status=replace(after.status, colour="white"))
+        await hands.look(says=Outcome(Done(), wanted))
+        assert (await hands.get()).status.colour == "white"
+
+    in_simulation(scenario)
+
+
+def test_a_step_may_have_written_the_object_itself() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        bella = await hands.get()
+        labelled = await here.store.update(replace(bella, metadata=replace(bella.metadata, labels={"seen": "yes"})))
+        await hands.look(says=Outcome(Done(), labelled))
+        assert said(await hands.get())[1] == "Provisioned"
+
+    in_simulation(scenario)
+
+
+@pytest.mark.parametrize("way", ["spec", "annotation"])
+def test_what_is_paused_is_left_alone_but_can_be_deleted(way: str) -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        wanted = animal("bella", pause=way == "spec", finalizers=(FINALIZER,))
+        annotations = {PAUSED: "true"} if way == "annotation" else {}
+        created = await here.store.create(replace(wanted, metadata=replace(wanted.metadata, annotations=annotations)))
+        assert await hands.look() == Done()
+        assert hands.calls == []
+        assert (await hands.get()).version == created.version
+        await here.store.delete(Animal, "bella", uid=created.uid)
+        assert await hands.look() == Done()
+        assert hands.calls == ["deprovision"]
+        assert await here.animals() == {}
+
+    in_simulation(scenario)
+
+
+def test_deletion_goes_on_until_deprovisioning_is_done_and_then_lets_go() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        await hands.look(says=Done())
+        bella = await hands.get()
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert await hands.look(says=Again(5)) == Again(5)
+        assert said(await hands.get()) == ("False", "Deprovisioning", "deprovisioning")
+        assert await hands.look(says=RuntimeError("hunter2")) == ERRORED
+        assert said(await hands.get())[1] == "Errored"
+        assert await hands.look(says=Done()) == Done()
+        assert await here.animals() == {}
+
+    in_simulation(scenario)
+
+
+def test_a_marked_object_that_we_do_not_hold_is_none_of_our_business() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        bella = await here.store.create(animal("bella", finalizers=(HELD_BY_OTHERS,)))
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert await hands.look() == Done()
+        assert hands.calls == []
+
+    in_simulation(scenario)
+
+
+def test_a_reference_blocks_deprovisioning_and_says_who_it_is() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        bella = await here.store.create(animal("bella", finalizers=(FINALIZER, HELD_BY_OTHERS)))
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        blocked = Blocked("InUse", f"in use by {HELD_BY_OTHERS}")
+        assert await hands.look() == blocked
+        bella = await hands.get()
+        assert said(bella) == ("False", blocked.reason, blocked.message)
+        assert hands.calls == []
+        await here.store.update(replace(bella, metadata=replace(bella.metadata, finalizers=(FINALIZER,))))
+        assert await hands.look() == Done()
+        assert await here.animals() == {}
+
+    in_simulation(scenario)
+
+
+def test_children_go_first() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        child = await here.store.create(animal("foal", owner=ANIMAL.owner(bella), finalizers=(HELD_BY_OTHERS,)))
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert FOREGROUND in (await hands.get()).metadata.finalizers
+        assert await hands.look() == Blocked("HasChildren", "waiting for what it owns to go")
+        child = await here.store.get(Animal, "foal")
+        await here.store.update(replace(child, metadata=replace(child.metadata, finalizers=())))
+        assert await hands.look() == Done()
+        assert await here.animals() == {}
+
+    in_simulation(scenario)
+
+
+def test_what_refers_to_it_inside_the_store_blocks_deprovisioning_too() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        herd = await here.store.create(Herd(metadata=Metadata(name="herd"), spec=HerdSpec(favourite="bella")))
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert await hands.look() == Blocked("InUse", f"in use by herds.{GROUP}/herd")
+        assert hands.calls == []
+        await here.store.delete(Herd, "herd", uid=herd.uid)
+        assert await hands.look() == Done()
+        assert await here.animals() == {}
+
+    in_simulation(scenario)
+
+
+def test_an_error_that_a_retry_may_cure_says_nothing_about_the_object() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        await hands.look(says=Done())
+        await here.store.update(recoloured(await hands.get(), "grey"))
+        before = await hands.get()
+        for error in (ServerUnreachable("barn", "silence"), Conflict("Animal", "bella")):
+            with pytest.raises(type(error)):
+                await hands.look(says=error)
+        assert (await hands.get()).version == before.version
+
+    in_simulation(scenario)
+
+
+@pytest.mark.parametrize("says", [Again(5), Blocked("NoHay", "there is no hay"), Failed("Refused", "no")])
+def test_what_is_not_available_by_its_deadline_is_stalled_until_it_moves_on(says: Result) -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        await hands.look(says=says)
+        assert find_condition((await hands.get()).status.conditions, "Stalled") is None
+        assert hands.run is not None
+        assert hands.run.wake_s is not None
+        await here.rest(hands.run.wake_s)
+        await hands.look(says=says)
+        status, reason, message = said(stalled := await hands.get(), "Stalled")
+        assert (status, reason) == ("True", condition(stalled).reason)
+        assert message == f"waiting since 2030-01-01T00:00:00Z: {condition(stalled).message}"
+        await here.rest()
+        await hands.look(says=says)
+        assert (await hands.get()).version == stalled.version
+        await hands.look(says=Done())
+        assert said(await hands.get(), "Stalled") == ("False", "Moving", "moving again")
+
+    in_simulation(scenario)
+
+
+def test_what_has_not_gone_by_its_deadline_is_stalled() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        await hands.look(says=Done())
+        bella = await hands.get()
+        await here.rest(5000)
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        await hands.look(says=Again(5))
+        assert find_condition((await hands.get()).status.conditions, "Stalled") is None
+        await here.rest(601)
+        await hands.look(says=Again(5))
+        assert said(await hands.get(), "Stalled")[:2] == ("True", "Deprovisioning")
+
+    in_simulation(scenario)
+
+
+@pytest.mark.parametrize("way", ["error", "hanging"])
+def test_a_provider_that_never_answers_makes_it_stalled_as_well(way: str) -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        hands.takes_s = 1000 if way == "hanging" else 0
+        await here.rest(601)
+        with pytest.raises(Unavailable):
+            await hands.look(says=ServerUnreachable("barn", "silence"))
+        bella = await hands.get()
+        assert said(bella, "Stalled")[:2] == ("True", "Pending")
+        assert find_condition(bella.status.conditions, "Available") is None
+        assert bella.status.observed_generation == 0
+
+    in_simulation(scenario)
+
+
+def test_the_finalizer_of_another_controller_can_be_told_from_a_reference() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        life = Lifecycle(
+            Animal,
+            provision=hands._step("provision"),
+            deprovision=hands._step("deprovision"),
+            finalizer=FINALIZER,
+            ports=here.ports(),
+            unordered=(HELD_BY_OTHERS,),
+        )
+        bella = await here.store.create(animal("bella", finalizers=(FINALIZER, HELD_BY_OTHERS)))
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        hands.life = life
+        assert await hands.look() == Done()
+        assert (await hands.get()).metadata.finalizers == (HELD_BY_OTHERS,)
+
+    in_simulation(scenario)
+
+
+def test_a_kind_without_conditions_is_no_kind_for_a_lifecycle() -> None:
+    async def scenario(here: Farm, _: Hands) -> None:
+        async def step(_resource: Herd, _run: Run) -> Result:
+            return Done()
+
+        with pytest.raises(TypeError, match="conditions"):
+            Lifecycle(Herd, provision=step, deprovision=step, finalizer=FINALIZER, ports=here.ports())
+
+    in_simulation(scenario)

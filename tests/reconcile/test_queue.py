@@ -1,0 +1,215 @@
+"""Which key is looked at next."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from remuda.reconcile.queue import Queue, Rank
+from tests.sim.runner import World, simulate
+
+
+def simulated(scenario: Callable[[World, Queue], Awaitable[None]], seeds: int = 20) -> None:
+    async def run(world: World) -> None:
+        await scenario(world, Queue(world.clock))
+
+    simulate(run, seeds)
+
+
+async def key_of(taking: Coroutine[Any, Any, Any]) -> str | None:
+    taken = await taking
+    return None if taken is None else str(taken[0])
+
+
+def test_a_key_that_was_added_often_comes_once() -> None:
+    async def scenario(_: World, queue: Queue) -> None:
+        for key in ("a", "b", "a", "a"):
+            queue.add(key)
+        assert queue.depth == 2
+        assert [await key_of(queue.take()), await key_of(queue.take())] == ["a", "b"]
+        assert queue.depth == 0
+
+    simulated(scenario)
+
+
+def test_a_key_is_never_handed_out_twice_at_the_same_time_and_comes_again_if_it_was_added_meanwhile() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        running: set[str] = set()
+        seen: list[int] = []
+        added = 0
+
+        async def work() -> None:
+            while (taken := await queue.take()) is not None:
+                key, _ = taken
+                assert key not in running
+                running.add(key)
+                seen.append(added)
+                await world.clock.sleep(world.randomness.uniform(0, 2))
+                running.remove(key)
+                queue.finish(key)
+
+        workers = [asyncio.create_task(work()) for _ in range(4)]
+        for _ in range(40):
+            added += 1
+            queue.add("abc"[world.randomness.randrange(3)])
+            await world.clock.sleep(world.randomness.uniform(0, 0.5))
+        await world.clock.sleep(10)
+        assert seen[-1] == added
+        assert queue.is_quiet
+        queue.close()
+        await asyncio.gather(*workers)
+
+    simulated(scenario)
+
+
+def test_what_a_user_caused_goes_before_a_scan_that_came_first() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        queue.add("scanned", "scan", Rank.SCAN)
+        queue.add("routine", "wake", Rank.ROUTINE)
+        await world.clock.sleep(1)
+        queue.add("wanted")
+        assert [await key_of(queue.take()) for _ in range(3)] == ["wanted", "routine", "scanned"]
+
+    simulated(scenario)
+
+
+def test_a_scan_is_late_and_never_starved() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        queue.add("scanned", "scan", Rank.SCAN)
+        for number in range(10_000):
+            queue.add(f"new-{number}")
+            queue.add(f"newer-{number}")
+            taken = await key_of(queue.take())
+            if taken == "scanned":
+                break
+            await world.clock.sleep(1)
+        assert taken == "scanned"
+        assert number >= Rank.SCAN
+
+    simulated(scenario, 2)
+
+
+def test_an_event_lifts_a_key_that_a_scan_has_added() -> None:
+    async def scenario(_: World, queue: Queue) -> None:
+        queue.add("a", "scan", Rank.SCAN)
+        queue.add("b", "wake", Rank.ROUTINE)
+        queue.add("a")
+        taken = await queue.take()
+        assert taken is not None
+        assert (taken[0], taken[1].cause) == ("a", "event")
+
+    simulated(scenario)
+
+
+def test_of_several_wakes_the_earliest_counts() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        began = world.clock.monotonic()
+        queue.add_after("a", 30)
+        queue.add_after("a", 10)
+        queue.add_after("a", 20)
+        queue.add_after("b", 5)
+        assert await key_of(queue.take()) == "b"
+        assert await key_of(queue.take()) == "a"
+        assert abs(world.clock.monotonic() - began - 10) < 0.01
+        queue.finish("a")
+        queue.finish("b")
+        await world.clock.sleep(100)
+        assert queue.depth == 0
+
+    simulated(scenario)
+
+
+def test_an_event_takes_the_place_of_a_delayed_wake() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        queue.add_after("a", 10)
+        queue.add("a")
+        taken = await queue.take()
+        assert taken is not None
+        assert taken[1].cause == "event"
+        queue.finish("a")
+        await world.clock.sleep(100)
+        assert queue.depth == 0
+
+    simulated(scenario)
+
+
+def test_failures_are_counted_until_a_key_succeeds() -> None:
+    async def scenario(_: World, queue: Queue) -> None:
+        counts = []
+        for has_failed in (True, True, False, True):
+            queue.add("a")
+            assert await key_of(queue.take()) == "a"
+            queue.finish("a", has_failed=has_failed)
+            counts.append(queue.failures("a"))
+        assert counts == [1, 2, 0, 1]
+
+    simulated(scenario)
+
+
+def test_only_a_key_with_which_nothing_is_under_way_counts_as_idle() -> None:
+    async def scenario(_: World, queue: Queue) -> None:
+        async def idleness(key: str) -> bool:
+            queue.add(key, "scan", Rank.SCAN)
+            taken = await queue.take()
+            assert taken is not None
+            assert taken[0] == key
+            return taken[1].was_idle
+
+        assert await idleness("a")
+        queue.finish("a", again_s=50)
+        assert not await idleness("a")
+        queue.finish("a", has_failed=True)
+        assert not await idleness("a")
+        queue.finish("a")
+        assert await idleness("a")
+
+    simulated(scenario)
+
+
+def test_a_taker_that_is_cancelled_passes_its_turn_on() -> None:
+    async def scenario(_: World, queue: Queue) -> None:
+        first = asyncio.create_task(queue.take())
+        second = asyncio.create_task(key_of(queue.take()))
+        await asyncio.sleep(0.1)
+        queue.add("a")
+        first.cancel()
+        await asyncio.wait([first])
+        if first.cancelled():
+            assert await second == "a"
+        else:
+            second.cancel()
+
+    simulated(scenario)
+
+
+def test_closing_sends_everybody_home_and_lets_workers_finish() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        queue.add("a")
+        assert await key_of(queue.take()) == "a"
+        waiting = [asyncio.create_task(queue.take()) for _ in range(3)]
+        await world.clock.sleep(1)
+        queue.add_after("b", 1)
+        queue.close()
+        assert await asyncio.gather(*waiting) == [None, None, None]
+        queue.add("c")
+        queue.finish("a", again_s=1)
+        await world.clock.sleep(10)
+        assert queue.depth == 0
+        assert await queue.take() is None
+
+    simulated(scenario)
+
+
+def test_the_oldest_key_is_known() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        assert queue.oldest_s() == 0
+        queue.add("a", "scan", Rank.SCAN)
+        await world.clock.sleep(5)
+        queue.add("b")
+        await world.clock.sleep(2)
+        assert queue.oldest_s() == 7
+        await queue.take()
+        assert queue.oldest_s() == 7
+        await queue.take()
+        assert queue.oldest_s() == 0
+
+    simulated(scenario)

@@ -1,0 +1,240 @@
+"""Which change wakes which keys."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
+from typing import Any
+
+import msgspec
+from structlog.testing import capture_logs
+
+from remuda.kernel.errors import Gone, StorageFailing
+from remuda.reconcile.queue import Rank
+from remuda.reconcile.run import Cause
+from remuda.reconcile.sources import (
+    Source,
+    Watcher,
+    generation_changed,
+    intent_changed,
+    owner_of,
+    through,
+    version_changed,
+)
+from remuda.store.contract import Event
+from remuda.store.duties import Duties
+from remuda.store.objects import Metadata, Resource
+from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, Trough, TroughSpec, animal, farm, recoloured
+from tests.sim.runner import World, simulate
+
+replace = msgspec.structs.replace
+
+
+class Ear:
+    """A source at work, and what it handed on."""
+
+    def __init__(self, here: Farm, source: Source[Any], store: Any = None) -> None:
+        self.here = here
+        self.heard: list[tuple[str, Cause]] = []
+        self._duties = Duties(here.world.clock)
+        watches = asyncio.Event()
+        self._watches = watches
+        self._duties.start("ear", Watcher(source, store or here.store, self._add, began=watches.set).run)
+
+    def _add(self, key: str, cause: Cause, _: Rank) -> None:
+        self.heard.append((key, cause))
+
+    async def listen(self) -> None:
+        await self._watches.wait()
+
+    async def keys(self) -> list[str]:
+        await self.here.rest(5)
+        heard, self.heard = self.heard, []
+        return [key for key, _ in heard]
+
+    async def stop(self) -> None:
+        await self._duties.stop()
+
+
+def listening(source: Source[Any], scenario: Callable[[Farm, Ear], Coroutine[Any, Any, None]]) -> None:
+    async def run(world: World) -> None:
+        async with farm(world) as here:
+            ear = Ear(here, source)
+            await ear.listen()
+            await scenario(here, ear)
+            await ear.stop()
+
+    simulate(run, 5)
+
+
+def labelled(resource: Animal, **labels: str) -> Animal:
+    return replace(resource, metadata=replace(resource.metadata, labels=labels))
+
+
+def annotated(resource: Animal, text: str) -> Animal:
+    return replace(resource, metadata=replace(resource.metadata, annotations={"note": text}))
+
+
+def seen(resource: Animal, colour: str) -> Animal:
+    return replace(resource, status=replace(resource.status, colour=colour))
+
+
+def held(resource: Animal, *finalizers: str) -> Animal:
+    return replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))
+
+
+def test_coming_and_going_always_count() -> None:
+    async def scenario(here: Farm, ear: Ear) -> None:
+        bella = await here.store.create(animal("bella"))
+        assert await ear.keys() == ["bella"]
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert await ear.keys() == ["bella"]
+
+    for when in (generation_changed, intent_changed, version_changed, lambda _: "never"):
+        listening(Source(Animal, when=when), scenario)
+
+
+def test_a_generation_moves_by_spec_and_deletion_mark_alone() -> None:
+    async def scenario(here: Farm, ear: Ear) -> None:
+        bella = await here.store.create(animal("bella", finalizers=("a.example.org/x",)))
+        await ear.keys()
+        bella = await here.store.update_status(seen(bella, "grey"))
+        bella = await here.store.update(labelled(bella, seen="yes"))
+        assert await ear.keys() == []
+        bella = await here.store.update(recoloured(bella, "grey"))
+        assert await ear.keys() == ["bella"]
+        marked = await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert marked is not None
+        assert await ear.keys() == ["bella"]
+
+    listening(Source(Animal, when=generation_changed), scenario)
+
+
+def test_intent_is_all_but_the_status_and_the_finalizers_of_the_living() -> None:
+    async def scenario(here: Farm, ear: Ear) -> None:
+        bella = await here.store.create(animal("bella"))
+        await ear.keys()
+        bella = await here.store.update_status(seen(bella, "grey"))
+        bella = await here.store.update(held(bella, "a.example.org/x", "a.example.org/y"))
+        assert await ear.keys() == []
+        bella = await here.store.update(annotated(bella, "paused"))
+        assert await ear.keys() == ["bella"]
+        bella = await here.store.update(labelled(bella, project="p"))
+        assert await ear.keys() == ["bella"]
+        marked = await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert await ear.keys() == ["bella"]
+        assert marked is not None
+        await here.store.update(held(marked, "a.example.org/x"))
+        assert await ear.keys() == ["bella"]
+
+    listening(Source(Animal), scenario)
+
+
+def test_every_version_counts_where_that_is_wanted() -> None:
+    async def scenario(here: Farm, ear: Ear) -> None:
+        bella = await here.store.create(animal("bella"))
+        bella = await here.store.update_status(seen(bella, "grey"))
+        await here.store.update_status(seen(bella, "bay"))
+        assert await ear.keys() == ["bella"] * 3
+
+    listening(Source(Animal, when=version_changed), scenario)
+
+
+def test_a_child_wakes_its_owner() -> None:
+    async def scenario(here: Farm, ear: Ear) -> None:
+        herd = await here.store.create(Herd(metadata=Metadata(name="herd")))
+        mare = await here.store.create(animal("mare", owner=HERD.owner(herd)))
+        await here.store.create(animal("foal", owner=ANIMAL.owner(mare)))
+        assert await ear.keys() == ["herd"]
+
+    listening(Source(Animal, keys=owner_of(Herd)), scenario)
+
+
+def test_a_change_of_one_wakes_all_that_lie_under_it_in_an_index() -> None:
+    async def scenario(world: World) -> None:
+        async with farm(world) as here:
+            ear = Ear(here, Source(Trough, keys=through(here.store, Animal, "trough", lambda trough: trough.name)))
+            await ear.listen()
+            for name, trough in (("a", "left"), ("b", "right"), ("c", "left")):
+                await here.store.create(animal(name, trough=trough))
+            left = await here.store.create(Trough(metadata=Metadata(name="left")))
+            assert await ear.keys() == ["a", "c"]
+            await here.store.update(replace(left, spec=TroughSpec(feed="oats")))
+            assert await ear.keys() == ["a", "c"]
+            await ear.stop()
+
+    simulate(scenario, 5)
+
+
+def test_a_map_that_fails_for_one_object_does_not_keep_the_others_from_coming() -> None:
+    def faulty(resource: Resource) -> Iterable[str]:
+        return {"bella": ["a"], "luna": ["b"]}[resource.name]
+
+    async def scenario(here: Farm, ear: Ear) -> None:
+        with capture_logs() as logs:
+            for name in ("bella", "stella", "luna"):
+                await here.store.create(animal(name))
+            assert await ear.keys() == ["a", "b"]
+        assert [(line["event"], line["name"]) for line in logs] == [("change not mapped to keys", "stella")]
+
+    listening(Source(Animal, keys=faulty), scenario)
+
+
+class Troubled:
+    """A store whose watch breaks and whose map meets a failing disk, now and then."""
+
+    def __init__(self, here: Farm) -> None:
+        self._here = here
+        self.registry = here.store.registry
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._here.store, name)
+
+    async def watch(self, kind: type[Resource], *, since: str) -> AsyncIterator[Event[Resource]]:
+        async for event in self._here.store.watch(kind, since=since):
+            yield event
+            if self._here.world.faults.fires("gone"):
+                raise Gone(kind.__name__, since)
+            if self._here.world.faults.fires("broken"):
+                raise StorageFailing("x", "broken")
+
+
+def test_no_change_goes_unheard_whatever_befalls_the_watch() -> None:
+    async def scenario(world: World) -> None:
+        async def slowly(resource: Resource) -> Iterable[str]:
+            await world.clock.sleep(0.01)
+            if world.faults.fires("map"):
+                raise StorageFailing("x", "map")
+            return [resource.name]
+
+        async with farm(world) as here:
+            ear = Ear(here, Source(Animal, keys=slowly), Troubled(here))
+            await ear.listen()
+            for number in range(20):
+                name = "abc"[world.randomness.randrange(3)]
+                known = await here.animals()
+                if name in known:
+                    await here.store.update(recoloured(known[name], f"colour-{number}"))
+                else:
+                    await here.store.create(animal(name))
+                await here.rest(200)
+                assert name in await ear.keys()
+            await ear.stop()
+
+    with capture_logs():
+        simulate(scenario, 10, rates={"gone": 0.2, "broken": 0.2, "map": 0.2})
+
+
+def test_after_gone_everything_is_handed_on() -> None:
+    async def scenario(world: World) -> None:
+        async with farm(world) as here:
+            for name in ("a", "b", "c"):
+                await here.store.create(animal(name))
+            ear = Ear(here, Source(Animal), Troubled(here))
+            await ear.listen()
+            assert await ear.keys() == []
+            world.faults.at("gone", 1)
+            await here.store.create(animal("d"))
+            await here.rest(5)
+            assert ear.heard == [("d", "event"), *((name, "start") for name in "abcd")]
+            await ear.stop()
+
+    simulate(scenario, 5)
