@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-__all__ = ["AnySaga", "Saga", "Step", "Work"]
+__all__ = ["AnySaga", "AnyStep", "Saga", "Step", "Work"]
 
 PortsT = TypeVar("PortsT")
 InputT = TypeVar("InputT", bound=msgspec.Struct)
@@ -52,6 +52,9 @@ class Saga(Generic[PortsT, InputT]):
     """The qualified plural and name of the object the operation is about."""
     steps: tuple[Step[PortsT, InputT], ...]
 
+
+AnyStep = Step[Any, Any]
+"""Some step, where its types do not matter."""
 
 AnySaga = Saga[Any, Any]
 """Some saga, where its types do not matter."""

@@ -1,0 +1,74 @@
+"""The journal: reads and writes of Operation records, each a compare-and-swap."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
+from remuda.operations.kinds import CLOSED_PHASES, Operation, Phase
+from remuda.operations.reporter import Reporter
+from remuda.store.contract import Store
+from remuda.store.logs import Record
+
+__all__ = ["Journal", "TakenError"]
+
+
+class TakenError(Exception):
+    """There is a record of this name already; unlike AlreadyExists, no step can raise it."""
+
+
+class Journal:
+    """The records of a store, with a reporter that hears of each."""
+
+    def __init__(self, store: Store, reporter: Reporter, clock: Clock) -> None:
+        self._store, self._reporter, self._clock = store, reporter, clock
+
+    async def begin(self, operation: Operation) -> Operation:
+        """Write the record of a run that is about to start."""
+        try:
+            written = await self._store.create(operation, log=self._reporter.records(operation))
+        except AlreadyExists:
+            raise TakenError from None
+        self._reporter.started(written)
+        return written
+
+    async def read(self, name: str) -> Operation:
+        """Return a record as it is now."""
+        return await self._store.get(Operation, name)
+
+    async def read_again(self, operation: Operation) -> Operation:
+        """Return a record as somebody else may have left it; one that is gone counts as undone."""
+        try:
+            found = await self.read(operation.name)
+        except NotFound:
+            found = None
+        if found is None or found.uid != operation.uid:
+            return operation.moved("undone")  # somebody deleted it: nobody may believe that it is done
+        return found
+
+    async def move(
+        self, operation: Operation, phase: Phase, *, among: Sequence[Phase], log: Sequence[Record] = (), **changes: Any
+    ) -> Operation:
+        """Bring a record into `phase` from one of those `among`; return what it is then.
+
+        If somebody else has moved it elsewhere, that stands, and it is returned as they left it: look at its phase.
+        """
+        while operation.phase in among:
+            moved = operation.moved(phase, **changes)
+            if phase in CLOSED_PHASES:
+                moved = moved.moved(phase, closed=self._clock.now(), next_try=None)
+            records = [*self._reporter.records(moved), *log] if phase != operation.phase else log
+            try:
+                written = await self._store.update_status(moved, log=records)
+            except (Conflict, NotFound):
+                operation = await self.read_again(operation)
+            else:
+                self._tell(operation, written)
+                return written
+        return operation
+
+    def _tell(self, before: Operation, after: Operation) -> None:
+        if after.phase in CLOSED_PHASES:
+            self._reporter.closed(after)
+        elif after.phase == "stuck" != before.phase:
+            self._reporter.stuck(after)

@@ -1,0 +1,68 @@
+"""Operations as Prometheus metrics. Every label value of every registered saga is there from the start, at zero."""
+
+from prometheus_client import CollectorRegistry, Counter, Gauge
+
+from remuda.operations.kinds import CLOSED_PHASES, OPEN_PHASES, Failure, Operation
+from remuda.operations.registry import Sagas
+from remuda.operations.reporter import OpenCounts, Silent
+from remuda.operations.steps import AnySaga
+
+__all__ = ["Metrics"]
+
+_NO_STEP = "journal"
+
+
+class Metrics(Silent):
+    """Counts what operations come to, where they fail, and how many are open."""
+
+    def __init__(self, sagas: Sagas, registry: CollectorRegistry) -> None:
+        self._closed = Counter(
+            "remuda_operations_closed", "Operations that ended, by outcome.", ["saga", "phase"], registry=registry
+        )
+        self._open = Gauge(
+            "remuda_operations_open", "Operations that are open, by phase.", ["saga", "phase"], registry=registry
+        )
+        self._stuck = Counter(
+            "remuda_operations_stuck", "Times an operation got stuck in undoing.", ["saga"], registry=registry
+        )
+        self._failed = Counter(
+            "remuda_operation_step_failures", "Steps that failed.", ["saga", "step"], registry=registry
+        )
+        self._undo_failed = Counter(
+            "remuda_operation_undo_failures", "Undos that failed.", ["saga", "step"], registry=registry
+        )
+        self._sagas = {saga.name for saga in sagas}
+        for saga in sagas:
+            self._prepare(saga)
+
+    def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002
+        """Count it."""
+        self._failed.labels(operation.spec.saga, step or _NO_STEP).inc()
+
+    def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002
+        """Count it."""
+        self._undo_failed.labels(operation.spec.saga, step or _NO_STEP).inc()
+
+    def closed(self, operation: Operation) -> None:
+        """Count it."""
+        self._closed.labels(operation.spec.saga, operation.phase).inc()
+
+    def stuck(self, operation: Operation) -> None:
+        """Count it."""
+        self._stuck.labels(operation.spec.saga).inc()
+
+    def open(self, counts: OpenCounts) -> None:
+        """Show how many are open; those of sagas that are gone are shown as long as there are any."""
+        for saga in self._sagas | {saga for saga, _ in counts}:
+            for phase in OPEN_PHASES:
+                self._open.labels(saga, phase).set(counts.get((saga, phase), 0))
+
+    def _prepare(self, saga: AnySaga) -> None:
+        for phase in CLOSED_PHASES:
+            self._closed.labels(saga.name, phase)
+        for phase in OPEN_PHASES:
+            self._open.labels(saga.name, phase)
+        self._stuck.labels(saga.name)
+        for step in (*(step.name for step in saga.steps), _NO_STEP):
+            self._failed.labels(saga.name, step)
+            self._undo_failed.labels(saga.name, step)

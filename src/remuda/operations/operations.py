@@ -1,0 +1,241 @@
+"""Operations: run sagas, and look after those that could not be undone.
+
+The id of a run comes from the caller and is the same when a request is sent again:
+
+- it is being worked on, here or elsewhere: InFlight;
+- it is done: the closed record, and nothing runs;
+- it was undone or abandoned: a fresh attempt, with a record and a `work.id` of its own, so that nothing it makes can be
+  mistaken for what the last attempt left. Read the name to go by from the record that `run` returns;
+- it is stuck: Unavailable, until it is undone or somebody abandons it;
+- it was another request, of another saga or with another input: KeyReused.
+
+A stuck operation is still tried now and then. `retry` tries it at once, `abandon` ends it with a reason and leaves what
+it made behind.
+"""
+
+import asyncio
+import contextvars
+import itertools
+from collections.abc import Collection, Coroutine, Iterable, Sequence
+from datetime import timedelta
+from typing import Any, TypeVar
+
+import msgspec
+import structlog
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavailable
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import Randomness
+from remuda.operations.journal import Journal, TakenError
+from remuda.operations.kinds import OPEN_PHASES, Failure, Operation, OperationSpec, attempt_id
+from remuda.operations.registry import AnyBound, Sagas
+from remuda.operations.reporter import Reporter, Silent
+from remuda.operations.runner import Runner
+from remuda.operations.runs import Run
+from remuda.operations.settings import OperationSettings
+from remuda.operations.steps import Saga, Work
+from remuda.store.contract import Store
+from remuda.store.logs import Record
+from remuda.store.objects import Metadata
+
+__all__ = ["Operations"]
+
+InputT = TypeVar("InputT", bound=msgspec.Struct)
+
+_RETRY_AFTER_S = 1
+
+
+class Operations:
+    """The sagas of a process, and the runs it has in hand."""
+
+    def __init__(
+        self,
+        store: Store,
+        bound: Iterable[AnyBound],
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        process: str | None = None,
+        reporter: Reporter | None = None,
+        settings: OperationSettings | None = None,
+    ) -> None:
+        bound = tuple(bound)
+        self.sagas = Sagas(each.saga for each in bound)
+        self.settings = settings or OperationSettings()
+        self.process = process or random_id(randomness)
+        """This boot of this process."""
+        self.store, self.clock, self.reporter = store, clock, reporter or Silent()
+        self._bound = {each.saga.name: each for each in bound}
+        self._journal = Journal(store, self.reporter, clock)
+        self._runner = Runner(self._journal, self.reporter, clock=clock, randomness=randomness, settings=self.settings)
+        self._runs: dict[str, Run] = {}
+        self._is_stopping = False
+
+    async def run(
+        self,
+        saga: Saga[Any, InputT],
+        *,
+        id: str,  # noqa: A002  what it is called everywhere else
+        actor: str,
+        input: InputT,  # noqa: A002  same
+        trace_id: str = "",
+        log: Sequence[Record] = (),
+    ) -> Operation:
+        """Do what the saga says, all or nothing; return the record, closed as done, or raise what a step raised.
+
+        `log` is kept in the write that closes it as done. A caller that is cancelled meanwhile leaves nothing behind:
+        what was begun is undone all the same.
+        """
+        bound = self._bound.get(saga.name)
+        if bound is None or bound.saga is not saga:
+            raise ValueError(f"the saga {saga.name} is not registered: it would not be recovered after a crash")
+        spec = self._spec(saga, request=id, actor=actor, input=input, trace_id=trace_id)
+        for attempt in itertools.count(1):
+            name = attempt_id(id, attempt)
+            try:
+                return await self._attempt(bound, Work(name, input, actor), spec, log)
+            except TakenError:
+                done = await self._found(name, spec)
+            if done is not None:
+                return done
+        raise AssertionError("there is always a next attempt")
+
+    async def retry(self, id: str) -> Operation:  # noqa: A002
+        """Try now to undo an operation that is stuck or waits for its next try; return what came of it."""
+        operation = await self._journal.read(id)
+        if operation.phase not in {"undoing", "stuck"}:
+            raise Invalid(f"the operation {id}", f"is {operation.phase}", remedy="retry one that is stuck or undoing")
+        run = self._runs.get(id)
+        if run is None:
+            run = await self.take_over(operation)
+        elif run.is_pausing:
+            run.tried.clear()
+            run.wake.set()
+        if run is not None:
+            await run.tried.wait()
+        return await self._journal.read(id)
+
+    async def abandon(self, id: str, *, reason: str, actor: str) -> Operation:  # noqa: A002
+        """Give up undoing an operation: what it made stays until somebody removes it by hand."""
+        if not reason.strip():
+            raise Invalid("reason", "is empty", remedy="say why it is abandoned and what was left behind")
+        found = await self._journal.read(id)
+        abandoned = await self._journal.move(
+            found, "abandoned", among=("undoing", "stuck"), abandoned_by=actor, abandoned_because=reason
+        )
+        if abandoned.phase != "abandoned" or found.phase == "abandoned":
+            remedy = "abandon one that is stuck or undoing"
+            raise Invalid(f"the operation {id}", f"is {abandoned.phase}", remedy=remedy)
+        if id in self._runs:
+            self._runs[id].wake.set()
+        return abandoned
+
+    @property
+    def in_hand(self) -> Collection[str]:
+        """The operations that this process works on."""
+        return self._runs.keys()
+
+    async def take_over(self, operation: Operation) -> Run | None:
+        """Undo an operation whose process is gone; return the run, or None if this release cannot undo it."""
+        if operation.name in self._runs:
+            return self._runs[operation.name]
+        bound = self._bound.get(operation.spec.saga)
+        if bound is None:
+            remedy = "run a release that does, or abandon it"
+            await self._strand(operation, f"This release knows no saga {operation.spec.saga}: {remedy}.")
+            return None
+        try:
+            decoded = msgspec.json.decode(operation.spec.input, type=bound.saga.input_type)
+        except msgspec.MsgspecError as error:
+            await self._strand(operation, f"Its input cannot be read ({error}): mend the record, or abandon it.")
+            return None
+        run = Run(bound, Work(operation.name, decoded, operation.spec.actor), operation, is_live=False)
+        self._start(run, self._runner.undo(run))
+        return run
+
+    async def stop(self, grace_s: float = 10.0) -> None:
+        """Begin nothing new, let what is under way end within the grace, and leave the rest to the next start."""
+        self._is_stopping = True
+        for run in self._runs.values():
+            if run.is_pausing and run.task is not None:
+                run.task.cancel()
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=grace_s)
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    def _spec(
+        self,
+        saga: Saga[Any, InputT],
+        *,
+        request: str,
+        actor: str,
+        input: InputT,  # noqa: A002
+        trace_id: str,
+    ) -> OperationSpec:
+        subject_kind, subject = saga.subject(input)
+        return OperationSpec(
+            saga=saga.name,
+            subject_kind=subject_kind,
+            subject=subject,
+            actor=actor,
+            input=msgspec.json.encode(input).decode(),
+            deadline=self.clock.now() + timedelta(seconds=self.settings.run_s),
+            process=self.process,
+            request=request,
+            trace_id=trace_id,
+        )
+
+    async def _attempt(self, bound: AnyBound, work: Work[Any], spec: OperationSpec, log: Sequence[Record]) -> Operation:
+        if self._is_stopping:
+            raise Unavailable("This process is stopping: try again.")
+        if work.id in self._runs:
+            raise TakenError
+        run = Run(bound, work, Operation(metadata=Metadata(name=work.id), spec=spec), is_live=True)
+        self._start(run, self._runner.run(run, log))
+        try:
+            return await run.answer
+        except asyncio.CancelledError:
+            run.stop()
+            raise
+
+    async def _found(self, name: str, wanted: OperationSpec) -> Operation | None:
+        """Return what the caller gets who sends a request again; None if it is to be tried again."""
+        try:
+            found = await self._journal.read(name)
+        except NotFound:
+            raise InFlight(_RETRY_AFTER_S) from None
+        if (found.spec.saga, found.spec.input) != (wanted.saga, wanted.input):
+            raise KeyReused
+        if found.phase == "done":
+            return found
+        if found.phase in {"running", "undoing"}:
+            raise InFlight(_RETRY_AFTER_S)
+        if found.phase == "stuck":
+            raise Unavailable(f"The operation {name} could not be undone yet: try again later, or have it looked at.")
+        return None
+
+    def _start(self, run: Run, work: Coroutine[Any, Any, None]) -> None:
+        self._runs[run.work.id] = run
+        context = contextvars.copy_context()
+        context.run(structlog.contextvars.bind_contextvars, operation=run.work.id)
+        run.task = asyncio.create_task(work, name=f"operation {run.work.id}", context=context)
+        run.task.add_done_callback(lambda task: self._ended(run, task))
+
+    def _ended(self, run: Run, task: asyncio.Task[None]) -> None:
+        del self._runs[run.work.id]
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            structlog.get_logger().error("operation broke off", operation=run.work.id, exc_info=error)
+        run.tried.set()
+        run.fail(error or Unavailable("This process is stopping: read what became of it before trying again."))
+
+    async def _strand(self, operation: Operation, sentence: str) -> None:
+        """Mark an operation that cannot be undone here as stuck, once."""
+        failure = Failure(code="unknown_saga", sentence=sentence)
+        if operation.status.undo_error != failure:
+            structlog.get_logger().error("operation cannot be undone", operation=operation.name, error=sentence)
+            await self._journal.move(operation, "stuck", among=OPEN_PHASES, undo_error=failure)

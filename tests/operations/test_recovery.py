@@ -1,0 +1,185 @@
+"""What a process that is gone has left open is undone, and what the living do is left alone."""
+
+from datetime import timedelta
+
+import msgspec
+from structlog.testing import capture_logs
+
+from remuda.operations.kinds import OPEN, Operation, OperationSpec
+from remuda.operations.reporter import OpenCounts, Silent
+from remuda.operations.settings import OperationSettings
+from remuda.store.objects import Metadata
+from tests.operations.hooks import Point, hooked, meanwhile
+from tests.operations.stage import FIRST, SETTINGS, Stage
+from tests.operations.toy import PITCH, TENT, on_stage
+
+LAST = Point("do", "pitch-tent", "after")
+
+
+def left_open(stage: Stage, name: str, *, saga: str = PITCH.name, text: str = '{"tent":"blue"}') -> Operation:
+    """Return a record as a process that died right after writing it has left it."""
+    spec = OperationSpec(
+        saga=saga,
+        subject_kind=TENT.qualified,
+        subject="blue",
+        actor="ada",
+        input=text,
+        deadline=stage.world.clock.now() + timedelta(seconds=SETTINGS.run_s),
+        process="gone",
+    )
+    return Operation(metadata=Metadata(name=name), spec=spec)
+
+
+def test_alone_everything_that_is_open_is_undone_at_once() -> None:
+    async def act(stage: Stage) -> None:
+        await stage.store.create(left_open(stage, FIRST))
+        await stage.start().recovery.recover()
+        found = await stage.store.get(Operation, FIRST)
+        assert (found.phase, found.status.error.code if found.status.error else "") == ("undone", "process_ended")
+
+    on_stage(act)
+
+
+def test_alone_a_living_run_is_left_alone() -> None:
+    async def act(stage: Stage) -> None:
+        async def recover() -> None:
+            await process.recovery.recover()
+
+        process = stage.start(hooked(PITCH, meanwhile(LAST, recover)))
+        assert (await process.run()).phase == "done"
+
+    on_stage(act)
+
+
+def test_beside_others_only_what_is_past_deadline_and_grace_is_undone() -> None:
+    async def act(stage: Stage) -> None:
+        await stage.store.create(left_open(stage, FIRST))
+        process = stage.start(is_alone=False)
+        await stage.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s - 1)
+        await process.recovery.recover()
+        assert await stage.phase() == "running"
+        await stage.world.clock.sleep(2)
+        await process.recovery.recover()
+        assert await stage.phase() == "undone"
+
+    on_stage(act)
+
+
+def test_beside_others_one_that_is_tried_again_is_left_until_its_next_try_is_overdue() -> None:
+    async def act(stage: Stage) -> None:
+        created = await stage.store.create(left_open(stage, FIRST))
+        next_try = stage.world.clock.now() + timedelta(seconds=1000)
+        await stage.store.update_status(created.moved("stuck", next_try=next_try))
+        process = stage.start(is_alone=False)
+        await stage.world.clock.sleep(1000 + SETTINGS.grace_s - 1)
+        await process.recovery.recover()
+        assert await stage.phase() == "stuck"
+        await stage.world.clock.sleep(2)
+        await process.recovery.recover()
+        assert await stage.phase() == "undone"
+
+    on_stage(act)
+
+
+def test_a_record_of_this_boot_that_nobody_works_on_is_undone() -> None:
+    async def act(stage: Stage) -> None:
+        process = stage.start(is_alone=False)
+        orphan = left_open(stage, FIRST)
+        spec = msgspec.structs.replace(orphan.spec, process=process.operations.process)
+        await stage.store.create(msgspec.structs.replace(orphan, spec=spec))
+        await process.recovery.recover()
+        assert await stage.phase() == "undone"
+
+    on_stage(act)
+
+
+def test_what_is_taken_over_twice_is_undone_by_one() -> None:
+    async def act(stage: Stage) -> None:
+        left = await stage.store.create(left_open(stage, FIRST))
+        process = stage.start()
+        one, other = await process.operations.take_over(left), await process.operations.take_over(left)
+        assert one is other
+        await process.settle()
+        assert await stage.phase() == "undone"
+
+    on_stage(act)
+
+
+def test_the_duty_looks_now_and_then() -> None:
+    async def act(stage: Stage) -> None:
+        process = stage.start()
+        async with stage.duty(process.recovery.keep):
+            await stage.world.clock.sleep(1)
+            await stage.store.create(left_open(stage, FIRST))
+            await stage.world.clock.sleep(SETTINGS.look_s)
+            assert await stage.phase() == "undone"
+
+    on_stage(act)
+
+
+def test_more_than_a_page_is_recovered() -> None:
+    async def act(stage: Stage) -> None:
+        for number in range(250):
+            await stage.store.create(left_open(stage, f"left-{number:03}"))
+        await stage.start().recovery.recover()
+        await stage.assert_closed()
+
+    on_stage(act, seeds=1)
+
+
+def test_a_saga_that_this_release_does_not_know_is_stuck_and_holds_up_nobody() -> None:
+    async def act(stage: Stage) -> None:
+        await stage.store.create(left_open(stage, "a-strange-one", saga="tent.burn"))
+        await stage.store.create(left_open(stage, "an-unreadable-one", text='{"tint":"blue"}'))
+        await stage.store.create(left_open(stage, FIRST))
+        process = stage.start()
+        with capture_logs() as logs:
+            await process.recovery.recover()
+            await process.recovery.recover()
+        found = {each.name: each.status for each in (await stage.store.list(Operation, index=OPEN)).items}
+        assert [status.phase for status in found.values()] == ["stuck", "stuck"]
+        strange, unreadable = (found[name].undo_error for name in ("a-strange-one", "an-unreadable-one"))
+        assert strange is not None
+        assert "tent.burn" in strange.sentence
+        assert unreadable is not None
+        assert "input" in unreadable.sentence
+        assert await stage.phase() == "undone"
+        assert len([line for line in logs if line["event"] == "operation cannot be undone"]) == 2, "told once each"
+
+    on_stage(act)
+
+
+def test_recovery_tells_how_many_are_open() -> None:
+    class Counting(Silent):
+        def __init__(self) -> None:
+            self.seen: list[OpenCounts] = []
+
+        def open(self, counts: OpenCounts) -> None:
+            self.seen.append(dict(counts))
+
+    async def act(stage: Stage) -> None:
+        await stage.store.create(left_open(stage, FIRST))
+        counting = Counting()
+        process = stage.start(is_alone=False, reporter=counting)
+        await process.recovery.recover()
+        await stage.world.clock.sleep(SETTINGS.run_s + SETTINGS.grace_s + 1)
+        await process.recovery.recover()
+        await process.recovery.recover()
+        assert counting.seen == [{(PITCH.name, "running"): 1}, {(PITCH.name, "running"): 1}, {}]
+
+    on_stage(act)
+
+
+def test_closed_operations_are_forgotten_when_their_time_has_come() -> None:
+    async def act(stage: Stage) -> None:
+        process = stage.start()
+        await process.run()
+        stage.world.clock.jump(OperationSettings().retention - timedelta(minutes=1))
+        created = await stage.store.create(left_open(stage, "open-and-old"))
+        await process.recovery.forget()
+        assert await stage.phase() == "done"
+        async with stage.duty(process.recovery.keep_forgetting):
+            await stage.world.clock.sleep(2 * 3600)
+        assert [each.name for each in (await stage.store.list(Operation)).items] == [created.name]
+
+    on_stage(act)

@@ -1,0 +1,167 @@
+"""Operations that cannot be undone are seen, tried again, and can be given up."""
+
+import pytest
+from structlog.testing import capture_logs
+
+from remuda.kernel.errors import Invalid, NotFound, Unavailable
+from remuda.operations.kinds import OPEN, Operation, attempt_id
+from remuda.operations.reporter import Reporter
+from tests.operations.hooks import Again, InjectedError, Point, both, failing, hooked
+from tests.operations.stage import FIRST, SETTINGS, Process, Stage
+from tests.operations.toy import PITCH, on_stage
+
+LAST = Point("do", "pitch-tent", "after")
+POLE = Point("undo", "cut-pole", "before")
+
+
+class Jam:
+    """Keeps an undo from working until it is loosened."""
+
+    def __init__(self) -> None:
+        self.is_loose = False
+        self.tries = 0
+
+    async def __call__(self, point: Point, _again: Again) -> None:
+        if point == POLE:
+            self.tries += 1
+            if not self.is_loose:
+                raise InjectedError(str(point))
+
+
+async def get_stuck(stage: Stage, jam: Jam, *, reporter: Reporter | None = None) -> Process:
+    process = stage.start(hooked(PITCH, both(failing(LAST), jam)), reporter=reporter)
+    error = await process.try_to_run()
+    assert str(error) == str(LAST), "the caller hears what the step said"
+    while (await stage.phase()) != "stuck":
+        await stage.world.clock.sleep(0.1)
+    return process
+
+
+def test_an_undo_that_keeps_failing_gets_stuck_and_is_still_tried() -> None:
+    async def act(stage: Stage) -> None:
+        clean, jam = await stage.observe(), Jam()
+        with capture_logs() as logs:
+            process = await get_stuck(stage, jam)
+        assert jam.tries == SETTINGS.stuck_after
+        (stuck,) = (await stage.store.list(Operation, index=OPEN)).items
+        assert stuck.status.undo_attempts == SETTINGS.stuck_after
+        assert stuck.status.undo_error is not None
+        assert stuck.status.next_try is not None
+        assert stuck.status.failed_step == "pitch-tent"
+        assert [line["log_level"] for line in logs if line["event"] == "undo failed"] == ["warning", "warning", "error"]
+        await stage.world.clock.sleep(2 * SETTINGS.longest_pause_s)
+        assert jam.tries > SETTINGS.stuck_after
+        jam.is_loose = True
+        await process.settle()
+        assert await stage.phase() == "undone"
+        assert await stage.observe() == clean
+
+    on_stage(act)
+
+
+def test_the_pauses_grow_up_to_the_longest() -> None:
+    async def act(stage: Stage) -> None:
+        jam = Jam()
+        process = await get_stuck(stage, jam)
+        began = stage.world.clock.monotonic()
+        tries = jam.tries
+        await stage.world.clock.sleep(100 * SETTINGS.longest_pause_s)
+        made = jam.tries - tries
+        assert 100 <= made <= 220, f"{made} tries in {stage.world.clock.monotonic() - began} s"
+        await process.kill()
+
+    on_stage(act)
+
+
+def test_retry_tries_at_once() -> None:
+    async def act(stage: Stage) -> None:
+        jam = Jam()
+        process = await get_stuck(stage, jam)
+        tries, began = jam.tries, stage.world.clock.monotonic()
+        assert (await process.operations.retry(FIRST)).phase == "stuck"
+        assert jam.tries == tries + 1
+        jam.is_loose = True
+        assert (await process.operations.retry(FIRST)).phase == "undone"
+        assert stage.world.clock.monotonic() - began < 1
+
+    on_stage(act)
+
+
+def test_retry_works_in_a_process_that_knows_nothing_of_it() -> None:
+    async def act(stage: Stage) -> None:
+        process = await get_stuck(stage, Jam())
+        await process.kill()
+        assert (await stage.start().operations.retry(FIRST)).phase == "undone"
+
+    on_stage(act)
+
+
+def test_abandoning_ends_it_with_a_name_and_a_reason() -> None:
+    async def act(stage: Stage) -> None:
+        jam = Jam()
+        process = await get_stuck(stage, jam)
+        with pytest.raises(Invalid, match="reason"):
+            await process.operations.abandon(FIRST, reason=" ", actor="ada")
+        abandoned = await process.operations.abandon(FIRST, reason="the woods burned down", actor="ada")
+        assert (abandoned.phase, abandoned.status.abandoned_by) == ("abandoned", "ada")
+        assert abandoned.status.abandoned_because == "the woods burned down"
+        tries = jam.tries
+        await process.settle()
+        assert jam.tries == tries, "nobody tries any more"
+        await stage.assert_closed()
+
+    on_stage(act)
+
+
+def test_abandoning_elsewhere_ends_it_here() -> None:
+    async def act(stage: Stage) -> None:
+        jam = Jam()
+        process = await get_stuck(stage, jam)
+        await stage.start(is_alone=False).operations.abandon(FIRST, reason="enough", actor="ada")
+        await process.settle()
+        assert await stage.phase() == "abandoned"
+
+    on_stage(act)
+
+
+def test_a_stuck_request_that_is_sent_again_waits_and_an_abandoned_one_is_a_fresh_attempt() -> None:
+    async def act(stage: Stage) -> None:
+        process = await get_stuck(stage, Jam())
+        assert isinstance(await process.try_to_run(), Unavailable)
+        await process.operations.abandon(FIRST, reason="enough", actor="ada")
+        assert (await process.run()).name == attempt_id(FIRST, 2)
+
+    on_stage(act)
+
+
+def test_only_what_is_being_undone_can_be_retried_or_abandoned() -> None:
+    async def act(stage: Stage) -> None:
+        process = stage.start()
+        await process.run()
+        with pytest.raises(Invalid, match="is done"):
+            await process.operations.retry(FIRST)
+        with pytest.raises(Invalid, match="is done"):
+            await process.operations.abandon(FIRST, reason="enough", actor="ada")
+        with pytest.raises(NotFound):
+            await process.operations.retry("nobody")
+        assert await stage.phase() == "done"
+
+    on_stage(act)
+
+
+def test_an_undo_that_never_comes_back_is_cut_off_and_tried_again() -> None:
+    async def act(stage: Stage) -> None:
+        hung: list[float] = []
+
+        async def hang(point: Point, _again: Again) -> None:
+            if point == POLE and not hung:
+                hung.append(stage.world.clock.monotonic())
+                await stage.world.clock.sleep(10_000)
+
+        process = stage.start(hooked(PITCH, both(failing(LAST), hang)))
+        await process.try_to_run()
+        assert stage.world.clock.monotonic() - hung[0] == pytest.approx(SETTINGS.undo_s, abs=1)
+        await process.settle()
+        assert await stage.phase() == "undone"
+
+    on_stage(act)
