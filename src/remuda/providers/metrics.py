@@ -1,0 +1,75 @@
+"""Provider calls as Prometheus metrics. Every label value is there from the start, at zero."""
+
+from collections.abc import Iterable
+from typing import Literal, get_args
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+
+from remuda.providers.breaker import STATES, State
+
+__all__ = ["CallMetrics", "Outcome", "ProviderMetrics"]
+
+Outcome = Literal["done", "failed", "ill", "unknown", "busy", "full", "broken", "stopping", "late"]
+"""What a call came to: done; failed for a reason of its own; failed because the provider is ill; past its deadline or
+left by its caller; refused because its key is busy, the queue is full, the breaker is open or the process stops; past
+its deadline before it was sent."""
+
+_OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+
+
+class CallMetrics:
+    """The metrics of all providers of a process."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self.calls = Counter(
+            "remuda_provider_calls", "Calls by outcome.", ["provider", "verb", "outcome"], registry=registry
+        )
+        self.retries = Counter(
+            "remuda_provider_retries", "Calls that were made again.", ["provider", "verb"], registry=registry
+        )
+        self.seconds = Histogram(
+            "remuda_provider_call_seconds", "How long calls took.", ["provider", "verb"], registry=registry
+        )
+        self.in_flight = Gauge("remuda_provider_in_flight", "Calls under way.", ["provider"], registry=registry)
+        self.waiting = Gauge("remuda_provider_waiting", "Calls that wait for a slot.", ["provider"], registry=registry)
+        self.unknown = Gauge(
+            "remuda_provider_unknown_keys", "Keys whose last call has not ended.", ["provider"], registry=registry
+        )
+        self.breaker = Gauge(
+            "remuda_provider_breaker", "1 for the breaker's state.", ["provider", "state"], registry=registry
+        )
+
+    def of(self, provider: str, verbs: Iterable[str]) -> "ProviderMetrics":
+        """Return the metrics of one provider."""
+        return ProviderMetrics(self, provider, tuple(verbs))
+
+
+class ProviderMetrics:
+    """The metrics of one provider."""
+
+    def __init__(self, metrics: CallMetrics, provider: str, verbs: tuple[str, ...]) -> None:
+        self._calls = {(v, o): metrics.calls.labels(provider, v, o) for v in verbs for o in _OUTCOMES}
+        self._retries = {verb: metrics.retries.labels(provider, verb) for verb in verbs}
+        self._seconds = {verb: metrics.seconds.labels(provider, verb) for verb in verbs}
+        self._breaker = {state: metrics.breaker.labels(provider, state) for state in STATES}
+        self.in_flight = metrics.in_flight.labels(provider)
+        self.waiting = metrics.waiting.labels(provider)
+        self.unknown = metrics.unknown.labels(provider)
+        self.show("closed")
+
+    def count(self, verb: str, outcome: Outcome) -> None:
+        """Count what a call came to."""
+        self._calls[verb, outcome].inc()
+
+    def count_retry(self, verb: str) -> None:
+        """Count a call that is made again."""
+        self._retries[verb].inc()
+
+    def time(self, verb: str, seconds: float) -> None:
+        """Note how long a call took until it really ended."""
+        self._seconds[verb].observe(seconds)
+
+    def show(self, state: State) -> None:
+        """Show the breaker's state."""
+        for each, gauge in self._breaker.items():
+            gauge.set(each == state)
