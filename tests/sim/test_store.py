@@ -33,7 +33,7 @@ WRITES = 16
 QUIET_S = 5
 KEEP: tuple[Keep, ...] = ("none", "some", "all")
 SETTINGS = SqliteSettings(
-    reader=ReaderSettings(bookmark_interval_s=1, tail_changes=3, cache_bytes=2_000),
+    reader=ReaderSettings(bookmark_interval_s=1, tail_changes=3, cache_bytes=8_000),
     upkeep=UpkeepSettings(history_changes=12, interval_s=0.3),
 )
 RATES = {

@@ -18,7 +18,7 @@ def landed(version: int, *, weight: int) -> Landed[Horse]:
 
 
 def test_the_cache_keeps_what_was_used_last() -> None:
-    cache = Cache(300)
+    cache = Cache(300, object_bytes=0)
     for name in ("a", "b", "c"):
         cache.put(KIND, name, Entry(horse(name), weight=100))
     cache.find(KIND, "a")
@@ -27,7 +27,7 @@ def test_the_cache_keeps_what_was_used_last() -> None:
 
 
 def test_rendered_views_count_against_the_bound() -> None:
-    cache = Cache(1_000)
+    cache = Cache(1_000, object_bytes=0)
     cache.put(KIND, "viewed", Entry(horse("viewed"), weight=100))
     cache.put(KIND, "other", Entry(horse("other"), weight=100))
     for _ in range(100):
@@ -36,7 +36,7 @@ def test_rendered_views_count_against_the_bound() -> None:
 
 
 def test_a_view_is_rendered_once_until_its_object_changes() -> None:
-    cache, rendered = Cache(1_000), []
+    cache, rendered = Cache(1_000, object_bytes=0), []
 
     def view(one: Horse) -> bytes:
         rendered.append(one.spec.colour)

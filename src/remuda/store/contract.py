@@ -40,6 +40,9 @@ class Change(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """Watch from here to continue after this change."""
     resource: ResourceT
     """The object after the change; of a deleted one, its last state."""
+    before: ResourceT | None = None
+    """The state before, if its labels or what a declared index finds it by were another: only then can an object have
+    entered or left what a reader may see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +95,8 @@ class Store(Protocol):
     **Watch.** One kind, from a version: every change after it, in order, once, filtered by label (an object that
     leaves the filter arrives as deleted, one that enters it as added), with bookmarks. A reader that is too old or
     too slow is told Gone: list again, then watch from that list's version. A version that lies ahead is waited for,
-    then Gone. The versions of one object never go back. Versions are opaque. Nothing is promised across kinds.
+    then Gone. The versions of one object never go back. Versions are opaque. Nothing is promised across kinds. A change
+    of labels, or of what a declared index finds an object by, carries the state before.
 
     Every method raises Unavailable while the storage behind it fails; what was acknowledged is never lost.
     """

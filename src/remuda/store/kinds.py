@@ -119,6 +119,12 @@ class Kind(Generic[ResourceT]):
             return frozenset()
         return frozenset((ref.target, name) for ref in self.references for name in ref.names(resource))
 
+    def is_moved(self, resource: ResourceT, previous: ResourceT) -> bool:
+        """Tell whether a change of an object is one of its labels, or of what a declared index finds it by."""
+        if resource.metadata.labels != previous.metadata.labels:
+            return True
+        return any(set(index.values(resource)) != set(index.values(previous)) for index in self.indexes)
+
     def check(self) -> None:
         """Raise now what the first write would: that a field cannot be stored, or that a status cannot be blank."""
         if self.schema and self.blank_status is msgspec.NODEFAULT:

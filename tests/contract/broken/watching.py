@@ -141,6 +141,22 @@ class CarriesWhatNoLongerMatches(Observing):
         return [event]
 
 
+@breaks(FLAWS, laws.a_change_of_labels_carries_the_state_before)
+class ForgetsTheLabelsBefore(Flawed):
+    def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
+        if isinstance(event, Change) and isinstance(event.resource, Ranch):
+            return [Change(event.type, event.version, event.resource)]
+        return [event]
+
+
+@breaks(FLAWS, laws.a_change_of_an_index_carries_the_state_before)
+class ForgetsTheColourBefore(Flawed):
+    def shown(self, event: Event[ResourceT]) -> Iterable[Event[ResourceT]]:
+        if isinstance(event, Change) and isinstance(event.resource, Horse):
+            return [Change(event.type, event.version, event.resource)]
+        return [event]
+
+
 @breaks(FLAWS, laws.what_leaves_the_filter_with_its_last_write_is_deleted)
 class HidesWhatLeavesWithItsLastWrite(Observing):
     def is_peculiar(self, before: Any, after: Any) -> bool:

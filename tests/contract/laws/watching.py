@@ -6,7 +6,7 @@ from collections import Counter
 from remuda.kernel.errors import Gone, Invalid
 from remuda.store.contract import Event
 from tests.contract.harness import A_WHILE_S, Harness
-from tests.contract.kinds import Ranch, corral, horse, ranch
+from tests.contract.kinds import Horse, HorseSpec, Ranch, corral, horse, ranch
 from tests.contract.law import Law, law
 from tests.contract.steps import (
     HOLD,
@@ -170,6 +170,28 @@ async def what_leaves_the_filter_with_its_last_write_is_deleted(harness: Harness
     await harness.store.create(ranch("later", labels=NORTH))
     async with watching(harness, Ranch, since=since, labels=NORTH) as watch:
         assert ("deleted", "home") in await seen_by(watch, "later")
+
+
+@law(LAWS, "A change of labels carries the state before.")
+async def a_change_of_labels_carries_the_state_before(harness: Harness) -> None:
+    created = await harness.store.create(ranch("home", acres=1, labels=NORTH))
+    since = await present(harness, Ranch)
+    await harness.store.update(with_metadata(with_spec(created, acres=2), labels={"herd": "south"}))
+    async with watching(harness, Ranch, since=since) as watch:
+        before = (await watch.change()).before
+    assert before is not None
+    assert (before.spec.acres, before.metadata.labels) == (1, NORTH)
+
+
+@law(LAWS, "A change of what a declared index finds an object by carries the state before.")
+async def a_change_of_an_index_carries_the_state_before(harness: Harness) -> None:
+    created = await harness.store.create(horse("bella", spec=HorseSpec(colour="bay")))
+    since = await present(harness, Horse)
+    await harness.store.update(with_spec(created, colour="grey"))
+    async with watching(harness, Horse, since=since) as watch:
+        before = (await watch.change()).before
+    assert before is not None
+    assert before.spec.colour == "bay"
 
 
 @law(LAWS, "Bookmarks come, and a watch resumed from one misses nothing and repeats nothing.")

@@ -190,8 +190,8 @@ class Mirror:
 
     def _take(self, change: str, state: "_State", previous: Resource | None, *, now: float) -> Landed[Any]:
         resource, document, floor = state.resource, state.document, self._feed.floor
-        relabelled = previous is not None and previous.metadata.labels != resource.metadata.labels
-        before = self._codec.encode(previous) if relabelled else None
+        is_moved = previous is not None and self._kind.is_moved(resource, previous)
+        before = self._codec.encode(previous) if is_moved else None
         ingest = self._ingest
         if change == "DELETED" and previous is not None:
             return ingest.drop(self._kind, resource, previous, document=document, before=before, time=now, floor=floor)

@@ -27,7 +27,8 @@ class Landed(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     event: Change[ResourceT]
     """What a watcher without a filter sees."""
     before: ResourceT | None
-    """The state before, if the labels changed: only then can an object enter or leave a filter."""
+    """The state before, if the object is found otherwise since (`Kind.is_moved`): only then can it enter or leave
+    a filter."""
     weight: int
     """Bytes of the document."""
     whole: bool = False

@@ -33,7 +33,7 @@ class Ingest:
         floor: int,
         whole: bool = False,
     ) -> Landed[ResourceT]:
-        """Write an object's new state. `before` is the previous document if the labels changed."""
+        """Write an object's new state. `before` is the previous document if that moved it (`Kind.is_moved`)."""
         number = self._names.kind(kind)
         code = ADDED if previous is None else MODIFIED
         revision = Revision(int(resource.version), resource.name, code, document, before)

@@ -162,6 +162,11 @@ class Reader:
         rendered = self._cache.render(number, name, view)
         return view(self.get(kind, name)) if rendered is None else rendered
 
+    def views(self, kind: Kind[ResourceT], names: Sequence[str], view: View[ResourceT]) -> Sequence[bytes]:
+        """Return rendered objects, or raise NotFound."""
+        found = self._cache.rendered(self.names.kind(kind), names, view)
+        return [known or self.view(kind, name, view) for name, known in zip(names, found, strict=True)]
+
     def decode(self, kind: Kind[ResourceT], document: bytes, name: str) -> ResourceT:
         """Return the object in a stored document."""
         return self._codecs[kind.type].decode(document, name)  # type: ignore[no-any-return]  # codecs are by type
@@ -177,7 +182,7 @@ class Reader:
     async def page(
         self,
         kind: Kind[Any],
-        read: Callable[[str], ItemT],
+        read: Callable[[Sequence[str]], Sequence[ItemT]],
         *,
         labels: Mapping[str, str] | None,
         index: tuple[str, str] | None,
@@ -196,7 +201,7 @@ class Reader:
         while True:
             wanted = at_most if limit is None else min(limit - len(items), at_most)
             names, walked_to = self._names(kind, terms, after=last, limit=wanted + 1)
-            items.extend([read(name) for name in names[:wanted]])
+            items.extend(read(names[:wanted]))
             if len(names) > wanted:
                 last = names[wanted - 1]
                 if len(items) == limit:

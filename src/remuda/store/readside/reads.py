@@ -41,7 +41,12 @@ class Reads:
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(
-                of, lambda name: reader.get(of, name), labels=labels, index=index, limit=limit, after=after
+                of,
+                lambda names: [reader.get(of, name) for name in names],
+                labels=labels,
+                index=index,
+                limit=limit,
+                after=after,
             )
 
     async def list_views(
@@ -58,7 +63,7 @@ class Reads:
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(
-                of, lambda name: reader.view(of, name, view), labels=labels, index=index, limit=limit, after=after
+                of, lambda names: reader.views(of, names, view), labels=labels, index=index, limit=limit, after=after
             )
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:

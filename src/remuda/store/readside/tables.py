@@ -41,7 +41,7 @@ class Current(msgspec.Struct, frozen=True, gc=False):
 
 
 class Revision(msgspec.Struct, frozen=True, gc=False):
-    """One change of one object. `before` is the earlier document, kept only if the labels changed."""
+    """One change of one object. `before` is the earlier document, kept only if `Kind.is_moved` by the change."""
 
     version: int
     name: str

@@ -99,7 +99,7 @@ class Batch:
         if is_asked_for and len(document) > DOCUMENT_LIMIT:
             current = self._side.tables.find(number, resource.name)
             check_size(document, before=len(current.document) if current else 0)
-        before = codec.encode(previous) if previous is not None and _is_relabelled(resource, previous) else None
+        before = codec.encode(previous) if previous is not None and kind.is_moved(resource, previous) else None
         change = self._ingest.put(
             kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole
         )
@@ -120,7 +120,7 @@ class Batch:
         last = self._stamp(last)
         codec = self._side.codecs[kind.type]
         document = codec.encode(last)
-        before = codec.encode(previous) if _is_relabelled(last, previous) else None
+        before = codec.encode(previous) if kind.is_moved(last, previous) else None
         change = self._ingest.drop(
             kind, last, previous, document=document, before=before, time=self._time, floor=self.floor
         )
@@ -221,7 +221,3 @@ class Batch:
             self._side.reader.drop(*fallen)  # here already, so that little is left to free when the batch lands
         self._entries[number, change.name] = left
         self.is_dirty = True
-
-
-def _is_relabelled(resource: Resource, previous: Resource) -> bool:
-    return previous.metadata.labels != resource.metadata.labels

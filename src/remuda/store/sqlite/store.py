@@ -76,6 +76,11 @@ class SqliteStore(Reads):
         if not file.was_clean:
             self._duties.start("integrity", lambda: check_integrity(file, self._background, self._report))
 
+    @property
+    def failing(self) -> Mapping[str, str]:
+        """The background work that waits to be begun again, and why."""
+        return self._duties.failing
+
     async def create(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Store a new object, together with its log records."""
         kind = self.registry.of(type(resource))
