@@ -2,10 +2,12 @@
 
 import gc
 import sys
+from collections.abc import Mapping
 
+from remuda.http.routes import Table
 from remuda.store.kinds import Registry
 
-__all__ = ["prepare_interpreter", "registry"]
+__all__ = ["prepare_interpreter", "registry", "tables"]
 
 _SWITCH_INTERVAL_S = 0.0005
 
@@ -25,3 +27,8 @@ def prepare_interpreter() -> None:
 def registry() -> Registry:
     """Return every kind of every service. A service adds its kinds here when it comes."""
     return Registry([])
+
+
+def tables() -> Mapping[str, Table]:
+    """Return the routes of every service, by its name. A service adds its table here when it comes."""
+    return {}

@@ -26,7 +26,8 @@ from tests.sim.watchers import Watcher
 
 replace = msgspec.structs.replace
 
-SEEDS = 200
+SEEDS = 50
+"""The widest system, in test_example, has the others."""
 BOOTS = 3
 CLIENTS = 3
 WRITES = 16

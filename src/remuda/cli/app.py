@@ -26,6 +26,8 @@ def build_app() -> App:
 
 
 def _add_commands(app: App) -> None:
+    app.command("remuda.cli.up:up", name="up", help="Run everything in one process, on one file.")
     app.command(
         "remuda.cli.crds:crds", name="crds", help="Print the custom resource definitions for a Kubernetes API server."
     )
+    app.command("remuda.cli.openapi:openapi", name="openapi", help="Print the OpenAPI document of a service.")

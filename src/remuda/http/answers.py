@@ -1,9 +1,11 @@
 """An answer as it goes to the wire: status, headers and a body that is there or still comes."""
 
+import asyncio
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 
-from starlette.types import Send
+from starlette.types import Receive, Send
 
 __all__ = ["JSON", "Answer", "Header"]
 
@@ -12,6 +14,8 @@ Header = tuple[bytes, bytes]
 
 JSON: Header = (b"content-type", b"application/json")
 """What almost every answer is."""
+
+_BODILESS = frozenset({204, 304})
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +27,66 @@ class Answer:
     """All of it, or chunks that are sent as they come."""
     headers: tuple[Header, ...] = ()
 
-    async def send(self, send: Send, more: tuple[Header, ...] = ()) -> None:
-        """Send it, with some more headers."""
+    async def send(self, send: Send, more: tuple[Header, ...] = (), *, receive: Receive | None = None) -> None:
+        """Send it, with some more headers. With `receive`, chunks end when the client leaves."""
         headers = [*self.headers, *more]
         if isinstance(self.body, bytes):
-            if self.status not in {204, 304}:
+            if self.status not in _BODILESS:
                 headers.append((b"content-length", b"%d" % len(self.body)))
             await send({"type": "http.response.start", "status": self.status, "headers": headers})
             await send({"type": "http.response.body", "body": self.body})
             return
         await send({"type": "http.response.start", "status": self.status, "headers": headers})
-        async for chunk in self.body:
+        if receive is None:
+            await _send_chunks(self.body, send)
+        else:
+            await _send_while_there(self.body, send, receive)
+
+    async def send_head(self, send: Send, more: tuple[Header, ...] = ()) -> None:
+        """Send what a GET would have been answered, without the body."""
+        headers = [*self.headers, *more]
+        if isinstance(self.body, bytes):
+            headers.append((b"content-length", b"%d" % len(self.body)))
+        else:
+            await _close(self.body)
+        await send({"type": "http.response.start", "status": self.status, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    def with_headers(self, *headers: Header) -> "Answer":
+        """Return it with some more headers."""
+        return replace(self, headers=(*self.headers, *headers))
+
+
+async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:
+    try:
+        async for chunk in chunks:
             await send({"type": "http.response.body", "body": chunk, "more_body": True})
         await send({"type": "http.response.body", "body": b""})
+    finally:
+        await _close(chunks)
+
+
+async def _send_while_there(chunks: AsyncIterator[bytes], send: Send, receive: Receive) -> None:
+    # A server does not tell who writes that nobody is there any more; it tells who reads.
+    sending = asyncio.ensure_future(_send_chunks(chunks, send))
+    leaving = asyncio.ensure_future(_client_leaves(receive))
+    try:
+        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        if sending.done():
+            sending.result()
+    finally:
+        for task in (sending, leaving):
+            task.cancel()
+            with suppress(asyncio.CancelledError, Exception):
+                await task
+
+
+async def _client_leaves(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _close(chunks: AsyncIterator[bytes]) -> None:
+    close = getattr(chunks, "aclose", None)
+    if close is not None:
+        await close()

@@ -8,12 +8,16 @@ A handler is thin. It takes the service and the call, asks the service, and retu
 an answer that is rendered already, or a collection that the kernel lists, pages or watches as the query says. Rights
 are checked by the service with `access.checks`, because its port is also called without HTTP; the route's `permission`
 and `scope` are what the documents say about it, and the authorization matrix proves that they are true.
+
+A table that contradicts itself is a defect, and cannot be made.
 """
 
-from collections.abc import Awaitable, Callable, Iterable
+import re
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from types import NoneType
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
 
 import msgspec
 
@@ -121,14 +125,74 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """The heading in the docs; by default the last fixed segment of the path."""
     description: str = ""
 
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """The names in the path, in their order."""
+        return tuple(_PARAMETER.findall(self.path))
+
+    @property
+    def has_body(self) -> bool:
+        """Clients send a body with it."""
+        return self.body_type is not Nothing
+
+    @property
+    def is_list(self) -> bool:
+        """It answers with an array."""
+        return get_origin(self.answer_type) in {list, tuple}
+
+    @property
+    def is_collection(self) -> bool:
+        """It answers with a collection, which can be paged and watched."""
+        return issubclass(self.query_type, ListQuery)
+
+    @property
+    def heading(self) -> str:
+        """The tag, or the last fixed segment of the path."""
+        fixed = [segment for segment in self.path.split("/") if segment and not segment.startswith("{")]
+        return self.tag or (fixed[-1] if fixed else "root")
+
 
 AnyRoute = Route[Any, Any, Any, Any, Any]
 """Some route, where its types do not matter."""
 
 
 class Table:
-    """All routes of one service."""
+    """All routes of one service. Raises ValueError, with all that is wrong, if they contradict each other."""
 
     def __init__(self, service: str, *, title: str, description: str, routes: Iterable[AnyRoute]) -> None:
         self.service, self.title, self.description = service, title, description
         self.routes: tuple[AnyRoute, ...] = tuple(routes)
+        if faults := [*_clashes(self.routes), *(fault for route in self.routes for fault in _faults(route))]:
+            raise ValueError(f"the routes of {service} do not fit: {'; '.join(faults)}")
+
+
+_PARAMETER = re.compile(r"\{([^{}/]+)\}")
+_SEGMENT = re.compile(r"[^{}/]+|\{[^{}/]+\}")
+_SCOPES_WITHOUT_PERMISSION = {"public", "authenticated"}
+
+
+def _clashes(routes: tuple[AnyRoute, ...]) -> Iterator[str]:
+    places = Counter(f"{route.method} {_PARAMETER.sub('{}', route.path)}" for route in routes)
+    yield from (f"{place} is there twice" for place, count in places.items() if count > 1)
+    names = Counter(route.name for route in routes)
+    yield from (f"the name {name} is there twice" for name, count in names.items() if count > 1)
+
+
+def _faults(route: AnyRoute) -> Iterator[str]:
+    fields = route.path_type.__struct_encode_fields__
+    rules = {
+        "has a path that is not /one/{two}/three": route.path == "/"
+        or (route.path[:1] == "/" and all(map(_SEGMENT.fullmatch, route.path[1:].split("/")))),
+        f"has {sorted(route.parameters)} in its path and {sorted(fields)} in its type": sorted(route.parameters)
+        == sorted(fields),
+        f"has scope {route.scope} and permission {route.permission}": (route.scope in _SCOPES_WITHOUT_PERMISSION)
+        == (route.permission is None),
+        "has a body, which a GET or DELETE must not": not (route.has_body and route.method in {"GET", "DELETE"}),
+        "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
+        "is a collection and no GET that answers 200 with a list": not route.is_collection
+        or (route.method == "GET" and route.success == _OK and route.is_list),
+    }
+    yield from (f"{route.name} {fault}" for fault, holds in rules.items() if not holds)
+
+
+_OK, _NO_CONTENT = 200, 204

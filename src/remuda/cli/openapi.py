@@ -1,0 +1,27 @@
+"""``remuda openapi``: the API of a service, for programs that read one."""
+
+import msgspec
+
+from remuda.app import tables
+from remuda.http.openapi import document
+from remuda.kernel.errors import Invalid
+from remuda.version import describe
+
+__all__ = ["openapi"]
+
+
+def openapi(service: str, /) -> None:
+    """Print the OpenAPI 3.1 document of a service, as JSON.
+
+    Parameters
+    ----------
+    service
+        The service's name.
+
+    """
+    known = tables()
+    if service not in known:
+        remedy = f"use one of {', '.join(sorted(known))}" if known else "this release has none yet"
+        raise Invalid(f"the service {service}", "is not known", remedy=remedy)
+    made = document(known[service], version=describe().version)
+    print(msgspec.json.format(msgspec.json.encode(made)).decode())  # noqa: T201  a command line prints

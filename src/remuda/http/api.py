@@ -1,0 +1,233 @@
+"""One table, mounted: a plain ASGI callable that judges requests in the order that clients rely on.
+
+path known (404) → method known (405) → path and query bound (400) → authenticated (401) → within its rate (429) → body
+read (408, 413) and understood (400) → not done before (`Idempotency-Key`) → the handler: rights (403), semantics (404,
+409, 412, 422).
+
+So a bad id beats a missing token, a missing token beats a bad body, and a bad body beats a missing right. All of it is
+one coroutine over endpoints that were prepared when the table was mounted. An error of ours is answered with its own
+status; anything else is a defect, answered 500 and logged under the trace id that the caller has.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from importlib.metadata import version as release_of
+from typing import Any
+
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive, Scope, Send
+
+from remuda.access.context import Context
+from remuda.access.principal import ANONYMOUS, Principal
+from remuda.http.answers import Answer
+from remuda.http.audit import Audit, Component
+from remuda.http.credentials import read_credentials
+from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
+from remuda.http.docs import Pages
+from remuda.http.endpoints import Endpoint
+from remuda.http.errors import NO_CACHE, answer_to
+from remuda.http.headers import read_header
+from remuda.http.inbound import Inbound
+from remuda.http.limits import read_body
+from remuda.http.observe import Observation
+from remuda.http.paging import answer_list
+from remuda.http.ports import ApiPorts, ApiSettings
+from remuda.http.ratelimit import anonymous
+from remuda.http.replies import Collection
+from remuda.http.routes import Call, Table
+from remuda.http.watch import answer_watch
+from remuda.kernel.errors import NotAllowed, RemudaError, TimedOut, Unauthenticated
+
+__all__ = ["Api", "ApiPorts", "ApiSettings"]
+
+_DEFECTS = 500
+
+
+class Api:
+    """Answers the requests of one service."""
+
+    def __init__(self, table: Table, service: object, ports: ApiPorts) -> None:
+        self._component = Component(name=table.service, version=release_of("remuda"))
+        self._service = service
+        self._ports, self._settings = ports, ports.settings
+        self._tree = SegmentTree((route.method, route.path, Endpoint(route)) for route in table.routes)
+        self._pages = Pages(table, self._component.version)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        seen: Observation = scope.get("remuda") or self._unobserved(scope)
+        seen.service = self._component.name
+        inbound = Inbound(scope, receive, seen)
+        try:
+            answer = await self._answer(inbound)
+        except ClientDisconnect:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it was, the caller is told that it was
+            answer = self._refusal(error, inbound)
+        if scope["method"] == "HEAD":
+            await answer.send_head(send, inbound.more)
+        else:
+            await answer.send(send, inbound.more, receive=receive)
+
+    async def _answer(self, inbound: Inbound) -> Answer:
+        scope = inbound.scope
+        path = path_of(scope)
+        match = self._tree.find(path)
+        if match is None:
+            return self._pages.answer(path, scope)
+        inbound.more = self._settings.cors.headers(inbound.headers.get(b"origin"))
+        method = scope["method"]
+        endpoint = match.methods.get("GET" if method == "HEAD" else method)
+        if endpoint is None:
+            return self._without_endpoint(inbound, match.methods)
+        inbound.endpoint = endpoint
+        inbound.seen.route = endpoint.route.name
+        inbound.values = match.parameters
+        inbound.path = endpoint.bind_path(match.parameters)
+        inbound.query = endpoint.bind_query(scope["query_string"])
+        principal = await self._principal(inbound)
+        if endpoint.is_read:
+            # A read makes nothing that could be named after its operation.
+            context = Context(principal=principal, operation=inbound.seen.trace_id, trace_id=inbound.seen.trace_id)
+            return await self._handle(inbound, context, endpoint.read_body(b"", inbound.headers))
+        return await self._write(inbound, principal)
+
+    def _without_endpoint(self, inbound: Inbound, methods: Mapping[str, Endpoint]) -> Answer:
+        allowed = sorted({*methods, "OPTIONS", *(("HEAD",) if "GET" in methods else ())})
+        if inbound.scope["method"] == "OPTIONS":
+            return self._settings.cors.preflight(inbound.headers.get(b"access-control-request-method"), allowed)
+        raise NotAllowed(allowed)
+
+    async def _principal(self, inbound: Inbound) -> Principal:
+        """Return who asks, after charging the request to that one, or to its address if it is nobody."""
+        scope, take = inbound.scope, self._ports.limiter.take
+        peer = scope.get("client")
+        if inbound.endpoint.route.scope == "public":
+            inbound.more += take(anonymous(peer))
+            return ANONYMOUS
+        try:
+            credentials = read_credentials(
+                inbound.headers,
+                all_headers=scope["headers"],
+                peer=peer[0] if peer else None,
+                proxies=self._settings.proxies,
+            )
+            principal = await self._ports.authenticator.authenticate(credentials)
+        except Unauthenticated:
+            inbound.more += take(anonymous(peer))
+            raise
+        inbound.credentials = credentials
+        inbound.seen.principal = principal.who
+        inbound.more += take(principal.who)
+        return principal
+
+    async def _write(self, inbound: Inbound, principal: Principal) -> Answer:
+        endpoint, settings, scope, seen = inbound.endpoint, self._settings, inbound.scope, inbound.seen
+        raw = b""
+        if endpoint.has_body:
+            raw = await read_body(
+                inbound.receive, scope["headers"], limit=settings.body_limit, timeout_s=settings.body_timeout_s
+            )
+        body = endpoint.read_body(raw, inbound.headers)
+        if_match = read_header(inbound.headers, "If-Match")
+        key = inbound.headers.get(b"idempotency-key")
+        audit = Audit(
+            self._ports.log,
+            component=self._component,
+            principal=principal,
+            operation=endpoint.operation,
+            path=dict(zip(endpoint.parameters, inbound.values, strict=True)),
+            success=endpoint.route.success,
+            trace_id=seen.trace_id,
+        )
+
+        async def work(operation: str) -> Answer:
+            context = Context(
+                principal=principal,
+                operation=operation,
+                trace_id=seen.trace_id,
+                if_match=if_match,
+                witness=audit.witness,
+            )
+            return await self._handle(inbound, context, body)
+
+        try:
+            answer = await self._ports.idempotency.once(
+                None if key is None else key.decode("latin-1"),
+                who=principal.who if principal.service is None else f"{principal.service} for {principal.who}",
+                fingerprint=inbound.fingerprint(raw),
+                keep=not endpoint.route.holds_secret,
+                work=work,
+            )
+        except RemudaError as error:
+            await audit.finish(error.status)
+            raise
+        except Exception:
+            await audit.finish(_DEFECTS)
+            raise
+        await audit.finish(answer.status)
+        return answer
+
+    async def _handle(self, inbound: Inbound, context: Context, body: Any) -> Answer:
+        endpoint, limit_s = inbound.endpoint, self._settings.time_limit_s
+        call: Call[Any, Any, Any] = Call(context=context, path=inbound.path, query=inbound.query, body=body)
+        timeout = asyncio.timeout(limit_s)
+        try:
+            async with timeout:
+                reply = await endpoint.route.handler(self._service, call)
+                if not isinstance(reply, Collection):
+                    return endpoint.answer(reply)
+                last_event_id = read_header(inbound.headers, "Last-Event-ID")
+                if not inbound.query.watch:
+                    return await self._list(inbound, reply)
+        except TimeoutError:
+            if timeout.expired():
+                raise TimedOut(limit_s) from None
+            raise
+        return await self._watch(inbound, context.principal, reply, last_event_id)
+
+    async def _list(self, inbound: Inbound, collection: Collection[Any, Any]) -> Answer:
+        scope = inbound.scope
+        answer = await answer_list(
+            collection,
+            inbound.query,
+            path=whole_path_of(scope),
+            query_string=scope["query_string"].decode("latin-1"),
+        )
+        return answer.with_headers(NO_CACHE)
+
+    async def _watch(
+        self, inbound: Inbound, principal: Principal, collection: Collection[Any, Any], last_event_id: str | None
+    ) -> Answer:
+        async def renew() -> Principal:
+            if inbound.credentials is None:
+                return ANONYMOUS
+            return await self._ports.authenticator.authenticate(inbound.credentials)
+
+        answer = await answer_watch(
+            collection,
+            last_event_id=last_event_id,
+            principal=principal,
+            renew=renew,
+            ports=self._ports.watch,
+        )
+        return answer.with_headers(NO_CACHE)
+
+    def _refusal(self, error: Exception, inbound: Inbound) -> Answer:
+        seen = inbound.seen
+        seen.error_code = error.code if isinstance(error, RemudaError) else "internal"
+        if not isinstance(error, RemudaError):
+            structlog.get_logger().exception(
+                "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, exc_info=error
+            )
+        elif error.status >= _DEFECTS:
+            structlog.get_logger().error(
+                "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, cause=error.sentence
+            )
+        return answer_to(error, trace_id=seen.trace_id, host=inbound.headers.get(b"host", b""))
+
+    def _unobserved(self, scope: Scope) -> Observation:
+        """Return what `Observe` would have put there, for an API that stands alone."""
+        trace_id = self._ports.randomness.token_bytes(16).hex()
+        return Observation(trace_id, self._ports.clock.monotonic(), scope.get("client"))

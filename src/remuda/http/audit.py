@@ -1,0 +1,149 @@
+"""Audit: one record for each request that may change something.
+
+It says which component was asked, by whom, for what, where, about which object, and how it ended; never what was sent.
+Failures are recorded like successes, from the moment that the caller is known. Reads are not recorded.
+
+A service hands `witness` to the write that carries the request out, and the record is in that write's commit: neither
+is kept without the other. Where no write took it, or the request failed after all, `finish` keeps a record with the
+status before the answer goes out; if it cannot be kept, there is no such answer.
+
+The records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its
+own: that of the path, else the one that pays, else the caller's only one. What belongs to none has the subject
+`system`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+import structlog
+
+from remuda.access.principal import Principal
+from remuda.kernel.errors import RemudaError
+from remuda.store.logs import Log, Record
+
+__all__ = ["STREAM", "SYSTEM", "Actor", "Audit", "AuditRecord", "Component", "Operation", "Target", "audited_target"]
+
+STREAM = "audit"
+"""The log stream of the records."""
+
+SYSTEM = "system"
+"""The subject of records that belong to no organization."""
+
+_OUR_FAILURE = 500
+_REFUSED = 400
+
+
+class Component(msgspec.Struct, frozen=True, kw_only=True):
+    """Who was asked."""
+
+    name: str
+    version: str
+
+
+class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who asked: whose credentials, for whom it was done, and which service acted."""
+
+    subject: str
+    actor: str = ""
+    service: str | None = None
+
+
+class Operation(msgspec.Struct, frozen=True, kw_only=True):
+    """What was asked for: the method and the path as the route table has it."""
+
+    verb: str
+    route: str
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """What it was about: the plural and the id, empty where nothing has one yet."""
+
+    type: str
+    id: str = ""
+
+
+class _Result(msgspec.Struct, frozen=True):
+    status: int
+
+
+class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A record, as it is stored."""
+
+    component: Component
+    actor: Actor
+    operation: Operation
+    scope: Mapping[str, str]
+    """The parameters of the path, and the organization and project that pay."""
+    resource: Target
+    result: _Result
+    trace_id: str
+
+
+class Audit:
+    """The record of one request."""
+
+    def __init__(
+        self,
+        log: Log,
+        *,
+        component: Component,
+        principal: Principal,
+        operation: Operation,
+        path: Mapping[str, str],
+        success: int,
+        trace_id: str,
+    ) -> None:
+        """Take the parameters of the path as `path`, and as `success` the status of the request if it succeeds."""
+        self._log, self._success = log, success
+        self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
+        self._principal = principal
+        self._is_witnessed = False
+
+    def witness(self, plural: str, name: str) -> Sequence[Record]:
+        """Return the record of a success, for the commit of the write that carries the request out."""
+        self._is_witnessed = True
+        return (self._record(self._success, Target(type=plural, id=name)),)
+
+    async def finish(self, status: int, target: Target | None = None) -> None:
+        """Keep a record of how the request ended, unless its write has done so."""
+        if self._is_witnessed and status < _REFUSED:
+            return
+        record = self._record(status, target or audited_target(self._operation.route, self._path))
+        try:
+            await self._log.append([record])
+        except RemudaError as error:
+            if status < _OUR_FAILURE:
+                raise
+            # What failed the request may well be what fails the log: the operator's log is what is left.
+            structlog.get_logger().error("audit record not kept", record=bytes(record.data).decode(), cause=error.code)
+
+    def _record(self, status: int, target: Target) -> Record:
+        who = self._principal
+        paying = {"organization": who.organization, "project": who.project}
+        record = AuditRecord(
+            component=self._component,
+            actor=Actor(subject=who.subject, actor=who.actor, service=who.service),
+            operation=self._operation,
+            scope={**self._path, **{name: value for name, value in paying.items() if value is not None}},
+            resource=target,
+            result=_Result(status),
+            trace_id=self._trace_id,
+        )
+        return Record(stream=STREAM, subject=self._subject(), data=msgspec.Raw(msgspec.json.encode(record)))
+
+    def _subject(self) -> str:
+        who = self._principal
+        only = who.organizations[0] if len(who.organizations) == 1 else None
+        organization = self._path.get("organizationID") or who.organization or only
+        return SYSTEM if organization is None else f"organization/{organization}"
+
+
+def audited_target(route: str, path: Mapping[str, str]) -> Target:
+    """Return what a request is about as far as its path tells: the last `/plural/{id}`, or the last plural alone."""
+    plural, name = "", ""
+    for segment in route.strip("/").split("/"):
+        if segment.startswith("{"):
+            name = path.get(segment[1:-1], "")
+        else:
+            plural, name = segment, ""
+    return Target(type=plural, id=name)

@@ -1,0 +1,38 @@
+"""The authentication port: credentials become a principal.
+
+The identity service stands behind it, in this process or over HTTP. It is asked once per request, and again now and
+then by a stream that stays open, which ends when the answer changes: an implementation caches what it can.
+"""
+
+from dataclasses import replace
+from typing import Protocol
+
+from remuda.access.principal import AccessList, Principal, both
+from remuda.http.credentials import Claim, Credentials
+
+__all__ = ["Authenticator", "acting_for"]
+
+
+class Authenticator(Protocol):
+    """Tells who stands behind credentials, and what that one may do."""
+
+    async def authenticate(self, credentials: Credentials) -> Principal:
+        """Return the principal, or raise Unauthenticated with a lower-case text that says why the credentials fail."""
+        ...
+
+
+def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | None = None) -> Principal:
+    """Return a service that acts for the one it claims to.
+
+    The claim says who pays and who is audited. The rights are the service's own or, where it impersonates, what both it
+    and the one it acts for may do.
+    """
+    return replace(
+        service,
+        service=service.subject,
+        actor=claim.actor,
+        organization=claim.organization,
+        project=claim.project,
+        organizations=claim.organizations,
+        access=service.access if impersonated is None else both(service.access, impersonated),
+    )

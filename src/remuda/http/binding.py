@@ -1,0 +1,148 @@
+"""Path and query become the types that a route declares.
+
+This happens before anybody is authenticated, so it says which parameter is wrong and nothing else. The text of a
+parameter is turned into what its type needs and judged by msgspec like everything else on the wire. A parameter that
+takes several values is repeated; one that takes a single value must not be. Unknown query parameters are ignored.
+"""
+
+import enum
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
+from urllib.parse import parse_qsl
+
+import msgspec
+
+from remuda.http.routes import Parameters
+from remuda.kernel.errors import Malformed
+
+__all__ = ["Binder"]
+
+ParametersT = TypeVar("ParametersT", bound=Parameters)
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
+_BOOLEANS = {"true": True, "false": False}
+_NAMED = re.compile(r"`\$?\.?([^`\[]+?)(?:\[\.\.\.\])?`$")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_MOST = 100
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    name: str
+    read: Callable[[str], Any]
+    is_array: bool
+
+
+class Binder(Generic[ParametersT]):
+    """Binds the parameters of one route."""
+
+    def __init__(
+        self, parameters: type[ParametersT], order: Iterable[str] = (), *, refused: Iterable[str] = ()
+    ) -> None:
+        """Take the type, for a path the names in their order, and for a query the names that are refused."""
+        self._type = parameters
+        self._fields = {field.encode_name: _field(field) for field in msgspec.structs.fields(parameters)}
+        self._in_path = tuple(self._fields[name] for name in order)
+        self._refused = frozenset(refused)
+        self._nothing = None if any(map(_is_required, msgspec.structs.fields(parameters))) else parameters()
+
+    def bind_path(self, values: tuple[str, ...]) -> ParametersT:
+        """Return the parameters of a path from its values."""
+        if not values and self._nothing is not None:
+            return self._nothing
+        found = {}
+        for field, value in zip(self._in_path, values, strict=True):
+            if not value:
+                raise _wrong(field.name)
+            found[field.name] = _read(field, value)
+        return self._convert(found)
+
+    def bind_query(self, query: bytes) -> ParametersT:
+        """Return the parameters of a query string."""
+        if not query and self._nothing is not None:
+            return self._nothing
+        found: dict[str, Any] = {}
+        for name, value in _pairs(query):
+            if name in self._refused:
+                raise Malformed(f'invalid path/query element: "{name}" is not supported here')
+            field = self._fields.get(name)
+            if field is None:
+                continue
+            if field.is_array:
+                found.setdefault(name, []).append(_read(field, value))
+            elif name in found:
+                raise Malformed(f'invalid path/query element: "{name}" is there more than once')
+            else:
+                found[name] = _read(field, value)
+        return self._convert(found)
+
+    def _convert(self, found: Mapping[str, Any]) -> ParametersT:
+        try:
+            return msgspec.convert(found, self._type)
+        except msgspec.ValidationError as error:
+            named = _NAMED.search(str(error))
+            raise _wrong(named[1] if named else "?") from None
+
+
+def _pairs(query: bytes) -> list[tuple[str, str]]:
+    try:
+        return parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST)
+    except ValueError:
+        raise Malformed("invalid path/query element: the query is not UTF-8, or too long") from None
+
+
+def _wrong(name: str) -> Malformed:
+    return Malformed(f'invalid path/query element: "{name}" is missing or not what it should be')
+
+
+def _read(field: _Field, value: str) -> Any:
+    if _CONTROL.search(value):
+        raise _wrong(field.name)
+    try:
+        return field.read(value)
+    except (KeyError, ValueError):
+        raise _wrong(field.name) from None
+
+
+def _is_required(field: msgspec.structs.FieldInfo) -> bool:
+    return field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+
+
+def _field(field: msgspec.structs.FieldInfo) -> _Field:
+    plain = _plain(field.type)
+    is_array = get_origin(plain) in {list, tuple, frozenset}
+    return _Field(field.encode_name, _reader(_plain(get_args(plain)[0]) if is_array else plain), is_array)
+
+
+def _plain(annotation: Any) -> Any:
+    """Take constraints and None off a type."""
+    while get_origin(annotation) is Annotated:
+        annotation = get_args(annotation)[0]
+    if get_origin(annotation) in {Union, UnionType}:
+        (annotation,) = (_plain(each) for each in get_args(annotation) if each is not NoneType)
+    return annotation
+
+
+def _reader(plain: Any) -> Callable[[str], Any]:
+    if get_origin(plain) is Literal or (isinstance(plain, type) and issubclass(plain, str | enum.Enum)):
+        return str
+    readers: dict[Any, Callable[[str], Any]] = {int: _whole, float: _number, bool: _BOOLEANS.__getitem__}
+    if plain not in readers:
+        raise TypeError(f"a parameter cannot be a {plain}")
+    return readers[plain]
+
+
+def _whole(text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise ValueError
+    return int(text)
+
+
+def _number(text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise ValueError
+    return float(text)

@@ -1,0 +1,130 @@
+"""A request's body becomes the type that its route declares.
+
+msgspec decodes and judges in one pass, and stops at the first fault. Only when it found one does a JSON-Schema
+validator go over the same schema to name every fault at once. Neither ever tells what was sent: a body may hold a
+password in the wrong place.
+
+Two parsers that read one text differently are a hole to slip through. So what JSON leaves open is refused: a name that
+comes twice in an object, a number that is no number or does not fit 64 bits, half a surrogate, endless nesting.
+"""
+
+import json
+import re
+from functools import cached_property
+from typing import Any, Generic, NoReturn, TypeVar
+
+import msgspec
+
+from remuda.http.problems import Explainer, pointer
+from remuda.kernel.errors import Malformed
+from remuda.kernel.secrets import Secret
+
+__all__ = ["BodyReader", "wire_schema"]
+
+BodyT = TypeVar("BodyT")
+
+_JSON_TYPE = re.compile(rb"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)
+_AT = re.compile(r"at `\$([^`]*)`$")
+_NEWLINE_AT_END = re.compile(rb'\\(?:n|u000[aA])"')
+_SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+
+
+class BodyReader(Generic[BodyT]):
+    """Reads the bodies of one route."""
+
+    def __init__(self, body: type[BodyT]) -> None:
+        self._type = body
+        self._decode = msgspec.json.Decoder(body, dec_hook=_hide).decode
+
+    def read(self, body: bytes, content_type: bytes | None) -> BodyT:
+        """Return the body as its type, or raise Malformed with every place that is wrong."""
+        if not body:
+            raise _unreadable()
+        if content_type is None or not _JSON_TYPE.fullmatch(content_type.strip()):
+            raise Malformed("the request body has another content type: send application/json")
+        fault: msgspec.ValidationError | None = None
+        value: BodyT | None = None
+        try:
+            value = self._decode(body)
+        except msgspec.ValidationError as error:
+            fault = error
+        except (ValueError, RecursionError):
+            raise _unreadable() from None
+        document = _parse(body)
+        if fault is not None:
+            raise self._told(document, fault)
+        # Python's `$` matches before a newline at the end, which a JSON schema's does not: so ask the other judge, too.
+        if _NEWLINE_AT_END.search(body) and (problems := self._problems(document)):
+            raise _invalid(problems)
+        return value  # type: ignore[return-value]  # without a fault it is what was decoded
+
+    def _told(self, document: Any, fault: msgspec.ValidationError) -> Malformed:
+        return _invalid(self._problems(document) or [(_pointer_of(fault), "is not valid")])
+
+    def _problems(self, document: Any) -> list[tuple[str, str]]:
+        try:
+            return self._explainer.problems(document)
+        except ValueError:  # nested too deeply for the validator, or half a surrogate
+            raise _unreadable() from None
+
+    @cached_property
+    def _explainer(self) -> Explainer:
+        return Explainer(msgspec.json.schema(self._type, schema_hook=wire_schema))
+
+
+def wire_schema(kind: type) -> dict[str, Any]:
+    """Return the schema of a type on the wire that msgspec does not know: a secret, or anything at all."""
+    if kind is Secret:
+        return {"type": "string", "format": "password"}
+    if kind is object:
+        return {"description": "Anything."}
+    raise NotImplementedError
+
+
+def _hide(kind: type, value: Any) -> Any:
+    if kind is Secret and isinstance(value, str):
+        return Secret(value)
+    raise TypeError
+
+
+def _parse(body: bytes) -> Any:
+    try:
+        return json.loads(
+            body.decode(), object_pairs_hook=_without_doubles, parse_int=_of_64_bits, parse_constant=_refuse
+        )
+    except (ValueError, RecursionError):
+        raise _unreadable() from None
+
+
+def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _of_64_bits(digits: str) -> int:
+    number = int(digits)
+    if not _SMALLEST <= number <= _LARGEST:
+        raise ValueError
+    return number
+
+
+def _refuse(_constant: str) -> NoReturn:
+    raise ValueError
+
+
+def _unreadable() -> Malformed:
+    return Malformed("the request body is missing or malformed")
+
+
+def _invalid(problems: list[tuple[str, str]]) -> Malformed:
+    told = ", ".join(f'"{where}" {why}' for where, why in problems)
+    return Malformed(f"the request body is not valid: {told}", problems)
+
+
+def _pointer_of(fault: msgspec.ValidationError) -> str:
+    """Return the place msgspec names, as far as it does: it does not tell which item of a list."""
+    named = _AT.search(str(fault))
+    fixed = named[1].partition("[")[0] if named else ""
+    return pointer(fixed.split(".")[1:])

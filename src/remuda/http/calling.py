@@ -1,0 +1,179 @@
+"""Calling a server: one request with all its attempts, or one stream.
+
+A GET can be sent again, and so can a write, because it always carries an idempotency key. It is sent again when the
+server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight): after the pause it
+asks for, or a growing one with jitter, until the attempts or the time are used up. A write whose answer was lost and
+never came is OutcomeUnknown.
+"""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
+from typing import Any
+
+import httpx2
+
+from remuda.access.context import Context
+from remuda.http.remote import Credentials, error_from
+from remuda.http.sse import EventReader, Received
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import InFlight, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
+from remuda.kernel.randomness import Randomness
+
+__all__ = ["Caller", "ClientSettings", "Request"]
+
+_FINE = range(200, 300)
+_LOST_BY_A_PROXY = {502, 504}
+_NOT_NOW = {429, 503} | _LOST_BY_A_PROXY
+_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""The request did not leave: nothing can have happened."""
+_NO_TRACE = "0" * 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientSettings:
+    """How patient a client is."""
+
+    connect_s: float = 5.0
+    read_s: float = 35.0
+    """For the next bytes of an answer: a little longer than a server may work on it."""
+    total_s: float = 60.0
+    """For a request with all its attempts."""
+    silence_s: float = 45.0
+    """For the next sign of life on a watch: three heartbeats."""
+    attempts: int = 5
+    first_pause_s: float = 0.1
+    longest_pause_s: float = 5.0
+    connections: int = 100
+    page: int = 500
+    """Items to ask for at once when a list is read in pages."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """A request as it goes over the wire, but for what each attempt adds."""
+
+    name: str
+    """What it does, for people."""
+    method: str
+    target: str
+    body: bytes | None = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+    context: Context | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Failure:
+    error: RemudaError
+    is_passing: bool
+    """Another attempt may do better."""
+    is_lost: bool = False
+    """The server may have done it all the same."""
+
+
+class Caller:
+    """Connections to one server."""
+
+    def __init__(
+        self,
+        server: str,
+        *,
+        credentials: Credentials,
+        clock: Clock,
+        randomness: Randomness,
+        settings: ClientSettings,
+        tls: ssl.SSLContext | None,
+    ) -> None:
+        self.server = server.rstrip("/")
+        self._credentials, self._clock, self._randomness, self._settings = credentials, clock, randomness, settings
+        most = settings.connections
+        self._http = httpx2.AsyncClient(
+            base_url=self.server,
+            verify=tls or server.startswith("https:"),
+            timeout=httpx2.Timeout(settings.read_s, connect=settings.connect_s),
+            limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
+            trust_env=False,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def exchange(self, request: Request) -> httpx2.Response:
+        """Send a request until it is answered, and return a success or raise the error that was told."""
+        deadline = self._clock.monotonic() + self._settings.total_s
+        is_lost = False
+        for failures in count():
+            outcome = await self._attempt(request, deadline - self._clock.monotonic())
+            if isinstance(outcome, httpx2.Response):
+                return outcome
+            is_lost = is_lost or outcome.is_lost
+            pause_s = self.pause_s(failures, outcome.error)
+            is_last = failures + 1 >= self._settings.attempts or self._clock.monotonic() + pause_s >= deadline
+            if outcome.is_passing and is_last and is_lost and request.method != "GET":
+                raise OutcomeUnknown(f"{request.name} at {self.server}")
+            if is_last or not outcome.is_passing:
+                raise outcome.error
+            await self._clock.sleep(pause_s)
+        raise AssertionError("attempts are used up before they are counted up")
+
+    async def _attempt(self, request: Request, patience_s: float) -> httpx2.Response | _Failure:
+        try:
+            async with asyncio.timeout(patience_s):
+                response = await self._http.send(self._built(request))
+        except TimeoutError:
+            return _Failure(TimedOut(self._settings.total_s), is_passing=True, is_lost=True)
+        except httpx2.HTTPError as error:
+            return _Failure(self._unreachable(error), is_passing=True, is_lost=not isinstance(error, _UNSENT))
+        return response if response.status_code in _FINE else self._failure(response)
+
+    def _failure(self, response: httpx2.Response) -> _Failure:
+        status = response.status_code
+        error = error_from(status, response.headers, response.content, server=self.server)
+        is_passing = status in _NOT_NOW or isinstance(error, InFlight)
+        return _Failure(error, is_passing=is_passing, is_lost=status in _LOST_BY_A_PROXY)
+
+    async def events(self, request: Request, since: str | None) -> AsyncGenerator[Received | RemudaError]:
+        """Yield the events of one stream until it ends; if it fails in a way that can pass, yield that last."""
+        more = {} if since is None else {"Last-Event-ID": since}
+        timeout = httpx2.Timeout(self._settings.silence_s, connect=self._settings.connect_s)
+        reader = EventReader()
+        try:
+            response = await self._http.send(self._built(request, more, timeout=timeout), stream=True)
+            try:
+                if response.status_code not in _FINE:
+                    await response.aread()
+                    failure = self._failure(response)
+                    if not failure.is_passing:
+                        raise failure.error
+                    yield failure.error
+                    return
+                async for chunk in response.aiter_raw():
+                    for event in reader.feed(chunk):
+                        yield event
+            finally:
+                await response.aclose()
+        except httpx2.HTTPError as error:
+            yield self._unreachable(error)
+
+    def pause_s(self, failures: int, error: RemudaError | None) -> float:
+        """Return how long to wait after so many failures: as long as the server asks, or longer each time."""
+        pause_s: float = min(self._settings.first_pause_s * 2**failures, self._settings.longest_pause_s)
+        asked_s: float = getattr(error, "retry_after_s", 0)
+        return asked_s + self._randomness.uniform(pause_s / 2, pause_s)
+
+    def _built(self, request: Request, more: Mapping[str, str] | None = None, **options: Any) -> httpx2.Request:
+        headers = {"Accept": "application/json", **request.headers, **(more or {})}
+        if request.body is not None:
+            headers["Content-Type"] = "application/json"
+        if request.context is not None and request.context.trace_id != _NO_TRACE:
+            headers["traceparent"] = f"00-{request.context.trace_id}-{self._randomness.token_bytes(8).hex()}-01"
+        headers |= self._credentials.headers(request.context)
+        return self._http.build_request(
+            request.method, request.target, content=request.body, headers=headers, **options
+        )
+
+    def _unreachable(self, error: Exception) -> ServerUnreachable:
+        return ServerUnreachable(self.server, str(error) or type(error).__name__)

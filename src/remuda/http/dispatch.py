@@ -1,0 +1,110 @@
+"""From a path to what answers there, by a tree of segments.
+
+The tree is as deep as a path has segments, however many routes there are. A fixed segment is preferred to a parameter;
+if the preferred branch leads nowhere the other is tried. An empty segment can be a parameter, so that a missing id is
+told as a bad id, not as an unknown path.
+
+A path is cut at its slashes first and each segment decoded then, so a parameter can hold an encoded slash. Clients of
+references encode them twice, because the reference implementation decodes them twice; so a parameter that still has
+percent signs in it is decoded once more.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+from urllib.parse import quote, unquote
+
+from starlette.types import Scope
+
+from remuda.kernel.errors import Malformed
+
+__all__ = ["Match", "SegmentTree", "path_of", "whole_path_of"]
+
+EndpointT = TypeVar("EndpointT")
+
+
+@dataclass(slots=True)
+class _Node(Generic[EndpointT]):
+    fixed: dict[str, "_Node[EndpointT]"] = field(default_factory=dict)
+    parameter: "_Node[EndpointT] | None" = None
+    methods: dict[str, EndpointT] = field(default_factory=dict)
+
+    def child(self, segment: str) -> "_Node[EndpointT]":
+        if not segment.startswith("{"):
+            return self.fixed.setdefault(segment, _Node())
+        if self.parameter is None:
+            self.parameter = _Node()
+        return self.parameter
+
+
+@dataclass(frozen=True, slots=True)
+class Match(Generic[EndpointT]):
+    """A path that is known: what answers to each method, and the parameters in their order."""
+
+    methods: Mapping[str, EndpointT]
+    parameters: tuple[str, ...]
+
+
+class SegmentTree(Generic[EndpointT]):
+    """All paths of a table."""
+
+    def __init__(self, entries: Iterable[tuple[str, str, EndpointT]]) -> None:
+        """Take the method, the path template and the endpoint of each route."""
+        self._root: _Node[EndpointT] = _Node()
+        for method, path, endpoint in entries:
+            node = self._root
+            for segment in path[1:].split("/"):
+                node = node.child(segment)
+            node.methods[method] = endpoint
+
+    def find(self, path: str) -> Match[EndpointT] | None:
+        """Return what is at an undecoded path, or None if there is nothing."""
+        segments = path[1:].split("/")
+        if "%" in path:
+            segments = [_decoded(segment) for segment in segments]
+        found = _walk(self._root, segments, 0)
+        if found is None:
+            return None
+        methods, values = found
+        if "%" in path:
+            values = tuple(_decoded(value) for value in values)
+        return Match(methods, values)
+
+
+def whole_path_of(scope: Scope) -> str:
+    """Return the undecoded path of a request."""
+    raw = scope.get("raw_path")
+    return quote(scope["path"]) if raw is None else raw.decode("latin-1")
+
+
+def path_of(scope: Scope) -> str:
+    """Return the undecoded path of a request below the point where its service is mounted."""
+    path = whole_path_of(scope)
+    mounted_at: str = scope.get("root_path", "")
+    return path[len(mounted_at) :] if mounted_at and path.startswith(mounted_at) else path
+
+
+def _walk(
+    node: _Node[EndpointT], segments: list[str], position: int
+) -> tuple[dict[str, EndpointT], tuple[str, ...]] | None:
+    if position == len(segments):
+        return (node.methods, ()) if node.methods else None
+    segment = segments[position]
+    preferred = node.fixed.get(segment)
+    if preferred is not None:
+        found = _walk(preferred, segments, position + 1)
+        if found is not None:
+            return found
+    if node.parameter is None:
+        return None
+    found = _walk(node.parameter, segments, position + 1)
+    return None if found is None else (found[0], (segment, *found[1]))
+
+
+def _decoded(segment: str) -> str:
+    if "%" not in segment:
+        return segment
+    try:
+        return unquote(segment, errors="strict")
+    except UnicodeDecodeError:
+        raise Malformed("invalid path/query element: the path is not UTF-8") from None

@@ -1,0 +1,135 @@
+"""The pages of one API: its OpenAPI document, and the same to read.
+
+Both are made from the table when they are first asked for. The page needs nothing but itself: no script, no font, no
+image, no other host.
+"""
+
+import base64
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.types import Scope
+
+from remuda.http.answers import JSON, Answer, Header
+from remuda.http.errors import NO_CACHE
+from remuda.http.openapi import document
+from remuda.http.routes import Table
+from remuda.http.schemas import FieldRow, field_rows, type_text
+from remuda.kernel.errors import NotAllowed, NotFound
+
+__all__ = ["Pages", "render_docs"]
+
+_METHODS = ("GET", "HEAD")
+_HTML: Header = (b"content-type", b"text/html; charset=utf-8")
+Node = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Operation:
+    """One operation, as the page shows it."""
+
+    method: str
+    path: str
+    name: str
+    heading: str
+    summary: str
+    about: str
+    right: str
+    parameters: list[tuple[str, FieldRow]]
+    body: list[FieldRow]
+    success: str
+    answer: list[FieldRow]
+    answer_type: str
+    errors: list[str]
+
+
+class Pages:
+    """The pages of one API, by path: `/openapi.json` and `/docs`."""
+
+    def __init__(self, table: Table, version: str) -> None:
+        self._table, self._version = table, version
+        self._made: dict[tuple[str, str], Answer] = {}
+
+    def answer(self, path: str, scope: Scope) -> Answer:
+        """Answer with a page, or raise NotFound if there is none at this path."""
+        makers = {"/openapi.json": self._openapi, "/docs": self._docs}
+        if path not in makers:
+            raise NotFound("path", path)
+        if scope["method"] not in _METHODS:
+            raise NotAllowed(_METHODS)
+        mounted_at: str = scope.get("root_path", "")
+        if (path, mounted_at) not in self._made:
+            self._made[path, mounted_at] = makers[path](mounted_at)
+        return self._made[path, mounted_at]
+
+    def _openapi(self, mounted_at: str) -> Answer:
+        made = document(self._table, version=self._version, server=mounted_at or "/")
+        return Answer(200, msgspec.json.encode(made), (JSON, NO_CACHE))
+
+    def _docs(self, mounted_at: str) -> Answer:
+        html, policy = render_docs(document(self._table, version=self._version, server=mounted_at or "/"))
+        return Answer(200, html, (_HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
+
+
+def render_docs(api: Node) -> tuple[bytes, str]:
+    """Return an OpenAPI document as a page, and the policy that lets a browser load nothing else for it."""
+    environment = Environment(
+        loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    style = environment.get_template("docs.css").render()
+    operations = sorted(_operations(api), key=lambda one: [tag["name"] for tag in api["tags"]].index(one.heading))
+    html = environment.get_template("docs.html").render(
+        api=api,
+        style=style,
+        headings=[(heading, list(group)) for heading, group in groupby(operations, key=lambda one: one.heading)],
+    )
+    allowed = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    return html.encode(), f"default-src 'none'; style-src 'sha256-{allowed}'; frame-ancestors 'none'"
+
+
+def _operations(api: Node) -> Iterator[_Operation]:
+    schemas = api["components"]["schemas"]
+    for path, item in api["paths"].items():
+        for method, operation in item.items():
+            success, answered = next(iter(operation["responses"].items()))
+            answer = answered.get("content", {}).get("application/json", {}).get("schema", {})
+            yield _Operation(
+                method=method.upper(),
+                path=path,
+                name=operation["operationId"],
+                heading=operation["tags"][0],
+                summary=operation["summary"],
+                about=operation.get("description", ""),
+                right=_right(operation),
+                parameters=[_parameter(each, schemas) for each in operation.get("parameters", ())],
+                body=list(field_rows(_body(operation), schemas)),
+                success=success,
+                answer=list(field_rows(answer, schemas)),
+                answer_type=type_text(answer, schemas) if answer else "nothing",
+                errors=list(operation["responses"])[1:],
+            )
+
+
+def _right(operation: Node) -> str:
+    scope, permission = operation["x-scope"], operation.get("x-permission")
+    if permission is None:
+        return {"public": "Anybody", "authenticated": "Anybody with credentials"}[scope]
+    where = {"everywhere": "everywhere", "organization": "in the organization", "project": "in the project"}[scope]
+    return f"{permission['endpoint']} {permission['operation']}, {where}"
+
+
+def _parameter(parameter: Node, schemas: Node) -> tuple[str, FieldRow]:
+    kind = type_text(parameter["schema"], schemas)
+    row = FieldRow(parameter["name"], kind, parameter.get("required", False), parameter.get("description", ""))
+    return parameter["in"], row
+
+
+def _body(operation: Node) -> Node:
+    content: Node = operation.get("requestBody", {}).get("content", {})
+    schema: Node = content.get("application/json", {}).get("schema", {})
+    return schema

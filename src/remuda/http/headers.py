@@ -1,0 +1,24 @@
+"""Headers that change what a request does, read under the rule that the documents state."""
+
+import re
+from collections.abc import Mapping
+
+from remuda.kernel.errors import Malformed
+
+__all__ = ["HEADER_PATTERN", "read_header"]
+
+HEADER_PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"
+"""What such a header looks like: visible characters, and blanks between them."""
+
+_VALID = re.compile(HEADER_PATTERN.encode())
+
+
+def read_header(headers: Mapping[bytes, bytes], name: str) -> str | None:
+    """Return a header, or None if it was not sent."""
+    value = headers.get(name.lower().encode())
+    if value is None:
+        return None
+    if not _VALID.fullmatch(value):
+        problem = "is not 1 to 255 visible ASCII characters"
+        raise Malformed(f"{name} {problem}: send what was read, or leave it out.", [(name, problem)])
+    return value.decode()

@@ -1,0 +1,204 @@
+"""What a process says about itself: that it lives, whether it is ready, which release it is, what it counts.
+
+These routes are public and are answered before anything else is asked: a process that is too busy, or whose store
+fails, still has to say so. So they are declared in a table like every route, and documented from it, but not sent
+through the pipeline of the APIs with its rate limits, audit and idempotency. What is no JSON is not in the table: the
+metrics, in the format of Prometheus, and the front page.
+
+Alive (`/healthz`) means that the loop turns, which answering proves. Ready (`/readyz`) means that requests are worth
+sending here: each check is asked at that moment for what speaks against it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from http import HTTPStatus
+
+import msgspec
+from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+from starlette.types import Receive, Scope, Send
+
+from remuda.access.context import Context
+from remuda.access.principal import ANONYMOUS
+from remuda.http.answers import JSON, Answer, Header
+from remuda.http.errors import NO_CACHE, answer_to
+from remuda.http.front import front_page
+from remuda.http.mounts import Mounted
+from remuda.http.observe import Observation, observation_of
+from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
+from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
+from remuda.store.sqlite.upkeep import Integrity
+from remuda.version import ServiceDescriptor
+
+__all__ = ["PAGES", "PROCESS", "Check", "Health", "NotReady", "ProcessPages", "Readiness", "Version", "store_check"]
+
+Check = Callable[[], Iterable[tuple[str, str]]]
+"""Returns each thing that speaks against being ready: which part it is, and what is wrong with it."""
+
+_Asked = Call[Nothing, Nothing, Nothing]
+_ASKED: _Asked = Call(
+    context=Context(principal=ANONYMOUS, operation=""), path=Nothing(), query=Nothing(), body=Nothing()
+)
+_METHODS = ("GET", "HEAD")
+_HTML: Header = (b"content-type", b"text/html; charset=utf-8")
+_METRICS: Header = (b"content-type", CONTENT_TYPE_LATEST.encode())
+
+
+class Health(Wire, frozen=True, omit_defaults=False):
+    """That the process lives."""
+
+    status: str = "ok"
+
+
+class Readiness(Wire, frozen=True, omit_defaults=False):
+    """That requests are worth sending here."""
+
+    status: str = "ready"
+
+
+class Version(Wire, frozen=True):
+    """Which release this is, and from which source it was built."""
+
+    name: str
+    version: str
+    revision: str
+
+
+class NotReady(Unavailable):
+    """Raised while something speaks against sending requests here; wait, or mend what it names."""
+
+    code = "not_ready"
+
+    def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__("This process is not ready: wait, or mend what is named.")
+        self.problems = tuple(problems)
+        """Which part is not ready, and why."""
+
+
+class ProcessPages:
+    """Answers what no API answers: the routes of the process itself, and 404."""
+
+    def __init__(
+        self,
+        *,
+        description: ServiceDescriptor,
+        checks: Sequence[Check],
+        registry: CollectorRegistry,
+        mounted: Sequence[Mounted] = (),
+    ) -> None:
+        self.version = Version(name=description.name, version=description.version, revision=description.revision)
+        self._checks, self._registry = checks, registry
+        self._front = front_page(description, PAGES, mounted)
+        self._routes = {route.path: route for route in PROCESS.routes}
+        self._pages: Mapping[str, Callable[[], Awaitable[Answer]]] = {
+            "/": self._show_front,
+            "/docs": self._show_front,
+            "/metrics": self._show_metrics,
+        }
+
+    async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
+        """Answer."""
+        seen = observation_of(scope)
+        try:
+            answer = await self._answer(scope["path"], scope["method"], seen)
+        except RemudaError as error:
+            seen.error_code = error.code
+            answer = answer_to(error, trace_id=seen.trace_id)
+        await answer.send(send)
+
+    def problems(self) -> list[tuple[str, str]]:
+        """Return everything that speaks against being ready."""
+        return [problem for check in self._checks for problem in check()]
+
+    async def _answer(self, path: str, method: str, seen: Observation) -> Answer:
+        route, page = self._routes.get(path), self._pages.get(path)
+        if route is None and page is None:
+            raise NotFound("page", path)
+        if method not in _METHODS:
+            raise NotAllowed(_METHODS)
+        if route is None:
+            assert page is not None
+            return await page()
+        seen.service, seen.route = PROCESS.service, route.name
+        value = await route.handler(self, _ASKED)
+        return Answer(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))
+
+    async def _show_front(self) -> Answer:
+        return Answer(HTTPStatus.OK, self._front, (_HTML, NO_CACHE))
+
+    async def _show_metrics(self) -> Answer:
+        text = await asyncio.to_thread(generate_latest, self._registry)  # with many routes it would hold the loop
+        return Answer(HTTPStatus.OK, text, (_METRICS, NO_CACHE))
+
+
+async def _get_health(_pages: ProcessPages, _asked: _Asked) -> Health:
+    return Health()
+
+
+async def _get_readiness(pages: ProcessPages, _asked: _Asked) -> Readiness:
+    if problems := pages.problems():
+        raise NotReady(problems)
+    return Readiness()
+
+
+async def _get_version(pages: ProcessPages, _asked: _Asked) -> Version:
+    return pages.version
+
+
+_ROUTES: tuple[AnyRoute, ...] = (
+    Route(
+        method="GET",
+        path="/healthz",
+        name="get_health",
+        summary="Whether the process lives",
+        scope="public",
+        handler=_get_health,
+        answer_type=Health,
+        tag="process",
+    ),
+    Route(
+        method="GET",
+        path="/readyz",
+        name="get_readiness",
+        summary="Whether the process is ready, or what speaks against it",
+        scope="public",
+        handler=_get_readiness,
+        answer_type=Readiness,
+        errors=(503,),
+        tag="process",
+    ),
+    Route(
+        method="GET",
+        path="/api/version",
+        name="get_version",
+        summary="Which release this is",
+        scope="public",
+        handler=_get_version,
+        answer_type=Version,
+        tag="process",
+    ),
+)
+
+PROCESS = Table("process", title="Process", description="What a process says about itself.", routes=_ROUTES)
+"""The routes of the process itself."""
+
+PAGES: Mapping[str, str] = {
+    **{route.path: route.summary for route in _ROUTES},
+    "/metrics": "What is counted, for Prometheus",
+}
+"""Where to look, and why."""
+
+
+def store_check(integrity: Callable[[], Integrity], failing: Callable[[], Mapping[str, str]]) -> Check:
+    """Return the check of an embedded store.
+
+    A store that is still being looked through after an unclean stop is used meanwhile, as its contract allows: only
+    damage that was found speaks against it.
+    """
+
+    def check() -> Iterable[tuple[str, str]]:
+        if integrity() == "damaged":
+            yield "store", "It is damaged: keep a copy of it and restore a backup."
+        for duty in failing():
+            yield "store", f"Its {duty} failed and will be tried again: the log says why."
+
+    return check

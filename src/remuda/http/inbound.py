@@ -1,0 +1,39 @@
+"""One request on its way through the pipeline, with what is known of it so far."""
+
+import hashlib
+from typing import Any
+
+from starlette.types import Receive, Scope
+
+from remuda.http.answers import Header
+from remuda.http.credentials import Credentials
+from remuda.http.dispatch import whole_path_of
+from remuda.http.endpoints import Endpoint
+from remuda.http.observe import Observation
+
+__all__ = ["Inbound"]
+
+
+class Inbound:
+    """A request. Each stage fills in what it finds out, and what the answer has to say for it."""
+
+    __slots__ = ("credentials", "endpoint", "headers", "more", "path", "query", "receive", "scope", "seen", "values")
+
+    endpoint: Endpoint
+    values: tuple[str, ...]
+    """The parameters of the path, as they were sent."""
+    path: Any
+    query: Any
+
+    def __init__(self, scope: Scope, receive: Receive, seen: Observation) -> None:
+        self.scope, self.receive, self.seen = scope, receive, seen
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
+        self.more: tuple[Header, ...] = ()
+        """What the answer says beside what it would say by itself."""
+        self.credentials: Credentials | None = None
+
+    def fingerprint(self, body: bytes) -> bytes:
+        """Return what tells one request from another under the same idempotency key."""
+        path, query = whole_path_of(self.scope).encode("latin-1"), self.scope["query_string"]
+        parts = (self.scope["method"].encode(), path, query, self.headers.get(b"if-match", b""), body)
+        return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()

@@ -1,0 +1,129 @@
+"""The OpenAPI 3.1 document of a table.
+
+It is read from the table and from nothing else, so it cannot lag behind. Parameters, bodies and answers are the schemas
+of the very types that requests are judged by.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from remuda.http.bodies import wire_schema
+from remuda.http.errors import ErrorBody, OtherErrorBody
+from remuda.http.headers import HEADER_PATTERN
+from remuda.http.responses import HEADERS, error_responses, error_statuses, success_response
+from remuda.http.routes import AnyRoute, Parameters, Table
+
+__all__ = ["document"]
+
+Node = dict[str, Any]
+
+_REF = "#/components/schemas/{name}"
+_WRITE_HEADERS: tuple[Node, ...] = (
+    {
+        "name": "Idempotency-Key",
+        "in": "header",
+        "description": "A name for this request: sent again with it, the request is done once and answered twice.",
+        "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+    },
+    {
+        "name": "If-Match",
+        "in": "header",
+        "description": "The ETag of a read: the write happens only if nothing has changed since.",
+        "schema": {"type": "string", "pattern": HEADER_PATTERN},
+    },
+)
+_WATCH_HEADERS: tuple[Node, ...] = (
+    {
+        "name": "Last-Event-ID",
+        "in": "header",
+        "description": "With `watch`: the id of the last event that was seen, to go on from there.",
+        "schema": {"type": "string", "pattern": HEADER_PATTERN},
+    },
+)
+
+
+def document(table: Table, *, version: str, server: str = "/") -> Node:
+    """Return the document of a service that is mounted at `server`."""
+    schemas, components = _schemas(table)
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": table.title, "version": version, "description": table.description},
+        "servers": [{"url": server}],
+        "tags": [{"name": name} for name in dict.fromkeys(route.heading for route in table.routes)],
+        "paths": _paths(table, schemas),
+        "components": {
+            "schemas": dict(sorted(components.items())),
+            "responses": error_responses(schemas),
+            "headers": {
+                name: {"description": about, "schema": {"type": "string"}} for name, about in sorted(HEADERS.items())
+            },
+            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _schemas(table: Table) -> tuple[Mapping[Any, Node], Node]:
+    """Return the schema of each type on the wire, and the components that those refer to."""
+    bodies = [route.body_type for route in table.routes if route.has_body]
+    answers = [route.answer_type for route in table.routes]
+    kinds = list(dict.fromkeys([ErrorBody, OtherErrorBody, *bodies, *answers]))
+    schemas, components = msgspec.json.schema_components(kinds, schema_hook=wire_schema, ref_template=_REF)
+    return dict(zip(kinds, schemas, strict=True)), components
+
+
+def _paths(table: Table, schemas: Mapping[Any, Node]) -> Node:
+    paths: Node = {}
+    for route in table.routes:
+        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, schemas)
+    return paths
+
+
+def _operation(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
+    operation: Node = {"operationId": route.name, "summary": route.summary, "tags": [route.heading]}
+    if route.description:
+        operation["description"] = route.description
+    if parameters := [*_parameters(route.path_type, "path"), *_parameters(route.query_type, "query"), *_header(route)]:
+        operation["parameters"] = parameters
+    if route.has_body:
+        content = {"application/json": {"schema": schemas[route.body_type]}}
+        operation["requestBody"] = {"required": True, "content": content}
+    errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(route)}
+    operation["responses"] = {str(route.success): success_response(route, schemas), **errors}
+    operation["security"] = [] if route.scope == "public" else [{"bearer": []}]
+    operation["x-scope"] = route.scope
+    if route.permission is not None:
+        operation["x-permission"] = {"endpoint": route.permission.endpoint, "operation": route.permission.verb}
+    return operation
+
+
+def _parameters(kind: type[Parameters], place: str) -> Iterator[Node]:
+    for field in msgspec.structs.fields(kind):
+        schema = _without_null(msgspec.json.schema(field.type))
+        if place == "path" and schema.get("type") == "string" and "pattern" not in schema:
+            schema.setdefault("minLength", 1)
+        description = schema.pop("description", None)
+        if field.default not in {msgspec.NODEFAULT, None}:
+            schema["default"] = field.default
+        yield {
+            "name": field.encode_name,
+            "in": place,
+            "required": field.required,
+            **({"description": description} if description else {}),
+            "schema": schema,
+        }
+
+
+def _without_null(schema: Node) -> Node:
+    """Return the schema of the text that is sent: a parameter is left out, never null."""
+    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    if len(options) != 1:
+        return schema
+    return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
+
+
+def _header(route: AnyRoute) -> tuple[Node, ...]:
+    if route.is_collection:
+        return _WATCH_HEADERS
+    return () if route.method == "GET" else _WRITE_HEADERS

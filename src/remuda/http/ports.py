@@ -1,0 +1,45 @@
+"""What an API needs from outside."""
+
+from dataclasses import dataclass, field
+
+from remuda.http.authentication import Authenticator
+from remuda.http.cors import Cors
+from remuda.http.credentials import TrustedProxies
+from remuda.http.idempotency import Idempotency
+from remuda.http.ratelimit import RateLimiter
+from remuda.http.watch import WatchPorts
+from remuda.kernel.clock import Clock
+from remuda.kernel.randomness import Randomness
+from remuda.store.logs import Log
+
+__all__ = ["ApiPorts", "ApiSettings"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    """What an operator can choose."""
+
+    body_limit: int = 1024 * 1024
+    """How many bytes a request's body may have."""
+    body_timeout_s: float = 10.0
+    """How long a body may take to arrive."""
+    time_limit_s: float = 30.0
+    """How long a handler may work; streams are exempt."""
+    cors: Cors = field(default_factory=Cors)
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
+    """Whose word about client certificates is believed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiPorts:
+    """What an API is given to work with."""
+
+    authenticator: Authenticator
+    clock: Clock
+    randomness: Randomness
+    log: Log
+    """Where audit records go."""
+    limiter: RateLimiter
+    idempotency: Idempotency
+    watch: WatchPorts
+    settings: ApiSettings = field(default_factory=ApiSettings)

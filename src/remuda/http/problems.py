@@ -1,0 +1,94 @@
+"""What is wrong with a document, place by place, in words that hold nothing of the document.
+
+The reasons are fixed texts: they may name what the schema publishes anyway (a type, a bound, a format), never what was
+sent. Where a value fits none of several forms, the form it comes nearest to is explained.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from jsonschema_rs import Draft202012Validator, ValidationError
+
+__all__ = ["Explainer", "pointer"]
+
+_MOST_PROBLEMS = 50
+_LONGEST_STEP = 64
+_TYPES = {
+    "array": "an array",
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "null": "null",
+    "number": "a number",
+    "object": "an object",
+    "string": "a string",
+}
+_REASONS: Mapping[str, Callable[[Any], str]] = {
+    "type": lambda kind: f"must be {_either(kind.types)}",
+    "required": lambda _: "is required",
+    "enum": lambda _: "is not one of the allowed values",
+    "const": lambda _: "is not the allowed value",
+    "format": lambda kind: f'does not match format "{kind.format}"',
+    "pattern": lambda _: "does not match the required pattern",
+    "minLength": lambda kind: f"must have at least {kind.limit} characters",
+    "maxLength": lambda kind: f"must have at most {kind.limit} characters",
+    "minItems": lambda kind: f"must have at least {kind.limit} items",
+    "maxItems": lambda kind: f"must have at most {kind.limit} items",
+    "minProperties": lambda kind: f"must have at least {kind.limit} fields",
+    "maxProperties": lambda kind: f"must have at most {kind.limit} fields",
+    "minimum": lambda kind: f"must be at least {kind.limit}",
+    "maximum": lambda kind: f"must be at most {kind.limit}",
+    "exclusiveMinimum": lambda kind: f"must be more than {kind.limit}",
+    "exclusiveMaximum": lambda kind: f"must be less than {kind.limit}",
+    "multipleOf": lambda kind: f"must be a multiple of {kind.multiple_of}",
+    "uniqueItems": lambda _: "has an item twice",
+    "additionalProperties": lambda _: "has a field that is not known",
+}
+
+
+class Explainer:
+    """Names the faults of documents under one schema."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._validator = Draft202012Validator(schema, validate_formats=True)
+
+    def problems(self, document: Any) -> list[tuple[str, str]]:
+        """Return the pointer and the reason of each fault, or of many of them if there are very many."""
+        faults = (fault for error in self._validator.iter_errors(document) for fault in _nearest(error))
+        problems = ((_place(fault), _REASONS.get(fault.kind.name, _invalid)(fault.kind)) for fault in faults)
+        return list(dict.fromkeys(islice(problems, _MOST_PROBLEMS)))
+
+
+def pointer(steps: Iterable[str | int]) -> str:
+    """Return the JSON pointer of a place. A step may be a name that the sender chose, so a long one is cut."""
+    return "".join(f"/{str(step)[:_LONGEST_STEP].replace('~', '~0').replace('/', '~1')}" for step in steps)
+
+
+def _place(fault: ValidationError) -> str:
+    missing = fault.kind.as_dict()["property"] if fault.kind.name == "required" else None
+    return pointer(fault.instance_path if missing is None else [*fault.instance_path, missing])
+
+
+def _nearest(error: ValidationError) -> Iterator[ValidationError]:
+    """Yield the faults of the form that a value comes nearest to, or its own if it comes near none."""
+    forms: Sequence[Sequence[ValidationError]] = getattr(error.kind, "context", ())
+    near = [form for form in forms if not _is_another_type(form, error)]
+    if not near:
+        yield error
+        return
+    for fault in min(near, key=len):
+        yield from _nearest(fault)
+
+
+def _is_another_type(form: Sequence[ValidationError], error: ValidationError) -> bool:
+    return any(fault.kind.name == "type" and fault.instance_path == error.instance_path for fault in form)
+
+
+def _invalid(kind: Any) -> str:
+    faults = [fault for form in getattr(kind, "context", ()) for fault in form]
+    types = [name for fault in faults for name in getattr(fault.kind, "types", ())]
+    return f"must be {_either(types)}" if types else "is not valid"
+
+
+def _either(types: Sequence[str]) -> str:
+    return " or ".join(_TYPES[name] for name in dict.fromkeys(types))

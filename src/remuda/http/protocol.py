@@ -1,0 +1,253 @@
+"""One connection, and how long we put up with it.
+
+uvicorn speaks HTTP well and trusts its clients: it waits for ever for the end of a request's head, keeps any number of
+headers, and never gives up on a client that does not read. Here a connection has a deadline whenever it is the client's
+turn:
+
+- to send a head (408, and the connection is closed), of bounded size and number of headers (431);
+- to go on with a body it has begun (408);
+- to read what is written to it, once more than a little waits;
+- to ask again, on an idle connection.
+
+The client's turn never includes the time in which the application thinks.
+
+What is refused is answered in the error envelope, and the connection is closed only after the client had a moment to
+read it: closing at once, with its bytes still unread, would make the kernel throw our answer away.
+"""
+
+import asyncio
+import contextlib
+import math
+import socket
+import struct
+from collections.abc import Coroutine
+from typing import Any
+
+import httptools
+from starlette.requests import ClientDisconnect
+from uvicorn._types import ASGISendEvent
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+from uvicorn.server import ServerState
+
+from remuda.http.patience import HeadTooLarge, Watchman
+from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
+
+__all__ = ["Connection"]
+
+_NEVER = math.inf
+_NO_LINGER = struct.pack("ii", 1, 0)
+_SPARE_CONNECTIONS = 64
+"""How many connections beyond the cap are answered before they are closed."""
+
+
+class _Exchange(RequestResponseCycle):
+    """A request and its answer. Who writes to a client that left is told, where uvicorn would let it write for ever."""
+
+    def send(self, message: ASGISendEvent) -> Coroutine[Any, Any, None]:
+        if self.disconnected:
+            raise ClientDisconnect
+        return super().send(message)
+
+
+class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
+    """The client sends more requests than may wait."""
+
+
+class Connection(HttpToolsProtocol):
+    """One client, with uvicorn's HTTP and our patience."""
+
+    def __init__(self, watchman: Watchman, config: Config, server_state: ServerState) -> None:
+        super().__init__(config, server_state, {})
+        self._watchman, self._patience = watchman, watchman.patience
+        self._deadline, self._lateness = _NEVER, ""
+        self._read_deadline = _NEVER
+        self._head_bytes = 0
+        self._is_in_head = False
+        self._is_in_request = False
+        """Its head has begun, and not all of it has arrived."""
+        self._is_deaf = False
+        """Nothing that still arrives matters."""
+        self._running: RequestResponseCycle | None = None
+
+    # What the transport tells
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Begin, unless there are too many already."""
+        super().connection_made(transport)
+        transport.set_write_buffer_limits(high=self._patience.write_buffer)
+        self._watchman.connections.add(self)
+        self._wait(self._patience.head_s, "head_too_slow")
+        excess = len(self._watchman.connections) - self._patience.connections
+        if excess > _SPARE_CONNECTIONS:
+            self._cut("connections")
+        elif excess > 0 or self._watchman.is_stopping:
+            self._refuse(Unavailable("No more connections are taken now: try again a little later."), "connections")
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Tell every request of this connection: uvicorn tells only the last one."""
+        waiting = [cycle for cycle, _ in self.pipeline]
+        self.pipeline.clear()
+        for cycle in (self._running, *waiting):
+            self._give_up(cycle)
+        super().connection_lost(exc)
+        self._watchman.forget(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what came."""
+        if self._is_deaf:
+            return
+        self._head_bytes += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            self.cycle.keep_alive = False  # it is answered as if it had not asked, and nothing can follow it
+            self._is_deaf = True
+        except httptools.HttpParserError as error:
+            self._refuse_unparsed(error.__context__)
+        else:
+            if self._is_in_head and self._head_bytes > self._patience.head_bytes:
+                self._refuse(HeadTooLarge(self._patience), "head_too_large")
+
+    def pause_writing(self) -> None:
+        """The client reads more slowly than we write."""
+        super().pause_writing()
+        self._read_deadline = self._watchman.now + self._patience.read_stall_s
+
+    def resume_writing(self) -> None:
+        """It caught up."""
+        super().resume_writing()
+        self._read_deadline = _NEVER
+
+    # What the parser tells
+
+    def on_message_begin(self) -> None:
+        """A request begins."""
+        super().on_message_begin()
+        self._is_in_request = self._is_in_head = True
+        if self._is_answered():
+            self._wait(self._patience.head_s, "head_too_slow")
+
+    def on_headers_complete(self) -> None:
+        """Its head is here: let it be answered."""
+        self._is_in_head = False
+        self._check_head()
+        self._deadline = _NEVER
+        super().on_headers_complete()
+        self.cycle.__class__ = _Exchange  # uvicorn offers no other way to bring a cycle of one's own
+
+    def on_body(self, body: bytes) -> None:
+        """A piece of its body is here."""
+        super().on_body(body)
+        if not self._is_answered():
+            self._wait(self._patience.body_stall_s, "body_stalled")
+
+    def on_message_complete(self) -> None:
+        """All of it is here, and with it the client's turn ends."""
+        self._is_in_request = False
+        self._head_bytes = 0
+        super().on_message_complete()
+        self._deadline = _NEVER
+        if self._is_answered():
+            self._wait(self._patience.idle_s, "idle")
+
+    # What the application tells
+
+    def on_response_complete(self) -> None:
+        """The answer is written: take the next request, or wait for one."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            self._start_asgi_task(*self.pipeline.pop())
+        elif self._is_in_head:
+            self._wait(self._patience.head_s, "head_too_slow")
+        elif self._is_in_request:
+            self._wait(self._patience.linger_s, "body_unwanted")
+        else:
+            self._wait(self._patience.idle_s, "idle")
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._running = cycle
+        super()._start_asgi_task(cycle, app)
+        if self._is_in_request:
+            self._wait(self._patience.body_stall_s, "body_stalled")
+
+    # What the server tells
+
+    def abort(self) -> None:
+        """End it at once, and let the kernel, too, forget what the client has not read."""
+        self._is_deaf = True
+        with contextlib.suppress(OSError):  # closed already
+            self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
+        self.transport.abort()
+
+    def check(self, now: float) -> None:
+        """End the connection if its time is up."""
+        if now > self._read_deadline:
+            self._cut("not_reading")
+        elif self.transport.is_closing() and self._lateness != "closing":
+            self._wait(self._patience.linger_s, "closing")
+        elif now > self._deadline:
+            self._end_late()
+
+    def _end_late(self) -> None:
+        if self._is_deaf or self._lateness == "closing":
+            self.abort()
+        elif self._lateness == "body_stalled" and self.flow.read_paused:
+            self._wait(self._patience.body_stall_s, "body_stalled")  # it is we who do not read
+        elif self._lateness in {"head_too_slow", "body_stalled"}:
+            limit_s = self._patience.head_s if self._is_in_head else self._patience.body_stall_s
+            self._refuse(TooSlow(limit_s), self._lateness)
+        elif self._lateness in {"idle", "body_unwanted"}:
+            self._watchman.count_cut(self._lateness)
+            self._is_deaf = True
+            self.transport.close()
+        else:
+            self._cut(self._lateness)
+
+    def _wait(self, seconds: float, lateness: str) -> None:
+        self._deadline, self._lateness = self._watchman.now + seconds, lateness
+
+    def _is_answered(self) -> bool:
+        return self.cycle is None or self.cycle.response_complete
+
+    def _check_head(self) -> None:
+        if len(self.pipeline) >= self._patience.pipelined:
+            raise _TooFarAhead
+        limit = self._patience.head_bytes
+        # The bytes that came may include the body, so only where there are many the head is measured.
+        is_long = self._head_bytes > limit and len(self.url) + sum(len(n) + len(v) for n, v in self.headers) > limit
+        if is_long or len(self.headers) > self._patience.headers:
+            raise HeadTooLarge(self._patience)
+
+    def _refuse_unparsed(self, cause: BaseException | None) -> None:
+        if isinstance(cause, _TooFarAhead):
+            self._cut("pipelined")
+        elif isinstance(cause, HeadTooLarge):
+            self._refuse(cause, "head_too_large")
+        else:
+            self._refuse(Malformed("This is not an HTTP/1.1 request."), "malformed")
+
+    def _refuse(self, error: RemudaError, reason: str) -> None:
+        """Say why, and close when the client has had time to read it."""
+        if self._running and self._running.response_started and not self._running.response_complete:
+            self._cut(reason)  # in the middle of an answer there is no place to say it
+            return
+        self._give_up(self._running)
+        self._watchman.count_cut(reason)
+        self._is_deaf = True
+        self.transport.write(self._watchman.refusal(error, self.server_state.default_headers))
+        self.transport.write_eof()
+        self._wait(self._patience.linger_s, reason)
+
+    def _cut(self, reason: str) -> None:
+        self._watchman.count_cut(reason)
+        self.abort()
+
+    @staticmethod
+    def _give_up(cycle: RequestResponseCycle | None) -> None:
+        if cycle is not None and not cycle.response_complete:
+            cycle.disconnected = True
+            cycle.message_event.set()

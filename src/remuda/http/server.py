@@ -1,0 +1,206 @@
+"""The server: uvicorn's HTTP in our own loop, under our own rules for beginning and ending.
+
+uvicorn's protocol is used, and its server is not: that one catches signals, looks ten times a second whether it should
+stop, and ends the process where a port is taken.
+
+Stopping is in order. No new connection is taken; idle ones are closed; requests in flight are finished, and streams,
+which would never end by themselves, do so by the event `closing`. What is not done after a grace period, or when
+somebody is in a hurry, is cancelled and answered 503.
+"""
+
+import asyncio
+import contextlib
+import errno
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from email.utils import format_datetime
+
+from starlette.types import ASGIApp
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+
+from remuda.http.patience import Patience, Watchman
+from remuda.http.protocol import Connection
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Invalid, Unusable
+from remuda.kernel.randomness import Randomness
+from remuda.store.duties import Duties
+
+__all__ = ["Address", "CannotListen", "Server"]
+
+_BACKLOG = 2048
+_SWEEP_S = 0.5
+_GRACE_S = 20.0
+_LAST_WORDS_S = 1.0
+_UNSENT_BYTES = 64 * 1024
+_USER_TIMEOUT_MS = 30_000
+_HIGHEST_PORT = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """Where to listen."""
+
+    host: str
+    port: int
+    """0 lets the system choose a free one."""
+
+    @classmethod
+    def parse(cls, text: str, *, field: str = "--listen") -> "Address":
+        """Read `HOST:PORT`, where an IPv6 host is in brackets."""
+        host, colon, port = text.rpartition(":")
+        if host.startswith("[") and host.endswith("]"):
+            host = host[1:-1]
+        elif ":" in host:
+            raise Invalid(field, "has a host with colons", remedy="put an IPv6 address in brackets, as in [::1]:8080")
+        if not (colon and host):
+            raise Invalid(field, "is not HOST:PORT", remedy="give both, as in 127.0.0.1:8080")
+        if not (port.isascii() and port.isdigit() and int(port) <= _HIGHEST_PORT):
+            raise Invalid(field, "has no port between 0 and 65535", remedy="give one, as in 127.0.0.1:8080")
+        return cls(host, int(port))
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class CannotListen(Unusable):
+    """Raised when the server cannot have its address; free it, or choose another."""
+
+    code = "cannot_listen"
+
+    def __init__(self, address: Address, error: OSError) -> None:
+        causes = {
+            errno.EADDRINUSE: "is taken by another process: stop that one, or choose another port",
+            errno.EACCES: "may not be used by this user: choose a port above 1023",
+            errno.EADDRNOTAVAIL: "is not an address of this machine: choose one that is, such as 127.0.0.1",
+        }
+        unknown = f"cannot be listened on ({error.strerror or error}): check the host"
+        super().__init__(f"The address {address} {causes.get(error.errno or 0, unknown)}.")
+
+
+class Server:
+    """Answers HTTP on one address, from `start` to `stop`."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        count_cut: Callable[[str], None],
+        closing: asyncio.Event | None = None,
+        patience: Patience | None = None,
+        grace_s: float = _GRACE_S,
+    ) -> None:
+        self.closing = closing or asyncio.Event()
+        """Set when stopping begins: streams end by it."""
+        self._clock, self._grace_s = clock, grace_s
+        self._config = Config(
+            app=app,
+            interface="asgi3",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+        )
+        self._config.load()
+        self._state = ServerState()
+        self._watchman = Watchman(
+            patience or Patience(), now=clock.monotonic(), randomness=randomness, count_cut=count_cut
+        )
+        self._duties = Duties(clock)
+        self._server: asyncio.Server | None = None
+        self._hurry = asyncio.Event()
+
+    @property
+    def connections(self) -> int:
+        """How many connections are open."""
+        return len(self._watchman.connections)
+
+    async def start(self, address: Address) -> Address:
+        """Begin to listen, and return the address with the port that the system chose, or raise CannotListen."""
+        try:
+            listener = _listen(address)
+        except OSError as error:
+            raise CannotListen(address, error) from None
+        self._sweep()
+        self._server = await asyncio.get_running_loop().create_server(
+            lambda: Connection(self._watchman, self._config, self._state), sock=listener, backlog=_BACKLOG
+        )
+        self._duties.start("connections", self._keep_sweeping)
+        return Address(address.host, listener.getsockname()[1])
+
+    def hurry(self) -> None:
+        """Stop at once: what is still being answered is cancelled."""
+        self._hurry.set()
+
+    async def stop(self) -> None:
+        """Take nothing new, finish what was begun, and close every connection. Stopping twice is fine."""
+        if self._server is None:
+            return
+        server, self._server = self._server, None
+        server.close()
+        self.closing.set()
+        self._watchman.is_stopping = True
+        self._watchman.all_gone.clear()
+        for connection in self._connections():
+            connection.shutdown()
+        await self._finish()
+        await self._break_off()
+        await self._duties.stop()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(_LAST_WORDS_S):
+                await server.wait_closed()
+
+    async def _finish(self) -> None:
+        """Wait until everything is answered, the grace period is over, or somebody is in a hurry."""
+        waits = [asyncio.ensure_future(wait) for wait in (self._all_answered(), self._hurry.wait())]
+        await asyncio.wait(waits, timeout=self._grace_s, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        await asyncio.gather(*waits, return_exceptions=True)
+
+    async def _all_answered(self) -> None:
+        if self._watchman.connections:
+            await self._watchman.all_gone.wait()
+        if self._state.tasks:  # a client may be gone before its request is done
+            await asyncio.wait(self._state.tasks)
+
+    async def _break_off(self) -> None:
+        for task in self._state.tasks:
+            task.cancel()
+        if self._state.tasks:
+            await asyncio.wait(self._state.tasks, timeout=_LAST_WORDS_S)
+        for connection in self._connections():
+            connection.abort()
+
+    async def _keep_sweeping(self) -> None:
+        while True:
+            await self._clock.sleep(_SWEEP_S)
+            self._sweep()
+
+    def _sweep(self) -> None:
+        date = format_datetime(self._clock.now(), usegmt=True).encode()
+        self._state.default_headers = [(b"date", date)]
+        self._watchman.sweep(self._clock.monotonic())
+
+    def _connections(self) -> list[Connection]:
+        return [each for each in self._watchman.connections if isinstance(each, Connection)]
+
+
+def _listen(address: Address) -> socket.socket:
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+    # Every connection inherits these. A client that does not read costs the kernel little, and one that is gone without
+    # a word is noticed soon.
+    for option, value in (
+        ("TCP_NODELAY", 1),
+        ("TCP_NOTSENT_LOWAT", _UNSENT_BYTES),
+        ("TCP_USER_TIMEOUT", _USER_TIMEOUT_MS),
+    ):
+        with contextlib.suppress(OSError, AttributeError):  # Linux has them all; without them it is only less frugal
+            listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
+    return listener

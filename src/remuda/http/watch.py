@@ -1,0 +1,242 @@
+"""Watches: a collection as a stream of server-sent events.
+
+`added`, `modified` and `deleted` carry an item as the list shows it (of a deleted one, its last state) and as `id` the
+version to resume from. A stream without `Last-Event-ID` begins with what is there, as `added` without ids, and then a
+`bookmark` that says `synced`. Later bookmarks let an idle reader resume too; comments show that the stream lives.
+
+A version too old to resume from is answered 410, or, if that is found out later, by the event `gone`. The event `end`
+says why the server closed the stream, and that the reader may come back: its credentials ended, its rights changed, the
+server closes, the store fails.
+
+A reader sees what it may see: what leaves its sight arrives as deleted, in the last state it could see, and what comes
+into sight as added. That is noticed when labels or declared indexes change: then the store knows the state before.
+
+Nothing is buffered for a reader: the store's watch is a cursor, and it is asked for the next change when the last one
+was sent. Idle streams share one pulse.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import aclosing, asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.http.answers import Answer, Header
+from remuda.http.etag import bare
+from remuda.http.paging import SLICE, let_others_run, read_items
+from remuda.http.pulse import Pulse
+from remuda.http.replies import Collection
+from remuda.http.sight import in_sight
+from remuda.http.sse import HEARTBEAT, added_events, event
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Gone, Invalid, Malformed, RemudaError
+from remuda.store.contract import Bookmark, Event
+
+__all__ = ["WatchPorts", "answer_watch"]
+
+_HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))
+_RIGHTS_HOLD_S = 1.0
+"""How long a stream that sends may rely on rights it has checked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchPorts:
+    """What all streams of a server share."""
+
+    clock: Clock
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set it, and every stream ends."""
+    heartbeat_s: float = 15.0
+    pulse: Pulse = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "pulse", Pulse(self.clock, self.closing, self.heartbeat_s))
+
+
+Renew = Callable[[], Awaitable[Principal]]
+
+
+async def answer_watch(
+    collection: Collection[Any, Any],
+    *,
+    last_event_id: str | None,
+    principal: Principal,
+    renew: Renew,
+    ports: WatchPorts,
+) -> Answer:
+    """Answer with a stream, or raise Gone if it cannot resume where the reader was."""
+    if last_event_id:
+        await _check_resumable(collection, last_event_id)
+    stream = _Stream(collection, _Rights(principal, renew, ports), ports)
+    return Answer(200, stream.events(last_event_id or None), _HEADERS)
+
+
+async def _check_resumable(collection: Collection[Any, Any], version: str) -> None:
+    """Raise what the store says to a watch from here, if it says it at once."""
+    begun = asyncio.Event()
+
+    async def begin(changes: AsyncIterator[Event[Any]]) -> None:
+        begun.set()
+        await anext(changes)
+
+    async with _watching(collection, version) as changes:
+        attempt = asyncio.create_task(begin(changes))
+        await begun.wait()  # when we run again, the store has answered or waits for news
+        if not attempt.done():
+            await _end(attempt)
+            return
+        try:
+            attempt.result()
+        except Invalid:
+            problem = "is not an id of this stream"
+            raise Malformed(
+                f"Last-Event-ID {problem}: leave it out to begin anew.", [("Last-Event-ID", problem)]
+            ) from None
+
+
+@asynccontextmanager
+async def _watching(collection: Collection[Any, Any], since: str) -> AsyncIterator[AsyncIterator[Event[Any]]]:
+    changes = collection.store.watch(collection.kind, since=since, labels=collection.labels)
+    try:
+        yield changes
+    finally:
+        await cast("AsyncGenerator[Event[Any]]", changes).aclose()
+
+
+async def _end(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError, RemudaError):
+        await task
+
+
+class _Rights:
+    """The rights that a stream was opened with, for as long as they hold."""
+
+    def __init__(self, principal: Principal, renew: Renew, ports: WatchPorts) -> None:
+        self._principal, self._renew = principal, renew
+        self._clock = ports.clock
+        self._checked_at = self._clock.monotonic()
+
+    async def lost(self, *, at_once: bool) -> str | None:
+        """Return why they hold no more, looked up now, or not long ago if that is enough."""
+        now = self._clock.monotonic()
+        if at_once or now - self._checked_at > _RIGHTS_HOLD_S:
+            try:
+                renewed = await self._renew()
+            except RemudaError as error:
+                return error.code
+            if renewed.access != self._principal.access:
+                return "access_changed"
+            self._principal, self._checked_at = renewed, now
+        expires = self._principal.expires
+        return "expired" if expires is not None and self._clock.now() >= expires else None
+
+
+class _Stream:
+    """One reader."""
+
+    def __init__(self, collection: Collection[Any, Any], rights: _Rights, ports: WatchPorts) -> None:
+        self._collection, self._rights, self._ports = collection, rights, ports
+        self._seen: str | None = None
+        """The version up to which the reader's sight was followed."""
+        self._told: str | None = None
+        """The version the reader would resume from."""
+
+    async def events(self, since: str | None) -> AsyncGenerator[bytes]:
+        """Yield the stream until something ends it."""
+        self._seen = self._told = since
+        try:
+            if since is None:
+                async with aclosing(self._present()) as present:
+                    async for chunk in present:
+                        yield chunk
+            async with aclosing(self._changes()) as changes:
+                async for chunk in changes:
+                    yield chunk
+        except Gone as error:
+            yield event("gone", msgspec.json.encode({"reason": error.sentence}), version="")
+        except _EndedError as ended:
+            yield event("end", msgspec.json.encode({"reason": ended.reason}), version=self._seen)
+        except RemudaError as error:
+            yield event("end", msgspec.json.encode({"reason": error.code}), version=self._seen)
+
+    async def _present(self) -> AsyncGenerator[bytes]:
+        """Yield what is there."""
+        page = await read_items(self._collection, limit=SLICE)
+        while True:
+            if page.items:
+                yield added_events(page.items)
+            if page.next is None:
+                break
+            await let_others_run()
+            await self._go_on(at_once=False)
+            page = await read_items(self._collection, limit=SLICE, after=page.next)
+        self._seen = self._told = page.version
+        yield event("bookmark", b'{"synced":true}', version=page.version)
+
+    async def _changes(self) -> AsyncGenerator[bytes]:
+        """Yield what happens from now on."""
+        assert self._seen is not None, "a stream follows from a version"
+        async with _watching(self._collection, self._seen) as changes:
+            with self._ports.pulse.bell() as bell:
+                while True:
+                    pull = asyncio.create_task(_next(changes))
+                    pull.add_done_callback(lambda _: bell.set())
+                    try:
+                        while not await self._is_pulled(pull, bell):
+                            yield self._heartbeat()
+                    finally:
+                        await _end(pull)
+                    chunk = self._shown(pull.result())
+                    if chunk is not None:
+                        yield chunk
+
+    async def _is_pulled(self, pull: asyncio.Task[Event[Any]], bell: asyncio.Event) -> bool:
+        """Wait for the bell; tell whether a change rang it, or only the pulse."""
+        await bell.wait()
+        bell.clear()
+        await self._go_on(at_once=not pull.done())
+        return pull.done()
+
+    async def _go_on(self, *, at_once: bool) -> None:
+        """Raise if the stream must end."""
+        if self._ports.closing.is_set():
+            raise _EndedError("closing")
+        reason = await self._rights.lost(at_once=at_once)
+        if reason is not None:
+            raise _EndedError(reason)
+
+    def _heartbeat(self) -> bytes:
+        """Say something: where the reader may resume, if that has moved while it was told nothing."""
+        if self._seen == self._told:
+            return HEARTBEAT
+        self._told = self._seen
+        return event("bookmark", b"{}", version=self._seen)
+
+    def _shown(self, news: Event[Any]) -> bytes | None:
+        """Return what the reader is told of a change, if anything."""
+        self._seen = news.version
+        if isinstance(news, Bookmark):
+            return self._heartbeat()
+        told = in_sight(self._collection, news)
+        if told is None:
+            return None
+        self._told = news.version
+        kind, resource = told
+        view = self._collection.view
+        return event(kind, bare(view, view(resource)), version=news.version)
+
+
+class _EndedError(Exception):
+    """The stream must end."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+async def _next(changes: AsyncIterator[Event[Any]]) -> Event[Any]:
+    return await anext(changes)

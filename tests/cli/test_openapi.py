@@ -1,0 +1,31 @@
+import msgspec
+import pytest
+
+import remuda.cli.openapi
+from remuda.cli import main
+from tests.http.paddock import table
+
+
+def test_the_document_of_a_service_is_printed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remuda.cli.openapi, "tables", lambda: {"paddock": table()})
+    assert main(["openapi", "paddock"]) == 0
+    printed = msgspec.json.decode(capsys.readouterr().out)
+    assert (printed["openapi"], printed["info"]["title"]) == ("3.1.0", "Paddock")
+
+
+def test_an_unknown_service_is_told_which_there_are(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remuda.cli.openapi, "tables", lambda: {"region": table(), "identity": table()})
+    assert main(["openapi", "nonsense"]) == 1
+    assert capsys.readouterr() == ("", "the service nonsense is not known: use one of identity, region.\n")
+
+
+def test_a_release_without_services_says_so(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(remuda.cli.openapi, "tables", dict)
+    assert main(["openapi", "nonsense"]) == 1
+    assert capsys.readouterr() == ("", "the service nonsense is not known: this release has none yet.\n")

@@ -1,0 +1,137 @@
+import json
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from remuda.cli.up import _default_data
+from remuda.kernel.errors import Invalid
+from tests.cli.running import refused, running
+
+
+def test_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:
+    data = tmp_path / "deep" / "data"
+    with running(data) as one:
+        assert httpx2.get(f"{one.url}/healthz").json() == {"status": "ok"}
+        assert httpx2.get(f"{one.url}/readyz").status_code == 200
+        assert httpx2.get(f"{one.url}/api/version").json()["name"] == "remuda"
+        assert "<h1>Remuda</h1>" in httpx2.get(one.url).text
+        assert "remuda_loop_lag_seconds_count" in httpx2.get(f"{one.url}/metrics").text
+        assert one.stop()[0] == 0
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [data, *data.iterdir()]}
+    assert modes == {"data": 0o700, "keys.json": 0o600, "remuda.db": 0o600, "remuda.db.lock": 0o600}
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_it_cleanly_with_the_whole_log_written(tmp_path: Path, how: signal.Signals) -> None:
+    with running(tmp_path) as one:
+        httpx2.get(f"{one.url}/api/version", params={"token": "secret"})
+        code, log = one.stop(how)
+    assert code == 0
+    (line,) = map(json.loads, log.splitlines())
+    assert (line["event"], line["path"], line["status"]) == ("request", "/api/version", 200)
+    assert "secret" not in log
+    assert (tmp_path / "remuda.db.lock").read_text() == "", "the store was closed"
+
+
+def test_it_starts_again_after_kill_9_with_the_same_keys(tmp_path: Path) -> None:
+    keys = set()
+    for _ in range(3):
+        with running(tmp_path) as one:
+            assert httpx2.get(f"{one.url}/readyz").status_code == 200
+            keys.add((tmp_path / "keys.json").read_text())
+            assert one.stop(signal.SIGKILL)[0] == -signal.SIGKILL
+        assert (tmp_path / "remuda.db.lock").read_text() == "open\n"
+    with running(tmp_path) as one:
+        assert one.stop()[0] == 0
+    assert len(keys) == 1
+
+
+def test_many_who_ask_while_it_stops_get_an_answer_or_no_connection(tmp_path: Path) -> None:
+    answers: list[int] = []
+    with running(tmp_path) as one:
+
+        def ask() -> None:
+            with httpx2.Client() as client:
+                try:
+                    while True:
+                        answers.append(client.get(f"{one.url}/api/version").status_code)
+                except httpx2.TransportError:
+                    return
+
+        askers = [threading.Thread(target=ask) for _ in range(8)]
+        for asker in askers:
+            asker.start()
+        while len(answers) < 50:
+            assert any(asker.is_alive() for asker in askers)
+        code, log = one.stop()
+        for asker in askers:
+            asker.join()
+    assert code == 0
+    assert set(answers) <= {200, 503}
+    assert len(log.splitlines()) >= answers.count(200)
+
+
+def test_a_store_that_is_in_use_is_one_sentence(tmp_path: Path) -> None:
+    with running(tmp_path):
+        assert refused(tmp_path).startswith("Another process has the store")
+
+
+def test_a_port_that_is_taken_is_one_sentence_and_leaves_the_store_closed(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        said = refused(tmp_path, f"127.0.0.1:{port}")
+    assert said == f"The address 127.0.0.1:{port} is taken by another process: stop that one, or choose another port."
+    assert (tmp_path / "remuda.db.lock").read_text() == ""
+
+
+def test_a_bad_address_names_its_option_and_makes_nothing(tmp_path: Path) -> None:
+    assert refused(tmp_path / "data", "8080") == "--listen is not HOST:PORT: give both, as in 127.0.0.1:8080."
+    assert not (tmp_path / "data").exists()
+
+
+def test_a_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way")
+    said = refused(tmp_path / "file" / "data")
+    assert said.startswith("--data ")
+    assert said.endswith("cannot be made (Not a directory): choose another directory.")
+
+
+def test_a_store_without_its_keys_is_refused_and_gets_no_new_ones(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        one.stop()
+    (tmp_path / "keys.json").unlink()
+    said = refused(tmp_path)
+    assert "holds a store without its keys" in said
+    assert not (tmp_path / "keys.json").exists()
+
+
+def test_without_data_everything_is_where_the_system_keeps_such_things(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", "/srv/share")
+    assert _default_data() == Path("/srv/share/remuda")
+    monkeypatch.delenv("XDG_DATA_HOME")
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert _default_data() == Path("/home/ann/.local/share/remuda")
+
+    def homeless() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(Invalid, match=r"^--data is not given, and there is no home directory: name a directory\.$"):
+        _default_data()
+
+
+def test_help_imports_no_server() -> None:
+    code = (
+        "import sys; from remuda.cli import main; main(['--help'])\n"
+        "print({'uvicorn', 'starlette', 'apsw', 'prometheus_client'} & set(sys.modules), file=sys.stderr)"
+    )
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "up" in result.stdout
+    assert result.stderr == "set()\n"

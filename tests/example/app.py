@@ -1,0 +1,138 @@
+"""The livery, put together over given ports: for a simulation, for tests over a socket, for benches.
+
+`build(ports)` makes it; `start` recovers operations and begins control; `stop` ends both, before the store is closed.
+`asgi` can be called from the first moment on.
+"""
+
+from collections.abc import Sequence
+
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from remuda.http.api import Api, ApiPorts
+from remuda.http.idempotency import Idempotency
+from remuda.http.metrics import Metrics
+from remuda.http.observe import Observe
+from remuda.http.ratelimit import RateLimiter
+from remuda.http.watch import WatchPorts
+from remuda.operations.kinds import OPERATION
+from remuda.operations.operations import Operations
+from remuda.operations.recovery import Recovery
+from remuda.operations.registry import Bound
+from remuda.operations.reporter import Timeline
+from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.store.duties import Duties
+from remuda.store.kinds import Registry
+from tests.example.authenticator import PROJECTS, TokenAuthenticator
+from tests.example.control import Control
+from tests.example.kinds import KINDS
+from tests.example.monitor import Monitor
+from tests.example.ports import Ports
+from tests.example.sagas import CREATE_MOUNT, MountPorts
+from tests.example.service import Livery
+from tests.example.stalls import Stalls
+
+
+def registry() -> Registry:
+    """Return every kind that the livery needs, its own and those of the mechanisms."""
+    return Registry([*KINDS, OPERATION, LEASE, BREAKER])
+
+
+class LiveryApp:
+    """The whole service."""
+
+    def __init__(self, ports: Ports) -> None:
+        self.ports = ports
+        self.stalls = Stalls(ports.store, ports.clock)
+        self.operations = Operations(
+            ports.store,
+            [Bound(CREATE_MOUNT, MountPorts(ports.store, self.stalls))],
+            clock=ports.clock,
+            randomness=ports.randomness,
+            reporter=Timeline(),
+            settings=ports.operations,
+        )
+        self.service = Livery(
+            store=ports.store,
+            log=ports.log,
+            randomness=ports.randomness,
+            operations=self.operations,
+            project_exists=_project_exists,
+        )
+        self.authenticator = ports.authenticator or TokenAuthenticator(ports.clock)
+        self.metrics = Metrics(CollectorRegistry(), [ports.table])
+        self.watches = WatchPorts(clock=ports.clock)
+        self.asgi: ASGIApp = Observe(
+            Api(ports.table, self.service, self._api_ports()),
+            clock=ports.clock,
+            randomness=ports.randomness,
+            metrics=self.metrics,
+            sink=ports.sink,
+        )
+        self._control = Control(ports, self.stalls)
+        self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
+        self._duties = Duties(ports.clock)
+
+    @property
+    def drivers(self) -> Sequence[Driver]:
+        """The controllers."""
+        return self._control.drivers
+
+    @property
+    def monitor(self) -> Monitor:
+        """Who looks at the pasture."""
+        return self._control.monitor
+
+    @property
+    def breaker(self) -> Breaker:
+        """What stops the monitor from removing too much."""
+        return self._control.breaker
+
+    async def start(self) -> None:
+        """Take up what was left, and begin."""
+        self._duties.start("recovery", self._recovery.keep)
+        self._duties.start("forgetting", self._recovery.keep_forgetting)
+        await self._control.start()
+
+    async def restart_control(self) -> None:
+        """End control and begin it anew, as when leadership goes and comes."""
+        await self._control.stop()
+        self._control = Control(self.ports, self.stalls)
+        await self._control.start()
+
+    async def stop(self) -> None:
+        """End everything that goes on by itself."""
+        self.watches.closing.set()
+        await self._control.stop()
+        await self._duties.stop()
+        await self.operations.stop()
+
+    def _api_ports(self) -> ApiPorts:
+        ports = self.ports
+        return ApiPorts(
+            authenticator=self.authenticator,
+            clock=ports.clock,
+            randomness=ports.randomness,
+            log=ports.log,
+            limiter=RateLimiter(ports.rate, ports.clock),
+            idempotency=Idempotency(
+                ports.log,
+                clock=ports.clock,
+                randomness=ports.randomness,
+                time_limit_s=ports.api.time_limit_s,
+                is_only_process=ports.is_alone,
+            ),
+            watch=self.watches,
+            settings=ports.api,
+        )
+
+
+async def _project_exists(organization: str, project: str) -> bool:
+    return project in PROJECTS.get(organization, ())
+
+
+def build(ports: Ports) -> LiveryApp:
+    """Put the livery together."""
+    return LiveryApp(ports)

@@ -1,0 +1,54 @@
+"""What the livery is given to work with."""
+
+from dataclasses import dataclass, field
+
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import Authenticator
+from remuda.http.lines import Sink
+from remuda.http.ratelimit import RateLimit
+from remuda.http.routes import Table
+from remuda.kernel.clock import Clock
+from remuda.kernel.randomness import Randomness
+from remuda.operations.settings import OperationSettings
+from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.leader import Alone, Leader
+from remuda.reconcile.reporter import Reporter, Silent
+from remuda.store.contract import Store
+from remuda.store.logs import Log
+from tests.example.api import table
+from tests.example.pasture import Pasture
+
+
+class NoSink:
+    """Nobody reads the access log."""
+
+    def write(self, line: bytes) -> None:
+        """Let it go."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ports:
+    """Everything outside the livery that it touches, and what differs between a test and another."""
+
+    store: Store
+    log: Log
+    clock: Clock
+    randomness: Randomness
+    pasture: Pasture
+    authenticator: Authenticator | None = None
+    watched: Store | None = None
+    """What controllers read and watch, where that is not the store itself."""
+    is_alone: bool = True
+    """No other process uses this store."""
+    leader: Leader = field(default_factory=Alone)
+    reporter: Reporter = field(default_factory=Silent)
+    sink: Sink = field(default_factory=NoSink)
+    rate: RateLimit = field(default_factory=RateLimit)
+    api: ApiSettings = field(default_factory=ApiSettings)
+    operations: OperationSettings = field(default_factory=OperationSettings)
+    control: DriverSettings = field(default_factory=DriverSettings)
+    table: Table = field(default_factory=table)
+    look_again_s: float = 4.0
+    """How far apart two looks into the pasture must be to count as two."""
+    look_every_s: float = 5.0
+    """How often the whole pasture is looked at."""

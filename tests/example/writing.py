@@ -1,0 +1,36 @@
+"""What every write of the service has in common."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from remuda.access.context import Context
+from remuda.access.principal import Permission, Verb
+from remuda.http.etag import check_match, etag_of
+from remuda.kernel.errors import Conflict
+from remuda.store.objects import Resource
+
+T = TypeVar("T")
+
+_TRIES = 10
+
+
+def permission(endpoint: str, verb: Verb) -> Permission:
+    """Return a right of the livery's."""
+    return Permission(f"livery:{endpoint}", verb)
+
+
+def check_state(context: Context, found: Resource, writable: msgspec.Struct) -> None:
+    """Raise PreconditionFailed unless the object is what the caller has seen, if it says what that was."""
+    check_match(context, etag_of(found.uid, writable), kind=type(found).__name__, name=found.name)
+
+
+async def until_written(write: Callable[[], Awaitable[T]]) -> T:
+    """Read, judge and write again when somebody else wrote in between: a controller's status is no lost update."""
+    for _ in range(_TRIES - 1):
+        try:
+            return await write()
+        except Conflict:
+            continue
+    return await write()

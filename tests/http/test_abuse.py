@@ -1,0 +1,184 @@
+"""Clients that mean no good, on real sockets against a process of its own: its memory stays flat, others are served."""
+
+import ast
+import contextlib
+import resource
+import select
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from tests.http.serving import request
+
+MIB = 1024 * 1024
+MOST_GROWTH = 64 * MIB
+CROWD = 400
+WATCHERS = 2000
+
+
+@dataclass
+class Victim:
+    process: subprocess.Popen[str]
+    port: int
+    cuts: dict[str, int] = field(default_factory=dict)
+
+    def memory(self) -> int:
+        """Return how many bytes of memory the process has in use."""
+        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
+        return int(pages) * resource.getpagesize()
+
+    def dial(self, *, buffer: int | None = None) -> socket.socket:
+        with ExitStack() as on_failure:
+            client = on_failure.enter_context(socket.socket())
+            if buffer:
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
+            client.settimeout(10)
+            client.connect(("127.0.0.1", self.port))
+            on_failure.pop_all()
+            return client
+
+    def serves_others(self) -> bool:
+        with contextlib.suppress(ConnectionError), self.dial() as client:
+            client.sendall(request("/", "Connection: close"))
+            return read_all(client).endswith(b"hello")
+        return False
+
+
+def read_all(client: socket.socket) -> bytes:
+    """Read until the server closes, in whichever way."""
+    read = b""
+    with contextlib.suppress(ConnectionError):
+        while chunk := client.recv(65_536):
+            read += chunk
+    return read
+
+
+@contextmanager
+def victim(*, patience_s: float, connections: int = 10_000) -> Iterator[Victim]:
+    command = [sys.executable, "-m", "tests.http.victim", str(patience_s), str(connections)]
+    root = Path(__file__).parents[2]
+    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            one = Victim(process, int(process.stdout.readline()))
+            assert one.serves_others()
+            before = one.memory()
+            yield one
+            assert one.memory() - before < MOST_GROWTH
+            assert one.serves_others()
+            process.stdin.close()
+            one.cuts.update(ast.literal_eval(process.stdout.readline()))
+        finally:
+            process.kill()
+
+
+@pytest.fixture(autouse=True)
+def many_descriptors() -> None:
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    if hard != resource.RLIM_INFINITY and hard < WATCHERS + 500:
+        pytest.skip("this machine does not let a process have that many connections")
+
+
+def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served() -> None:
+    with victim(patience_s=2) as one, ExitStack() as clients:
+        crowd = [clients.enter_context(one.dial()) for _ in range(CROWD)]
+        for client in crowd:
+            client.sendall(b"GET / HTTP/1.1\r\n")
+        ends = time.monotonic() + 4
+        while time.monotonic() < ends:
+            for client in crowd:
+                with contextlib.suppress(OSError):
+                    client.sendall(b"X: 1\r\n")
+            assert one.serves_others()
+    assert one.cuts["head_too_slow"] == CROWD
+
+
+def test_a_body_of_a_gibibyte_is_refused_and_never_held() -> None:
+    with victim(patience_s=5) as one:
+        block, before = b"x" * MIB, one.memory()
+        for announced in (True, False):
+            peak = 0
+            with one.dial() as client:
+                how = f"Content-Length: {1024 * MIB}" if announced else "Transfer-Encoding: chunked"
+                client.sendall(request("/echo", how, method="POST"))
+                with contextlib.suppress(OSError):
+                    for _ in range(1024):
+                        client.sendall(block if announced else b"%x\r\n%b\r\n" % (MIB, block))
+                        peak = max(peak, one.memory())
+                assert one.serves_others()
+            assert peak - before < MOST_GROWTH
+        with one.dial() as client:
+            client.sendall(request("/echo", f"Content-Length: {1024 * MIB}", method="POST"))
+            assert client.recv(20).startswith(b"HTTP/1.1 413 ")
+
+
+def test_floods_of_headers_are_refused() -> None:
+    with victim(patience_s=5) as one:
+        flood = b"GET / HTTP/1.1\r\n" + b"X-Header: abcdefghijklmnopqrstuvwxyz\r\n" * 20_000
+        for _ in range(50):
+            with one.dial() as client:
+                with contextlib.suppress(ConnectionError):
+                    client.sendall(flood)
+                assert read_all(client)[:12] in {b"HTTP/1.1 431", b""}
+        assert one.serves_others()
+    assert one.cuts["head_too_large"] == 50
+
+
+def test_requests_sent_ahead_without_end_are_refused() -> None:
+    with victim(patience_s=5) as one:
+        flood = request("/wait") + request("/") * 20_000
+        for _ in range(20):
+            with one.dial() as client:
+                with contextlib.suppress(ConnectionError):
+                    client.sendall(flood)
+                read_all(client)
+        assert one.serves_others()
+    assert one.cuts["pipelined"] == 20
+
+
+def test_thousands_of_watchers_that_never_read_are_cut_off_and_others_are_served() -> None:
+    with victim(patience_s=4) as one, ExitStack() as clients:
+        crowd = [clients.enter_context(one.dial(buffer=4096)) for _ in range(WATCHERS)]
+        before = one.memory()
+        for client in crowd:
+            client.sendall(request("/stream"))
+        assert one.serves_others()
+        assert one.memory() - before < MOST_GROWTH
+        wait_until_closed(crowd)
+    assert one.cuts["not_reading"] == WATCHERS
+
+
+def wait_until_closed(crowd: list[socket.socket]) -> None:
+    """Wait, without reading, until the server has given up on each of them."""
+    hung_up = select.poll()
+    waiting = {client.fileno() for client in crowd}
+    for descriptor in waiting:
+        hung_up.register(descriptor, 0)
+    ends = time.monotonic() + 30
+    while waiting:
+        assert time.monotonic() < ends
+        for descriptor, _ in hung_up.poll(1000):
+            hung_up.unregister(descriptor)
+            waiting.discard(descriptor)
+
+
+def test_a_crowd_beyond_the_cap_is_told_so_and_cannot_keep_others_out_for_long() -> None:
+    with victim(patience_s=1, connections=100) as one, ExitStack() as clients:
+        crowd = []
+        for _ in range(CROWD):
+            with contextlib.suppress(ConnectionError):
+                crowd.append(clients.enter_context(one.dial()))
+        ends = time.monotonic() + 10
+        while not one.serves_others():
+            assert time.monotonic() < ends
+        assert any(read_all(client).startswith(b"HTTP/1.1 503") for client in crowd)
+    assert one.cuts["connections"] >= CROWD - 100

@@ -1,0 +1,139 @@
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from structlog.testing import capture_logs
+
+from remuda.access.principal import Principal
+from remuda.http.audit import STREAM, Audit, Component, Operation, Target, audited_target
+from remuda.kernel.errors import Conflict, StoreClosed
+from remuda.store.sqlite.store import SqliteStore
+from tests.contract.kinds import Horse, horse
+from tests.http.meadow import meadow
+
+ORGANIZATION = "b0000000-0000-4000-8000-000000000001"
+PATH = {"organizationID": ORGANIZATION, "horseID": "h-1"}
+ROUTE = "/api/v1/organizations/{organizationID}/horses/{horseID}"
+ANNA = Principal(
+    subject="unikorn-compute", type="system", actor="anna@example.com", service="unikorn-compute", project="p-1"
+)
+
+
+def audit(log: SqliteStore, *, principal: Principal = ANNA, path: dict[str, str] | None = None) -> Audit:
+    return Audit(
+        log,
+        component=Component(name="paddock", version="1.2.3"),
+        principal=principal,
+        operation=Operation(verb="PUT", route=ROUTE),
+        path=PATH if path is None else path,
+        success=201,
+        trace_id="f" * 32,
+    )
+
+
+async def records(log: SqliteStore, subject: str = f"organization/{ORGANIZATION}") -> list[dict[str, Any]]:
+    page = await log.read(STREAM, subject)
+    return [msgspec.json.decode(entry.data) for entry in page.entries]
+
+
+async def test_a_success_is_in_the_commit_of_the_write_that_carried_it_out(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        one = audit(store)
+        await store.create(horse("h-1"), log=one.witness("horses", "h-1"))
+        assert await records(store) == [
+            {
+                "component": {"name": "paddock", "version": "1.2.3"},
+                "actor": {"subject": "unikorn-compute", "actor": "anna@example.com", "service": "unikorn-compute"},
+                "operation": {"verb": "PUT", "route": ROUTE},
+                "scope": {**PATH, "project": "p-1"},
+                "resource": {"type": "horses", "id": "h-1"},
+                "result": {"status": 201},
+                "trace_id": "f" * 32,
+            }
+        ]
+        await one.finish(201)
+        assert len(await records(store)) == 1, "one record for one request"
+
+
+async def test_a_write_that_is_refused_takes_its_record_with_it_and_the_failure_is_recorded(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        old = await store.create(horse("h-1", labels={"herd": "a"}))
+        await store.update(msgspec.structs.replace(old, metadata=msgspec.structs.replace(old.metadata, labels={})))
+        one = audit(store)
+        with pytest.raises(Conflict):
+            await store.update(old, log=one.witness("horses", "h-1"))
+        await one.finish(409)
+        assert [record["result"] for record in await records(store)] == [{"status": 409}]
+
+
+async def test_a_success_that_no_write_witnessed_is_recorded_at_the_end(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await audit(store).finish(202)
+        await audit(store).finish(201, Target(type="foals", id="f-1"))
+        kept = await records(store)
+        assert [(record["resource"], record["result"]["status"]) for record in kept] == [
+            ({"type": "horses", "id": "h-1"}, 202),
+            ({"type": "foals", "id": "f-1"}, 201),
+        ]
+
+
+@pytest.mark.parametrize("status", [400, 403, 404, 422, 500, 503])
+async def test_a_failure_is_recorded_with_its_status(tmp_path: Path, status: int) -> None:
+    async with meadow(tmp_path) as store:
+        await audit(store).finish(status)
+        assert [record["result"]["status"] for record in await records(store)] == [status]
+
+
+@pytest.mark.parametrize(
+    ("path", "organization", "organizations", "subject"),
+    [
+        ({"organizationID": "o-1"}, "o-2", ("o-3",), "organization/o-1"),
+        ({}, "o-2", ("o-3",), "organization/o-2"),
+        ({}, None, ("o-3",), "organization/o-3"),
+        ({}, None, ("o-3", "o-4"), "system"),
+        ({}, None, (), "system"),
+    ],
+)
+async def test_an_organization_finds_its_own_records(
+    tmp_path: Path, path: dict[str, str], organization: str | None, organizations: tuple[str, ...], subject: str
+) -> None:
+    anna = Principal(subject="anna", type="user", organization=organization, organizations=organizations)
+    async with meadow(tmp_path) as store:
+        await audit(store, principal=anna, path=path).finish(403)
+        (record,) = await records(store, subject)
+        assert record["actor"] == {"subject": "anna"}
+
+
+async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        one = audit(store)
+    with pytest.raises(StoreClosed):
+        await one.finish(200)
+    with pytest.raises(StoreClosed):
+        await one.finish(403)
+    with capture_logs() as lines:  # what fails the request fails the log as well
+        await one.finish(503)
+    assert [line["event"] for line in lines] == ["audit record not kept"]
+
+
+@pytest.mark.parametrize(
+    ("route", "target"),
+    [
+        ("/api/v1/organizations/{organizationID}", Target(type="organizations", id=ORGANIZATION)),
+        ("/api/v1/organizations/{organizationID}/horses", Target(type="horses")),
+        (ROUTE, Target(type="horses", id="h-1")),
+        (f"{ROUTE}/rotate", Target(type="rotate")),
+        ("/", Target(type="")),
+    ],
+)
+def test_the_path_tells_what_a_request_is_about(route: str, target: Target) -> None:
+    assert audited_target(route, PATH) == target
+
+
+async def test_the_object_that_was_written_is_there_if_and_only_if_its_record_is(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await store.create(horse("h-1"), log=audit(store).witness("horses", "h-1"))
+    async with meadow(tmp_path) as store:
+        assert (await store.get(Horse, "h-1")).name == "h-1"
+        assert len(await records(store)) == 1

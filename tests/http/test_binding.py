@@ -1,0 +1,126 @@
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remuda.http.binding import Binder
+from remuda.http.routes import ListQuery, Nothing, Parameters
+from remuda.kernel.errors import Malformed
+from tests.http.paddock import HORSE, HORSES, ORGANIZATION, HorsePath, HorseQuery, running
+
+QUERY = Binder(HorseQuery)
+PATH = Binder(HorsePath, ["organizationID", "horseID"])
+
+
+class Gait(enum.Enum):
+    WALK = "walk"
+    TROT = "trot"
+
+
+class Required(Parameters, frozen=True, rename={"from_": "from"}):
+    from_: int
+    gait: Gait | None = None
+    ages: Annotated[tuple[int, ...], msgspec.Meta(max_length=2)] = ()
+
+
+@pytest.mark.parametrize(
+    ("query", "bound"),
+    [
+        (b"", HorseQuery()),
+        (b"age=7&tame=true&sort=age&weight=4.5", HorseQuery(age=7, tame=True, sort="age", weight=4.5)),
+        (b"tame=false&weight=-4", HorseQuery(tame=False, weight=-4.0)),
+        (b"breed=a&breed=b", HorseQuery(breed=("a", "b"))),
+        (b"breed=a%20b&breed=", HorseQuery(breed=("a b", ""))),
+        (b"unknown=1&unknown=2&age=1", HorseQuery(age=1)),
+    ],
+)
+def test_a_query_becomes_its_type(query: bytes, bound: HorseQuery) -> None:
+    assert QUERY.bind_query(query) == bound
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        (b"age=old", "age"),
+        (b"age=", "age"),
+        (b"age=7.0", "age"),
+        (b"age=null", "age"),
+        (b"age=61", "age"),
+        (b"age=" + b"9" * 5000, "age"),
+        (b"age=%D9%A7", "age"),
+        (b"weight=nan", "weight"),
+        (b"weight=inf", "weight"),
+        (b"tame=1", "tame"),
+        (b"tame=True", "tame"),
+        (b"sort=colour", "sort"),
+        (b"breed=a%00b", "breed"),
+        (b"breed=a%0A", "breed"),
+    ],
+)
+def test_a_bad_parameter_is_named_and_not_shown(query: bytes, name: str) -> None:
+    with pytest.raises(Malformed) as caught:
+        QUERY.bind_query(query)
+    assert str(caught.value) == f'invalid path/query element: "{name}" is missing or not what it should be'
+
+
+def test_a_single_value_must_not_be_repeated() -> None:
+    with pytest.raises(Malformed, match='"age" is there more than once'):
+        QUERY.bind_query(b"age=7&age=8")
+
+
+@pytest.mark.parametrize("query", [b"breed=%FF", b"a=\xff", b"&".join([b"x=1"] * 101)])
+def test_a_query_that_cannot_be_read_is_refused(query: bytes) -> None:
+    with pytest.raises(Malformed, match="invalid path/query element"):
+        QUERY.bind_query(query)
+
+
+def test_required_and_renamed_parameters_and_enums_are_bound() -> None:
+    binder = Binder(Required)
+    assert binder.bind_query(b"from=3&gait=trot&ages=1&ages=2") == Required(from_=3, gait=Gait.TROT, ages=(1, 2))
+    for query, name in ((b"", "from"), (b"from=3&gait=fly", "gait"), (b"from=1&ages=1&ages=2&ages=3", "ages")):
+        with pytest.raises(Malformed, match=f'"{name}" is missing'):
+            binder.bind_query(query)
+
+
+def test_a_path_is_bound_by_the_order_of_its_names() -> None:
+    assert PATH.bind_path((ORGANIZATION, HORSE)) == HorsePath(organization=ORGANIZATION, horse=HORSE)
+    for values, name in ((("x", HORSE), "organizationID"), ((ORGANIZATION, ""), "horseID")):
+        with pytest.raises(Malformed, match=f'"{name}" is missing'):
+            PATH.bind_path(values)
+    with pytest.raises(Malformed, match='"horseID"'):
+        PATH.bind_path((ORGANIZATION, f"{HORSE}\n"))
+
+
+def test_nothing_is_bound_from_nothing() -> None:
+    assert Binder(Nothing).bind_path(()) == Nothing()
+    assert Binder(Nothing).bind_query(b"x=1") == Nothing()
+    assert Binder(ListQuery).bind_query(b"continue=x&limit=5") == ListQuery(continue_="x", limit=5)
+
+
+def test_a_type_that_no_text_can_be_is_a_defect() -> None:
+    class Wrong(Parameters, frozen=True):
+        value: bytes
+
+    with pytest.raises(TypeError, match="a parameter cannot be"):
+        Binder(Wrong)
+
+
+@given(st.binary(max_size=200))
+def test_any_query_is_bound_or_refused(query: bytes) -> None:
+    try:
+        told = repr(QUERY.bind_query(query))
+    except Malformed as error:
+        told = str(error)
+    assert told.startswith(("HorseQuery(", "invalid path/query element"))
+
+
+async def test_a_list_that_cannot_be_watched_says_so(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        reply = await api.client.get(HORSES, {"watch": "true"})
+        assert reply.status == 400
+        assert reply.json["error_description"] == 'invalid path/query element: "watch" is not supported here'
+        assert (await api.client.get(HORSES, {"limit": "3"})).status == 200

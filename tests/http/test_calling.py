@@ -1,0 +1,217 @@
+"""The client against servers that fail in every way, and what their words become."""
+
+import asyncio
+import contextlib
+import itertools
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+
+import msgspec
+import pytest
+
+from remuda.http.client import ClientSettings
+from remuda.http.credentials import TrustedProxies, read_credentials
+from remuda.http.remote import Service, error_from
+from remuda.kernel import errors
+from remuda.kernel.errors import (
+    Conflict,
+    Gone,
+    Malformed,
+    NotFound,
+    OutcomeUnknown,
+    RemudaError,
+    ServerUnreachable,
+    TooMany,
+    Unavailable,
+)
+from tests.http.ranch import CREATE, GET, LIST, HorsePath
+from tests.http.riding import BAY, CONTEXT, client_of
+
+Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Awaitable[None]]
+
+
+class Scripted:
+    """A server that serves each connection by a script, which is told how many came before."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._numbers = itertools.count()
+        self._serving: set[asyncio.Task[None]] = set()
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._begin, "127.0.0.1", 0)
+        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+
+    async def __aexit__(self, *_: object) -> None:
+        self.leave()
+        for task in self._serving:
+            task.cancel()
+        await asyncio.gather(*self._serving, return_exceptions=True)
+
+    def leave(self) -> None:
+        """Take no more connections."""
+        self._server.close()
+
+    def _begin(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._serving.add(asyncio.create_task(self._serve(reader, writer)))
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(asyncio.IncompleteReadError, ConnectionError):
+            try:
+                await reader.readuntil(b"\r\n\r\n")
+                await self._script(reader, writer, next(self._numbers))
+            finally:
+                writer.close()
+                await writer.wait_closed()
+
+
+def answering(*answers: bytes) -> Script:
+    """Return a script that gives each connection the next of these bytes, and the last to all that follow."""
+
+    async def script(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+        writer.write(answers[min(number, len(answers) - 1)])
+        await writer.drain()
+
+    return script
+
+
+def response(status: int, body: bytes, *headers: str) -> bytes:
+    lines = [f"HTTP/1.1 {status} X", f"Content-Length: {len(body)}", "Connection: close", *headers]
+    return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+
+CUT = b"HTTP/1.1 201 X\r\nContent-Length: 100\r\n\r\n{"
+MADE = response(201, b'{"id":"h","colour":"bay"}')
+FOUND = response(200, b'{"id":"h","colour":"bay"}')
+
+
+async def test_a_write_whose_answer_is_lost_again_and_again_has_an_unknown_outcome() -> None:
+    async with Scripted(answering(CUT)) as url, client_of(url) as client:
+        with pytest.raises(OutcomeUnknown, match="create_horse"):
+            await client.send(CREATE, body=BAY)
+        with pytest.raises(ServerUnreachable):
+            await client.send(GET, path=HorsePath(horse="h"))
+
+
+async def test_a_lost_answer_is_asked_for_again() -> None:
+    async with Scripted(answering(CUT, b"", MADE)) as url, client_of(url) as client:
+        assert (await client.send(CREATE, body=BAY)).id == "h"
+    async with Scripted(answering(CUT, FOUND)) as url, client_of(url) as client:
+        assert (await client.send(GET, path=HorsePath(horse="h"))).id == "h"
+
+
+async def test_a_server_that_is_not_there_has_done_nothing() -> None:
+    async with Scripted(answering(MADE)) as url:
+        pass
+    async with client_of(url) as client:
+        with pytest.raises(ServerUnreachable):
+            await client.send(CREATE, body=BAY)
+
+
+async def test_a_server_that_goes_after_an_answer_was_lost_leaves_the_outcome_unknown() -> None:
+    async def script(_reader: asyncio.StreamReader, writer: asyncio.StreamWriter, _number: int) -> None:
+        server.leave()
+        writer.write(CUT)
+        await writer.drain()
+
+    server = Scripted(script)
+    async with server as url, client_of(url) as client:
+        with pytest.raises(OutcomeUnknown):
+            await client.send(CREATE, body=BAY)
+
+
+async def test_the_pause_that_a_server_asks_for_is_kept() -> None:
+    body = b'{"error":"too_many_requests","error_description":"slower","trace_id":"0","code":"too_many"}'
+    times: list[float] = []
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+        times.append(asyncio.get_running_loop().time())
+        await answering(response(429, body, "Retry-After: 1"), MADE)(reader, writer, number)
+
+    async with Scripted(script) as url, client_of(url) as client:
+        assert (await client.send(CREATE, body=BAY)).id == "h"
+    assert times[1] - times[0] >= 1
+    impatient = ClientSettings(total_s=0.5)
+    slow = Scripted(answering(response(429, body, "Retry-After: 9")))
+    async with slow as url, client_of(url, settings=impatient) as client:
+        with pytest.raises(TooMany, match="slower") as told:
+            await client.send(CREATE, body=BAY)
+        assert told.value.retry_after_s == 9
+
+
+async def test_a_request_has_a_deadline_for_all_its_attempts() -> None:
+    async def silence(reader: asyncio.StreamReader, _writer: asyncio.StreamWriter, _number: int) -> None:
+        await reader.read()
+
+    async with Scripted(silence) as url, client_of(url, settings=ClientSettings(total_s=0.2)) as client:
+        with pytest.raises(OutcomeUnknown):
+            await client.send(CREATE, body=BAY)
+        with pytest.raises(Unavailable):
+            await client.send(GET, path=HorsePath(horse="h"))
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        response(200, b"<html>"),
+        response(200, b'{"id":7}'),
+        response(200, b"\xff"),
+        response(500, b"<html>"),
+        response(404, b'{"detail":"x"}'),
+        response(302, b"", "Location: http://elsewhere/"),
+        b"SSH-2.0-OpenSSH\r\n\r\n",
+    ],
+)
+async def test_words_that_are_not_ours_are_a_server_that_cannot_be_reached(answer: bytes) -> None:
+    async with Scripted(answering(answer)) as url, client_of(url) as client:
+        with pytest.raises(ServerUnreachable):
+            await client.send(GET, path=HorsePath(horse="h"))
+
+
+async def test_a_watch_that_is_cut_off_before_it_is_synced_has_to_begin_anew() -> None:
+    head = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+    item = b'event: added\ndata: {"id":"h","colour":"bay"}\n\n'
+    server = Scripted(answering(b"", head, head + item, head + item))
+    async with server as url, client_of(url) as client, aclosing(client.watch(LIST)) as watch:
+        assert (await anext(watch)).type == "added"
+        with pytest.raises(Gone):
+            await anext(watch)
+
+
+async def test_an_item_that_cannot_be_read_ends_a_watch() -> None:
+    head = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\n\r\n"
+    server = Scripted(answering(head + b"event: added\nid: 4\ndata: {}\n\n"))
+    async with server as url, client_of(url) as client, aclosing(client.watch(LIST)) as watch:
+        with pytest.raises(ServerUnreachable, match="not what the route promises"):
+            await anext(watch)
+
+
+@pytest.mark.parametrize("name", sorted(set(errors.__all__) - {"RemudaError"}))
+def test_each_error_survives_the_journey(name: str) -> None:
+    kind: type[RemudaError] = getattr(errors, name)
+    body = msgspec.json.encode({"error": "x", "error_description": "What. Why.", "trace_id": "0", "code": kind.code})
+    back = error_from(kind.status, {}, body, server="s")
+    assert type(back) is kind
+    assert (str(back), back.sentence) == ("What. Why.", "What. Why.")
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(400, Malformed), (404, NotFound), (409, Conflict), (418, Unavailable), (500, Unavailable)]
+)
+def test_an_unknown_code_is_told_by_its_status(status: int, kind: type[RemudaError]) -> None:
+    body = b'{"error":"x","error_description":"Something.","trace_id":"0"}'
+    assert type(error_from(status, {}, body, server="s")) is kind
+
+
+def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> None:
+    certificate = b"-----BEGIN CERTIFICATE----- AAAA -----END CERTIFICATE-----"
+    for service, context in ((Service("compute"), CONTEXT), (Service("compute", impersonate=True), CONTEXT)):
+        told = [(name.lower().encode(), value.encode()) for name, value in service.headers(context).items()]
+        sent = [*told, (b"ssl-client-cert", certificate), (b"ssl-client-verify", b"SUCCESS")]
+        read = read_credentials(dict(sent), all_headers=sent, peer="10.0.0.1", proxies=TrustedProxies(["10.0.0.0/8"]))
+        assert read.claim is not None
+        assert (read.claim.actor, read.claim.type, read.claim.organization) == ("anna", "user", "o-1")
+        assert (read.claim.project, read.claim.organizations) == ("p-1", ("o-1", "o-2"))
+        assert read.impersonate == ("X-Impersonate" in service.headers(context))
+    assert "X-Impersonate" not in Service("compute").headers(None)
+    assert Service("compute").headers(None)["X-Principal"]

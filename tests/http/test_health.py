@@ -1,0 +1,138 @@
+import json
+from collections.abc import Iterable
+from http import HTTPStatus
+from typing import Any
+
+import httpx2
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+from starlette.types import Receive, Scope, Send
+
+from remuda.http.answers import Answer
+from remuda.http.health import PAGES, PROCESS, Health, ProcessPages, Readiness, Version, store_check
+from remuda.http.metrics import Metrics
+from remuda.http.mounts import Mounted, Mounts
+from remuda.http.routes import Table
+from remuda.version import ServiceDescriptor
+from tests.http.serving import Lines, observed
+
+ABOUT = ServiceDescriptor("remuda", "1.2.3", "abcdef")
+
+
+class Process:
+    """The pages of a process, with what speaks against it in our hands."""
+
+    def __init__(self, *mounted: Mounted) -> None:
+        self.problems: list[tuple[str, str]] = []
+        self.lines = Lines()
+        registry = CollectorRegistry()
+        metrics = Metrics(registry, [PROCESS])
+        pages = ProcessPages(description=ABOUT, checks=[self.check], registry=registry, mounted=mounted)
+        app = observed(Mounts(mounted, pages, kept=PAGES), metrics, self.lines)
+        self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")
+
+    def check(self) -> Iterable[tuple[str, str]]:
+        return self.problems
+
+
+def tiny_table(service: str) -> Table:
+    return Table(service, title=service.title(), description=f"The <{service}> API.", routes=[])
+
+
+async def who(scope: Scope, _receive: Receive, send: Send) -> None:
+    told = {"root_path": scope.get("root_path", ""), "path": scope["path"]}
+    await Answer(200, json.dumps(told).encode()).send(send)
+
+
+async def test_a_process_that_answers_lives() -> None:
+    answer = await Process().client.get("/healthz")
+    assert answer.status_code == HTTPStatus.OK
+    assert msgspec.json.decode(answer.content, type=Health) == Health()
+
+
+async def test_a_process_is_ready_when_nothing_speaks_against_it() -> None:
+    process = Process()
+    process.problems = [("store", "It is damaged.")]
+    answer = await process.client.get("/readyz")
+    assert answer.status_code == HTTPStatus.SERVICE_UNAVAILABLE
+    told = answer.json()
+    assert (told["error"], told["code"]) == ("unavailable", "not_ready")
+    assert told["problems"] == [{"pointer": "store", "reason": "It is damaged."}]
+    process.problems = []
+    answer = await process.client.get("/readyz")
+    assert answer.status_code == HTTPStatus.OK
+    assert msgspec.json.decode(answer.content, type=Readiness) == Readiness()
+
+
+async def test_the_version_names_release_and_source() -> None:
+    answer = await Process().client.get("/api/version")
+    assert msgspec.json.decode(answer.content, type=Version) == Version(
+        name="remuda", version="1.2.3", revision="abcdef"
+    )
+
+
+async def test_metrics_are_prometheus_text_and_count_the_process_itself() -> None:
+    process = Process()
+    await process.client.get("/healthz")
+    answer = await process.client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain")
+    assert 'remuda_http_requests_total{route="get_health",service="process",status="2xx"} 1.0' in answer.text
+
+
+@pytest.mark.parametrize("path", ["/", "/docs"])
+async def test_the_front_page_says_what_runs_here_and_where_to_look(path: str) -> None:
+    process = Process(Mounted("/compute", tiny_table("compute"), who))
+    answer = await process.client.get(path)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "remuda 1.2.3 (revision abcdef)" in answer.text
+    for link in ("/healthz", "/readyz", "/metrics", "/api/version", "/compute/docs"):
+        assert f'href="{link}"' in answer.text
+    assert "The &lt;compute&gt; API." in answer.text
+    assert "None is mounted yet" in (await Process().client.get(path)).text
+
+
+async def test_an_unknown_page_is_404_and_a_wrong_method_405_in_the_error_envelope() -> None:
+    client = Process().client
+    absent = await client.get("/nowhere")
+    assert (absent.status_code, absent.json()["error"]) == (404, "not_found")
+    assert absent.json()["trace_id"] == absent.headers["x-trace-id"]
+    wrong = await client.post("/healthz")
+    assert (wrong.status_code, wrong.json()["error"]) == (405, "method_not_allowed")
+    assert wrong.headers["allow"] == "GET, HEAD"
+
+
+async def test_a_store_speaks_against_being_ready_when_it_is_damaged_or_its_duties_fail() -> None:
+    state: dict[str, Any] = {"integrity": "checking", "failing": {}}
+    check = store_check(lambda: state["integrity"], lambda: state["failing"])
+    assert list(check()) == []
+    state["failing"] = {"upkeep": "boom in /secret/place"}
+    ((part, why),) = check()
+    assert part == "store"
+    assert "upkeep" in why
+    assert "secret" not in why
+    state.update(integrity="damaged", failing={})
+    ((part, why),) = check()
+    assert "damaged" in why
+
+
+async def test_the_longest_prefix_takes_the_request_and_the_path_stays_whole() -> None:
+    mounts = [Mounted(prefix, tiny_table(f"at{number}"), who) for number, prefix in enumerate(["/a", "/a/b"])]
+    client = Process(*mounts).client
+    for path, root in {"/a": "/a", "/a/x": "/a", "/a/bc": "/a", "/a/b": "/a/b", "/a/b/c": "/a/b"}.items():
+        assert (await client.get(path)).json() == {"root_path": root, "path": path}
+    assert (await client.get("/ab")).status_code == 404
+
+
+async def test_an_api_at_the_root_takes_everything_but_what_the_process_says_about_itself() -> None:
+    client = Process(Mounted("", tiny_table("all"), who)).client
+    assert (await client.get("/things")).json() == {"root_path": "", "path": "/things"}
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+
+
+def test_mounts_that_contradict_each_other_cannot_be_made() -> None:
+    with pytest.raises(ValueError, match="two APIs"):
+        Mounts([Mounted("/a", tiny_table("one"), who), Mounted("/a", tiny_table("two"), who)], who)
+    for prefix in ("a", "/a/", "/"):
+        with pytest.raises(ValueError, match="a prefix begins"):
+            Mounts([Mounted(prefix, tiny_table("one"), who)], who)

@@ -1,0 +1,80 @@
+import asyncio
+import contextlib
+
+from prometheus_client import CollectorRegistry, generate_latest
+
+from remuda.http.health import PROCESS
+from remuda.http.metrics import REFUSALS, Metrics, measure_loop_lag
+from tests.http.clocks import HandClock
+
+
+def sample(registry: CollectorRegistry, name: str, **labels: str) -> float | None:
+    return registry.get_sample_value(name, labels)
+
+
+def test_every_series_is_there_before_the_first_request() -> None:
+    registry = CollectorRegistry()
+    Metrics(registry, [PROCESS])
+    for service, route in [("process", each.name) for each in PROCESS.routes] + [("none", "none")]:
+        for status in ("1xx", "2xx", "3xx", "4xx", "5xx"):
+            labels = {"service": service, "route": route, "status": status}
+            assert sample(registry, "remuda_http_requests_total", **labels) == 0
+        assert sample(registry, "remuda_http_request_duration_seconds_count", service=service, route=route) == 0
+    for reason in REFUSALS:
+        assert sample(registry, "remuda_http_connections_cut_total", reason=reason) == 0
+    for service in ("process", "none"):
+        assert sample(registry, "remuda_http_rate_limited_total", service=service) == 0
+    for reason in ("too_large", "too_slow"):
+        assert sample(registry, "remuda_http_body_rejects_total", reason=reason) == 0
+    for name in ("requests_in_flight", "watch_streams"):
+        assert sample(registry, f"remuda_http_{name}") == 0
+
+
+def test_counting_makes_no_new_series() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, [PROCESS])
+    before = len(generate_latest(registry).splitlines())
+    metrics.of("process", "get_health").count(204)
+    metrics.of("process", "no such route").count(404)
+    metrics.of(None, None).observe_duration(0.5)
+    for code in ("too_many", "too_large", "too_slow", "conflict"):
+        metrics.count_error(code, "no such service")
+    metrics.count_cut("idle")
+    assert len(generate_latest(registry).splitlines()) == before
+
+
+def test_what_is_counted_is_found_under_its_labels() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(registry, [PROCESS])
+    metrics.of("process", "get_health").count(503)
+    metrics.of("process", "get_health").observe_duration(0.5)
+    metrics.count_error("too_many", "process")
+    metrics.count_error("too_large", None)
+    metrics.count_cut("not_reading")
+    place = {"service": "process", "route": "get_health"}
+    assert sample(registry, "remuda_http_requests_total", **place, status="5xx") == 1
+    assert sample(registry, "remuda_http_request_duration_seconds_sum", **place) == 0.5
+    assert sample(registry, "remuda_http_rate_limited_total", service="process") == 1
+    assert sample(registry, "remuda_http_body_rejects_total", reason="too_large") == 1
+    assert sample(registry, "remuda_http_connections_cut_total", reason="not_reading") == 1
+
+
+class LateClock(HandClock):
+    """Sleeps 40 ms too long."""
+
+    async def sleep(self, seconds: float) -> None:
+        await super().sleep(seconds + 0.04)
+
+
+async def test_the_lag_of_the_loop_is_how_late_it_came_round() -> None:
+    registry = CollectorRegistry()
+    lagging = asyncio.create_task(measure_loop_lag(Metrics(registry), LateClock()))
+    while not sample(registry, "remuda_loop_lag_seconds_count"):  # noqa: ASYNC110  a metric has no event
+        await asyncio.sleep(0)
+    lagging.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await lagging
+    assert sample(registry, "remuda_loop_lag_seconds_bucket", le="0.025") == 0
+    assert sample(registry, "remuda_loop_lag_seconds_bucket", le="0.05") == sample(
+        registry, "remuda_loop_lag_seconds_count"
+    )

@@ -1,0 +1,111 @@
+"""The order of judgement: what is wrong first is told, whatever else is wrong."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.http.paddock import HORSE, HORSES, running
+
+GOOD_BODY = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
+BAD_BODY = {"metadata": {"name": 7}}
+BAD_ID = "/api/v1/organizations/nonsense/horses"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trial:
+    """A request with several faults, and the one that is told."""
+
+    method: str = "POST"
+    path: str = HORSES
+    token: str | None = "good"
+    body: Any = field(default_factory=lambda: GOOD_BODY)
+    query: Mapping[str, str] = field(default_factory=dict)
+    status: int
+    error: str
+    told: str
+
+
+TRIALS = {
+    "an unknown path beats a missing token": Trial(
+        method="GET", path="/api/v1/nonsense", token=None, status=404, error="not_found", told="resource not found"
+    ),
+    "an unknown method beats a bad id": Trial(
+        method="DELETE",
+        path=BAD_ID,
+        token=None,
+        status=405,
+        error="method_not_allowed",
+        told="the requested method was not allowed",
+    ),
+    "a bad id beats a missing token": Trial(
+        path=BAD_ID, token=None, status=400, error="invalid_request", told="invalid path/query element"
+    ),
+    "a bad query beats a missing token": Trial(
+        method="GET",
+        token=None,
+        query={"age": "old"},
+        status=400,
+        error="invalid_request",
+        told='invalid path/query element: "age"',
+    ),
+    "a missing token beats a bad body": Trial(
+        token=None, body=BAD_BODY, status=401, error="access_denied", told="authorization header missing"
+    ),
+    "a wrong token beats a bad body": Trial(
+        token="wrong", body=BAD_BODY, status=401, error="access_denied", told="token is invalid or has expired"
+    ),
+    "a bad body beats a missing right": Trial(
+        token="weak", body=BAD_BODY, status=400, error="invalid_request", told="the request body is not valid"
+    ),
+    "a missing right comes last": Trial(
+        token="weak",
+        status=403,
+        error="forbidden",
+        told="operation is not allowed by rbac: operation 'create' on endpoint 'paddock:horses'",
+    ),
+}
+
+
+@pytest.mark.parametrize("trial", TRIALS.values(), ids=TRIALS.keys())
+async def test_what_is_judged_first_is_told(trial: Trial, tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        client = api.client.having(trial.token)
+        reply = await client.send(
+            trial.method, trial.path, body=trial.body if trial.method == "POST" else None, query=trial.query
+        )
+        assert (reply.status, reply.json["error"]) == (trial.status, trial.error)
+        assert reply.json["error_description"].startswith(trial.told)
+        assert api.paddock.calls == []
+
+
+async def test_nobody_is_authenticated_for_a_bad_id(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        assert (await api.client.get(f"{HORSES}/nonsense")).status == 400
+        assert api.tokens.seen == []
+
+
+async def test_what_has_no_fault_is_answered(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        assert (await api.client.post(HORSES, GOOD_BODY)).status == 201
+        assert (await api.client.get(f"{HORSES}/{HORSE}")).status == 200
+        assert [call.principal.subject for call in api.paddock.calls] == ["anna@example.com"] * 2
+
+
+async def test_a_rate_limit_is_judged_after_the_token_and_before_the_body(tmp_path: Path) -> None:
+    async with running(tmp_path, quota=1) as api:
+        assert (await api.client.post(HORSES, GOOD_BODY)).status == 201
+        assert (await api.client.having("wrong").post(HORSES, GOOD_BODY)).status == 401
+        refused = await api.client.post(HORSES, BAD_BODY)
+        assert (refused.status, refused.json["code"]) == (429, "too_many")
+        assert int(refused.headers["retry-after"]) > 0
+        assert refused.headers["ratelimit"].startswith('"default";r=0')
+
+
+async def test_who_tries_wrong_tokens_is_limited_by_address(tmp_path: Path) -> None:
+    async with running(tmp_path, quota=2) as api:
+        statuses = [(await api.client.having("wrong").get(f"{HORSES}/{HORSE}")).status for _ in range(3)]
+        assert statuses == [401, 401, 429]
+        assert (await api.client.get(f"{HORSES}/{HORSE}")).status == 200

@@ -1,0 +1,176 @@
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+import pytest
+
+from remuda.http.answers import Answer
+from remuda.http.etag import tagged
+from remuda.http.paging import SLICE, answer_list
+from remuda.http.replies import Collection
+from remuda.http.routes import ListQuery
+from remuda.kernel.errors import Malformed
+from tests.contract.kinds import Horse
+from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, view
+
+
+def names(count: int, prefix: str = "h") -> list[str]:
+    return [f"{prefix}-{number:05}" for number in range(count)]
+
+
+async def listed(collection: Collection[Horse, Any], *, limit: int | None = None, after: str | None = None) -> Answer:
+    return await answer_list(collection, ListQuery(limit=limit, continue_=after), path="/horses")
+
+
+async def pages(collection: Collection[Horse, Any], limit: int) -> AsyncIterator[list[str]]:
+    after: str | None = None
+    while True:
+        answer = await listed(collection, limit=limit, after=after)
+        yield await ids(answer)
+        after = headers(answer).get("x-continue")
+        if after is None:
+            return
+
+
+async def test_without_limit_it_is_everything_in_the_order_of_ids(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, reversed(names(30)))
+        answer = await listed(herd(store))
+        assert await ids(answer) == names(30)
+        assert headers(answer).keys() == {"content-type", "x-resource-version"}
+
+
+async def test_nothing_is_an_empty_array(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        assert await body_of(await listed(herd(store))) == b"[]"
+        assert await body_of(await listed(herd(store, visible=lambda _: True))) == b"[]"
+        await fill(store, ["one"])
+        assert await body_of(await listed(herd(store))) == b"[%b]" % view(await store.get(Horse, "one"))
+        assert await body_of(await listed(herd(store), limit=5)) == await body_of(await listed(herd(store)))
+
+
+async def test_a_long_list_is_streamed_in_chunks_and_is_one_array(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(1_450))
+        for collection in (herd(store), herd(store, visible=lambda _: True)):
+            answer = await listed(collection)
+            assert not isinstance(answer.body, bytes)
+            chunks = [chunk async for chunk in answer.body]
+            assert len(chunks) > 2
+            assert [item["id"] for item in msgspec.json.decode(b"".join(chunks))] == names(1_450)
+
+
+async def test_a_long_list_of_which_nothing_may_be_seen_is_an_empty_array(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(SLICE + 1))
+        answer = await listed(herd(store, visible=lambda _: False))
+        assert not isinstance(answer.body, bytes)
+        assert await body_of(answer) == b"[]"
+
+
+async def test_pages_follow_each_other_by_key(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(25))
+        assert [len(page) async for page in pages(herd(store), 10)] == [10, 10, 5]
+        assert [name async for page in pages(herd(store), 10) for name in page] == names(25)
+
+
+async def test_every_page_has_the_version_of_the_first(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(4))
+        first = await listed(herd(store), limit=2)
+        await fill(store, ["zorro"])
+        second = await listed(herd(store), limit=2, after=headers(first)["x-continue"])
+        assert headers(first)["x-resource-version"] == headers(second)["x-resource-version"]
+        assert await ids(second) == names(4)[2:]
+
+
+async def test_the_link_leads_to_the_next_page_and_keeps_the_filters(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(3))
+        query = ListQuery(limit=2)
+        answer = await answer_list(herd(store), query, path="/a%2Fb/hörses", query_string="tag=a%3Db&limit=2&tag=c")
+        found = re.fullmatch(r'<(.+)>; rel="next"', headers(answer)["link"])
+        assert found is not None
+        link = urlsplit(found[1])
+        assert link.path == "/a%2Fb/h%C3%B6rses"
+        token = headers(answer)["x-continue"]
+        assert parse_qs(link.query) == {"tag": ["a=b", "c"], "limit": ["2"], "continue": [token]}
+
+
+async def test_rights_are_applied_after_the_page_is_read(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(40), herd="theirs")
+        await fill(store, names(40, prefix="i"), herd="mine")
+        looked: list[str] = []
+
+        def visible(one: Horse) -> bool:
+            looked.append(one.name)
+            return one.metadata.labels["herd"] == "mine"
+
+        answer = await listed(herd(store, visible=visible), limit=2)
+        assert await ids(answer) == []
+        assert looked == names(20), "a request looks at ten times its limit"
+        found = [name async for page in pages(herd(store, visible=visible), 2) for name in page]
+        assert found == names(40, prefix="i"), "continue is the last key looked at, so nothing is left out"
+
+
+async def test_a_page_is_never_longer_than_its_limit(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(60))
+        sizes = [len(page) async for page in pages(herd(store, visible=lambda one: one.name[-1] in "13579"), 7)]
+        assert max(sizes) <= 7
+        assert sum(sizes) == 30
+
+
+async def test_a_tagged_view_is_listed_without_its_tags(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(3))
+        with_tags = tagged(view, lambda one: one.spec)
+        for visible in (None, lambda _: True):
+            collection = herd(store, view=with_tags, visible=visible)
+            assert await body_of(await listed(collection)) == await body_of(await listed(herd(store)))
+
+
+async def test_labels_and_index_narrow_the_list(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, ["a", "b"], colour="grey", herd="x")
+        await fill(store, ["c", "d"], colour="bay", herd="x")
+        await fill(store, ["e"], colour="grey", herd="y")
+        narrow = herd(store, labels={"herd": "x"}, index=("colour", "grey"))
+        assert await ids(await listed(narrow)) == ["a", "b"]
+
+
+@pytest.mark.parametrize("token", ["", "nonsense", "x.y", "ö", "." * 300])
+async def test_a_token_that_is_none_is_told(tmp_path: Path, token: str) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(3))
+        with pytest.raises(Malformed, match='"continue" is not a token of this list') as told:
+            await listed(herd(store), limit=1, after=token)
+        assert told.value.problems[0][0] == "continue"
+
+
+async def test_a_token_of_another_list_is_told(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(3))
+        token = headers(await listed(herd(store), limit=1))["x-continue"]
+        with pytest.raises(Malformed, match="continue"):
+            await listed(herd(store, labels={"herd": "bay"}), limit=1, after=token)
+        scope = token.partition(".")[0]
+        with pytest.raises(Malformed, match="continue"):
+            await listed(herd(store), limit=1, after=f"{scope}.garbled")
+
+
+async def test_what_goes_while_a_list_is_read_is_left_out(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(1_300))
+        answer = await listed(herd(store))
+        assert not isinstance(answer.body, bytes)
+        chunks = [await anext(answer.body)]
+        last = await store.get(Horse, names(1_300)[-1])
+        await store.delete(Horse, last.name, uid=last.uid)
+        chunks += [chunk async for chunk in answer.body]
+        assert [item["id"] for item in msgspec.json.decode(b"".join(chunks))] == names(1_299)

@@ -1,0 +1,316 @@
+import asyncio
+import contextlib
+import json
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from remuda.http.patience import Patience
+from remuda.http.server import Address, CannotListen
+from remuda.kernel.errors import Invalid
+from tests.http.serving import Serving, request, serving
+
+SOON = Patience(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  the server has no event for each of these
+            await asyncio.sleep(0.01)
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def body_of(answer: bytes) -> dict[str, str]:
+    body: dict[str, str] = json.loads(answer.partition(b"\r\n\r\n")[2])
+    return body
+
+
+async def test_a_request_is_answered_with_a_date_and_without_the_servers_name() -> None:
+    async with serving() as one:
+        head, _, body = (await one.get("/")).partition(b"\r\n\r\n")
+    assert status_of(head) == 200
+    assert body == b"hello"
+    names = [line.partition(b":")[0] for line in head.split(b"\r\n")[1:]]
+    assert b"date" in names
+    assert b"server" not in names
+
+
+async def test_a_head_that_does_not_end_in_time_is_answered_408_and_closed() -> None:
+    async with serving(SOON) as one:
+        answer = await one.exchange(b"GET / HTTP/1.1\r\nHost: he")
+        assert status_of(answer) == 408
+        assert body_of(answer)["error"] == "request_timeout"
+        assert one.cuts == {"head_too_slow": 1}
+
+
+async def dribble(writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(ConnectionError):
+        while True:
+            writer.write(b"X: 1\r\n")
+            await writer.drain()
+            await asyncio.sleep(0.05)
+
+
+async def test_a_head_that_dribbles_is_given_no_more_time() -> None:
+    async with serving(SOON) as one:
+        reader, writer = await one.dial()
+        writer.write(b"GET / HTTP/1.1\r\n")
+        dribbling = asyncio.create_task(dribble(writer))
+        assert status_of(await reader.read()) == 408
+        dribbling.cancel()
+        writer.close()
+
+
+async def test_a_connection_that_says_nothing_is_closed() -> None:
+    async with serving(SOON) as one:
+        assert status_of(await one.exchange(b"")) == 408
+        await until(lambda: not one.server.connections)
+
+
+async def test_a_head_that_is_too_long_is_answered_431() -> None:
+    async with serving() as one:
+        for head in (
+            request("/", "X: " + "a" * 70_000),
+            request("/" + "a" * 70_000),
+            b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 20_000,
+        ):
+            answer = await one.exchange(head)
+            assert status_of(answer) == 431
+            assert body_of(answer)["code"] == "head_too_large"
+        assert one.cuts == {"head_too_large": 3}
+
+
+async def test_too_many_headers_are_answered_431() -> None:
+    async with serving(Patience(headers=10)) as one:
+        assert status_of(await one.get("/", *[f"X-{number}: 1" for number in range(8)])) == 200
+        assert status_of(await one.get("/", *[f"X-{number}: 1" for number in range(9)])) == 431
+
+
+async def test_a_long_body_does_not_make_a_head_too_long() -> None:
+    async with serving(Patience(head_bytes=1024)) as one:
+        sent = request("/echo", "Content-Length: 20000", "Connection: close", method="POST") + b"x" * 20_000
+        assert (await one.exchange(sent)).endswith(b"x" * 20_000)
+
+
+async def test_what_is_no_http_is_answered_400() -> None:
+    async with serving() as one:
+        for nonsense in (
+            b"\x16\x03\x01\x02\x00",
+            b"GET / HTTP/9.9\r\n\r\n",
+            b"GET / HTTP/1.1\r\nBad Header: 1\r\n\r\n",
+        ):
+            answer = await one.exchange(nonsense)
+            assert status_of(answer) == 400
+            assert body_of(answer)["error"] == "invalid_request"
+        assert one.cuts == {"malformed": 3}
+
+
+async def test_a_body_that_stalls_is_answered_408_although_the_application_waits_longer() -> None:
+    async with serving(SOON) as one:
+        answer = await one.exchange(request("/echo", "Content-Length: 10", method="POST") + b"12345")
+        assert status_of(answer) == 408
+        assert one.cuts == {"body_stalled": 1}
+        await until(lambda: one.lines.lines)
+        assert json.loads(one.lines.lines[0])["cut"]
+
+
+async def test_an_application_that_thinks_is_not_taken_for_a_client_that_stalls() -> None:
+    async with serving(SOON) as one:
+        asking = asyncio.create_task(
+            one.exchange(request("/wait", "Content-Length: 200000", method="POST") + b"x" * 200_000)
+        )
+        await one.app.asked.wait()
+        await asyncio.sleep(2)
+        one.app.may_answer.set()
+        assert b"at last" in await asking
+
+
+async def test_an_answer_to_an_unfinished_request_can_be_read_before_the_connection_ends() -> None:
+    async with serving(SOON) as one:
+        answer = await one.exchange(request("/echo", "Content-Length: 1000000000", method="POST") + b"x" * 500_000)
+        assert status_of(answer) == 413
+        assert one.cuts == {"body_unwanted": 1}
+
+
+async def test_an_unwanted_body_that_ends_soon_leaves_the_connection_usable() -> None:
+    async with serving() as one:
+        reader, writer = await one.dial()
+        writer.write(request("/echo", "Content-Length: 100000", method="POST") + b"x" * 50_000)
+        assert b" 413 " in await reader.readline()
+        writer.write(b"x" * 50_000 + request("/", "Connection: close"))
+        assert (await reader.read()).endswith(b"hello")
+        writer.close()
+
+
+async def test_a_client_that_waits_for_100_continue_never_sends_a_body_that_is_too_long() -> None:
+    async with serving() as one:
+        reader, writer = await one.dial()
+        writer.write(request("/echo", "Content-Length: 100000", "Expect: 100-continue", method="POST"))
+        assert b" 413 " in await reader.readline()
+        writer.close()
+
+
+async def test_an_idle_connection_is_closed() -> None:
+    async with serving(SOON) as one:
+        answer = await one.exchange(request("/"))
+        assert status_of(answer) == 200
+        assert one.cuts == {"idle": 1}
+
+
+async def test_a_connection_is_used_again() -> None:
+    async with serving() as one:
+        reader, writer = await one.dial()
+        for _ in range(3):
+            writer.write(request("/"))
+            assert (await reader.readuntil(b"hello")).startswith(b"HTTP/1.1 200")
+        writer.close()
+
+
+async def test_a_client_that_does_not_read_is_cut_and_its_stream_ends() -> None:
+    async with serving(SOON) as one:
+        with socket.create_connection((one.address.host, one.address.port)) as client:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.sendall(request("/stream"))
+            await until(lambda: one.cuts["not_reading"])
+            await until(lambda: not one.app.streams)
+        assert not one.server.connections
+
+
+async def test_a_stream_ends_when_its_client_leaves_even_if_it_never_asks() -> None:
+    async with serving() as one:
+        reader, writer = await one.dial()
+        writer.write(request("/stream"))
+        await reader.readuntil(b"hello")
+        writer.transport.abort()
+        await until(lambda: not one.app.streams)
+
+
+async def test_a_stream_with_a_request_behind_it_ends_when_its_client_leaves() -> None:
+    async with serving() as one:
+        reader, writer = await one.dial()
+        writer.write(request("/quiet") + request("/"))
+        await reader.readuntil(b"hello")
+        writer.transport.abort()
+        await until(lambda: not one.app.streams)
+
+
+async def test_requests_sent_ahead_are_answered_in_order_but_not_without_end() -> None:
+    async with serving(Patience(pipelined=3)) as one:
+        assert (await one.exchange(request("/") * 3 + request("/", "Connection: close"))).count(b"hello") == 4
+        assert await one.exchange(request("/wait") + request("/") * 100) == b""
+        assert one.cuts == {"pipelined": 1}
+
+
+async def test_connections_beyond_the_cap_are_told_503() -> None:
+    async with serving(Patience(connections=2)) as one:
+        first, second = await one.dial(), await one.dial()
+        await until(lambda: one.server.connections == 2)
+        answer = await one.get("/")
+        assert status_of(answer) == 503
+        assert body_of(answer)["error"] == "unavailable"
+        first[1].close()
+        await until(lambda: one.server.connections < 2)
+        assert status_of(await one.get("/")) == 200
+        second[1].close()
+        assert one.cuts == {"connections": 1}
+
+
+async def test_an_upgrade_that_is_not_known_is_answered_as_a_plain_request() -> None:
+    async with serving() as one:
+        answer = await one.exchange(request("/", "Connection: Upgrade", "Upgrade: h2c"))
+        assert answer.endswith(b"hello")
+
+
+async def stopping(one: Serving) -> asyncio.Task[None]:
+    task = asyncio.create_task(one.server.stop())
+    await one.server.closing.wait()
+    return task
+
+
+async def test_stopping_finishes_what_is_in_flight_and_takes_nothing_new() -> None:
+    async with serving() as one:
+        _idle_reader, idle = await one.dial()
+        asking = asyncio.create_task(one.exchange(request("/wait")))
+        await one.app.asked.wait()
+        stop = await stopping(one)
+        with pytest.raises(ConnectionError):
+            await one.dial()
+        assert not stop.done()
+        one.app.may_answer.set()
+        answer = await asking
+        await stop
+        assert answer.endswith(b"at last")
+        assert b"connection: close" in answer
+        assert not one.server.connections
+        idle.close()
+
+
+async def test_stopping_tells_streams_to_end_and_lets_them_say_so() -> None:
+    async with serving() as one:
+        reader, writer = await one.dial()
+        writer.write(request("/quiet"))
+        await reader.readuntil(b"hello")
+        await one.server.stop()
+        assert (await reader.read()).endswith(b"3\r\nbye\r\n0\r\n\r\n")
+        assert "cut" not in json.loads(one.lines.lines[0])
+        writer.close()
+
+
+async def test_what_is_not_done_after_the_grace_period_is_answered_503() -> None:
+    async with serving(grace_s=0.1) as one:
+        asking = asyncio.create_task(one.exchange(request("/wait")))
+        await one.app.asked.wait()
+        await one.server.stop()
+        answer = await asking
+        assert status_of(answer) == 503
+        assert body_of(answer)["code"] == "unavailable"
+
+
+async def test_who_is_in_a_hurry_waits_for_no_grace_period() -> None:
+    async with serving(grace_s=3600) as one:
+        asking = asyncio.create_task(one.exchange(request("/wait")))
+        await one.app.asked.wait()
+        stop = await stopping(one)
+        one.server.hurry()
+        await stop
+        assert status_of(await asking) == 503
+
+
+async def test_a_port_that_is_taken_is_one_clear_sentence() -> None:
+    async with serving() as one, serving() as other:
+        await other.server.stop()
+        with pytest.raises(
+            CannotListen, match=r"^The address 127\.0\.0\.1:\d+ is taken by another process: stop .*\.$"
+        ):
+            await other.server.start(one.address)
+
+
+async def test_a_host_that_is_not_here_is_one_clear_sentence() -> None:
+    async with serving() as one:
+        with pytest.raises(CannotListen, match=r"^The address 192\.0\.2\.1:0 is not an address of this machine: .*\.$"):
+            await one.server.start(Address("192.0.2.1", 0))
+
+
+@pytest.mark.parametrize(
+    ("text", "address"),
+    [
+        ("127.0.0.1:80", Address("127.0.0.1", 80)),
+        ("[::1]:0", Address("::1", 0)),
+        ("there:65535", Address("there", 65535)),
+    ],
+)
+def test_an_address_is_read_and_written_the_same(text: str, address: Address) -> None:
+    assert Address.parse(text) == address
+    assert str(address) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["", "8080", ":8080", "here", "here:", "here:http", "here:65536", "here:-1", "::1:80", "a:٣"]
+)
+def test_what_is_no_address_is_refused_by_the_name_of_its_option(text: str) -> None:
+    with pytest.raises(Invalid, match=r"^--listen .*: .*\.$"):
+        Address.parse(text)

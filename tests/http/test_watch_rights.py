@@ -1,0 +1,146 @@
+"""How long a stream lives: by heartbeats, and no longer than the rights behind it."""
+
+import asyncio
+from dataclasses import replace as changed
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from remuda.access.principal import AccessList, OrganizationAccess, Permission
+from remuda.http.sse import Received
+from remuda.http.watch import WatchPorts
+from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
+from tests.contract.kinds import REGISTRY, horse
+from tests.http.meadow import ANNA, herd
+from tests.http.reading import Rights, watching
+from tests.sim.runner import World, simulate
+from tests.sim.store import open_simulated
+
+BEAT_S = 15.0
+
+
+async def ending(world: World, rights: Rights, *, after_s: float, act: str) -> tuple[Received, float]:
+    """Return how a stream ends, and when, if something happens to the reader's rights while it is idle."""
+    store = open_simulated(world, REGISTRY)
+    began = world.clock.monotonic()
+    try:
+        async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+            await reader.next()
+            ended = asyncio.create_task(reader.rest())
+            await world.clock.sleep(after_s)
+            match act:
+                case "refuse":
+                    rights.error = Unauthenticated("token was revoked")
+                case "forbid":
+                    rights.error = Forbidden("no more")
+                case "fail":
+                    rights.error = Unavailable("identity does not answer: try again.")
+                case "change":
+                    access = AccessList(organizations={"o": OrganizationAccess(frozenset({Permission("x", "read")}))})
+                    rights.principal = changed(rights.principal, access=access)
+                case _:
+                    pass
+            (end,) = await ended
+            return end, world.clock.monotonic() - began
+    finally:
+        await store.close()
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        ("refuse", "unauthenticated"),
+        ("forbid", "forbidden"),
+        ("fail", "unavailable"),
+        ("change", "access_changed"),
+        ("expire", "expired"),
+    ],
+)
+def test_an_idle_stream_ends_soon_after_the_rights_behind_it(act: str, reason: str) -> None:
+    async def scenario(world: World) -> None:
+        rights = Rights()
+        if act == "expire":
+            rights.principal = changed(ANNA, expires=world.clock.now() + timedelta(seconds=100))
+        end, after_s = await ending(world, rights, after_s=100, act=act)
+        assert (end.type, msgspec.json.decode(end.data)) == ("end", {"reason": reason})
+        assert 100 <= after_s <= 100 + BEAT_S + 1
+
+    simulate(scenario, 3)
+
+
+def test_nothing_is_told_once_the_rights_are_gone() -> None:
+    async def scenario(world: World) -> None:
+        store, rights = open_simulated(world, REGISTRY), Rights()
+        try:
+            async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+                await reader.next()
+                await world.clock.sleep(2)
+                rights.error = Unauthenticated("token was revoked")
+                await store.create(horse("secret"))
+                assert [event.type for event in await reader.rest()] == ["end"]
+        finally:
+            await store.close()
+
+    simulate(scenario, 5)
+
+
+def test_an_idle_stream_lives_by_heartbeats_and_asks_for_its_rights_at_each() -> None:
+    async def scenario(world: World) -> None:
+        store, rights = open_simulated(world, REGISTRY), Rights()
+        try:
+            async with watching(herd(store), rights=rights, ports=WatchPorts(clock=world.clock)) as reader:
+                await reader.next()
+                waiting = asyncio.create_task(reader.next())
+                await world.clock.sleep(10 * BEAT_S + 1)
+                assert 9 <= reader.comments <= 11
+                assert rights.asked == reader.comments
+                await store.create(horse("a"))
+                assert (await waiting).type == "added"
+        finally:
+            await store.close()
+
+    simulate(scenario, 3)
+
+
+def test_a_reader_that_may_see_none_of_what_happens_can_still_resume_behind_it() -> None:
+    async def scenario(world: World) -> None:
+        store = open_simulated(world, REGISTRY)
+        blind = herd(store, visible=lambda _: False)
+        try:
+            async with watching(blind, ports=WatchPorts(clock=world.clock)) as reader:
+                synced = await reader.next()
+                waiting = asyncio.create_task(reader.next())
+                last = await store.create(horse("a"))
+                bookmark = await waiting
+            assert (bookmark.type, bookmark.id) == ("bookmark", last.version)
+            assert bookmark.id != synced.id
+        finally:
+            await store.close()
+
+    simulate(scenario, 3)
+
+
+def test_many_streams_share_one_ticker_and_are_not_awake_together() -> None:
+    async def scenario(world: World) -> None:
+        store, ports, rights = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock), Rights()
+        tasks = []
+
+        async def read() -> None:
+            async with watching(herd(store), rights=rights, ports=ports) as reader:
+                await reader.rest()
+
+        try:
+            idle = len(asyncio.all_tasks())
+            tasks = [asyncio.create_task(read()) for _ in range(32)]
+            await world.clock.sleep(1)
+            assert len(asyncio.all_tasks()) - idle == 2 * len(tasks) + 2, "a reader, its pull, and two for all"
+            rights.asked = 0
+            await world.clock.sleep(BEAT_S / 2)
+            assert 8 < rights.asked < 24, "half of them had their turn"
+        finally:
+            ports.closing.set()
+            await asyncio.gather(*tasks)
+            await store.close()
+
+    simulate(scenario, 1)

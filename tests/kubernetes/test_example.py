@@ -1,0 +1,99 @@
+"""The whole example service on a real API server, in real time: the same customers, pasture and laws."""
+
+import time
+
+import pytest
+
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.randomness import SeededRandomness
+from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
+from tests.example.app import registry
+from tests.example.house import House, Pace
+from tests.example.laws import check_always
+from tests.example.pasture import FAULTS as PASTURE_FAULTS
+from tests.kubernetes.cluster import Cluster, OwnCluster
+from tests.kubernetes.harness import settings_for
+from tests.sim.faults import FaultMenu, assert_all_fired
+from tests.sim.store import SEALER
+
+pytestmark = pytest.mark.kubernetes
+
+SEEDS = 3
+BOOTS = 2
+PACE = Pace(pause_s=0.3, latency_s=0.02, stale_s=0.5, look_every_s=1.0, rest_s=120.0)
+RATES = {
+    **{f"pasture.{fault}": 0.15 for fault in PASTURE_FAULTS},
+    "pasture.doubled_rows": 0.5,
+    "pasture.stray": 0.3,
+    "watch.dropped": 0.05,
+    "watch.doubled": 0.1,
+    "watch.gone": 0.05,
+    "control.restart": 0.2,
+    "leader.two": 0.5,
+    "process.killed": 0.5,
+}
+REGISTRY = registry()
+_COLLECTOR_LOOKS_EVERY_S = 35
+
+
+class ApiServer:
+    """An API server as the machine: it stays when our processes go."""
+
+    def __init__(self, cluster: Cluster, seed: int) -> None:
+        self.clock, self.randomness = SystemClock(), SeededRandomness(seed)
+        self.faults = FaultMenu(seed, RATES)
+        self.is_down = False
+        self._cluster, self._namespace = cluster, cluster.namespace()
+
+    async def open(self) -> KubernetesStore:
+        self.is_down = False
+        source = kubeconfig(self._cluster.kubeconfig)
+        return await open_kubernetes_store(source, REGISTRY, SEALER, settings=settings_for(self._namespace))
+
+    async def close(self, store: KubernetesStore) -> None:
+        await store.close()
+
+
+@pytest.fixture(scope="module")
+def livery_cluster(cluster: Cluster) -> Cluster:
+    """The API server, with the livery's kinds, of which the garbage collector knows."""
+    if cluster.define(REGISTRY):
+        if isinstance(cluster, OwnCluster):
+            cluster.plane.restart("controller-manager")
+        else:
+            time.sleep(_COLLECTOR_LOOKS_EVERY_S)
+    return cluster
+
+
+async def trouble(house: House, machine: ApiServer) -> None:
+    """Let things happen, each as the menu says."""
+    faults, draw = machine.faults, machine.randomness.randrange
+    while house.is_serving:
+        await machine.clock.sleep(0.2)
+        if faults.fires("pasture.stray"):
+            house.lose_a_mount()
+        if faults.fires("control.restart"):
+            await house.apps[draw(len(house.apps))].restart_control()
+
+
+async def live(cluster: Cluster, seed: int) -> FaultMenu:
+    """Serve, be killed, serve again, and come to rest."""
+    machine = ApiServer(cluster, seed)
+    house = House(machine, PACE)
+    for _ in range(BOOTS):
+        await house.boot(processes=2 if machine.faults.fires("leader.two") else 1)
+        await house.serve(customers=2, acts=6, trouble=lambda: trouble(house, machine))
+        machine.is_down = machine.faults.fires("process.killed")
+        await house.halt()
+    machine.faults.stop()
+    await house.boot(is_calm=True)
+    await house.come_to_rest()
+    house.lose_a_mount()
+    await house.come_to_rest()
+    check_always(await house.see(), house.book, house.pasture)
+    await house.halt()
+    return machine.faults
+
+
+async def test_the_livery_keeps_its_promises_on_an_api_server(livery_cluster: Cluster) -> None:
+    assert_all_fired([await live(livery_cluster, seed) for seed in range(SEEDS)])
