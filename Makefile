@@ -5,8 +5,10 @@ BIN := .venv/bin
 # Sets of strings follow the hash seed, and a simulation seed must replay exactly.
 export PYTHONHASHSEED ?= 0
 READY := .venv/ready
+# What chance decides: by seed, or by when a process is killed.
+CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/durability/test_kill.py
 
-.PHONY: help test lint prove test-kubernetes soak bench lock clean
+.PHONY: help up test lint prove test-kubernetes soak bench lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -18,6 +20,9 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
+up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port)
+	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)")
+
 lint: $(READY) ## Style, types and layers
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
@@ -25,19 +30,19 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
-	@$(BIN)/pytest -q -m "not kubernetes"
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m "not kubernetes"
 
 prove: $(READY) ## More of what chance decides: 1,000 seeds, 50 kills
-	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(BIN)/pytest -q tests/sim/test_store.py tests/durability/test_kill.py
+	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
 	@$(BIN)/pytest -q -m kubernetes tests/kubernetes
 
 soak: $(READY) ## An hour or two: 20,000 seeds, 1,000 kills
-	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(BIN)/pytest -q tests/sim/test_store.py tests/durability/test_kill.py
+	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
 
-bench: $(READY) ## The store beside its limits (python -m bench store --help)
-	@$(BIN)/python -m bench store
+bench: $(READY) ## Everything beside its limits (python -m bench --help)
+	@$(BIN)/python -m bench store http reconcile operations
 
 lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \

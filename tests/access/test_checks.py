@@ -4,8 +4,11 @@ import pytest
 
 from remuda.access.checks import (
     allow_everywhere,
+    allow_for_object,
     allow_in_organization,
     allow_in_project,
+    allow_naming_organization,
+    allow_naming_project,
     allow_new_in_project,
     is_allowed_in_project,
 )
@@ -110,3 +113,46 @@ async def test_a_named_project_without_the_right_is_looked_for_by_a_holder_for_t
     projects = Projects()
     with pytest.raises(NotFound):
         await allow_new_in_project(in_organization(RIGHT, q=RIGHT), RIGHT, "o", "p", exists=projects.exist)
+
+
+READER_EVERYWHERE = holding(AccessList(everywhere=frozenset({OTHER})))
+
+
+@pytest.mark.parametrize(
+    ("principal", "told"),
+    [
+        (EVERYWHERE, None),
+        (in_organization(p=RIGHT), None),
+        (in_organization(p=OTHER), NOT_PERMITTED),
+        (in_organization(), NO_PROJECT),
+        (READER_EVERYWHERE, NO_ORGANIZATION),
+    ],
+)
+def test_who_may_see_an_object_is_told_which_right_to_it_is_missing(principal: Principal, told: str | None) -> None:
+    def check() -> None:
+        allow_for_object(principal, RIGHT, "o", "p", kind="Group", name="g")
+
+    assert refusal_of(check) == told
+
+
+@pytest.mark.parametrize("principal", [NOBODY, holding(AccessList(organizations={"q": OrganizationAccess()}))])
+def test_for_a_stranger_the_object_of_another_organization_does_not_exist(principal: Principal) -> None:
+    with pytest.raises(NotFound):
+        allow_for_object(principal, RIGHT, "o", "p", kind="Group", name="g")
+
+
+def test_an_organization_may_be_named_by_those_who_belong_to_it() -> None:
+    for principal in (EVERYWHERE, READER_EVERYWHERE, in_organization()):
+        allow_naming_organization(principal, RIGHT, "o")
+    for principal in (NOBODY, in_organization()):
+        assert refusal_of(allow_naming_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
+
+
+async def test_a_project_may_be_named_by_those_who_have_to_do_with_it() -> None:
+    projects = Projects("p")
+    for principal in (EVERYWHERE, in_organization(p=OTHER), in_organization(RIGHT)):
+        await allow_naming_project(principal, RIGHT, "p", exists=projects.exist)
+    for principal, project in ((NOBODY, "p"), (in_organization(OTHER), "p"), (in_organization(RIGHT), "absent")):
+        with pytest.raises(Forbidden) as caught:
+            await allow_naming_project(principal, RIGHT, project, exists=projects.exist)
+        assert caught.value.sentence == NO_PROJECT

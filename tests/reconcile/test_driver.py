@@ -236,6 +236,42 @@ def test_stopping_lets_passes_under_way_end_and_cancels_those_that_do_not() -> N
     in_simulation(scenario)
 
 
+def test_a_stop_that_is_cancelled_can_be_called_again() -> None:
+    async def scenario(here: Farm) -> None:
+        async def reconcile(_key: str, _: Run) -> Result:
+            await here.world.clock.sleep(1000)
+            return Done()
+
+        driver = Driver("t", reconcile, kind=Animal, ports=here.ports(), settings=DriverSettings(grace_s=10))
+        await driver.start()
+        await here.store.create(animal("slow"))
+        await here.rest(1)
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(5):
+                await driver.stop()
+        await driver.stop()
+        assert not [task for task in asyncio.all_tasks() if task.get_name().startswith(("t-", "driver", "t "))]
+
+    in_simulation(scenario)
+
+
+def test_a_key_can_be_woken_by_hand() -> None:
+    async def scenario(here: Farm) -> None:
+        script = Script(here)
+        async with driving(here, script) as driver:
+            await here.store.create(animal("bella"))
+            await here.rest(1)
+            looked = len(script.times)
+            driver.wake("bella")
+            await here.rest(1)
+            assert len(script.times) == looked + 1
+        driver.wake("bella")
+        await here.rest(1)
+        assert len(script.times) == looked + 1, "nobody controls any more"
+
+    in_simulation(scenario)
+
+
 def test_a_driver_can_be_started_again() -> None:
     async def scenario(here: Farm) -> None:
         driver = await here.drive()

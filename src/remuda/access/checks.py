@@ -4,6 +4,7 @@ Each returns in silence or raises Forbidden with a sentence that names the missi
 """
 
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 from remuda.access.principal import OrganizationAccess, Permission, Principal
 from remuda.kernel.errors import Forbidden, NotFound
@@ -11,8 +12,11 @@ from remuda.kernel.errors import Forbidden, NotFound
 __all__ = [
     "ProjectExists",
     "allow_everywhere",
+    "allow_for_object",
     "allow_in_organization",
     "allow_in_project",
+    "allow_naming_organization",
+    "allow_naming_project",
     "allow_new_in_project",
     "is_allowed_in_project",
 ]
@@ -75,6 +79,44 @@ async def allow_new_in_project(
         return
     if not await exists(organization, project):
         raise NotFound("Project", project)
+
+
+def allow_for_object(
+    principal: Principal, permission: Permission, organization: str, project: str, *, kind: str, name: str
+) -> None:
+    """Demand the right to an object that was found by its id, in the organization and project that it belongs to.
+
+    For a stranger to the organization it does not exist (NotFound); whoever belongs there may be told what is missing.
+    """
+    if not _knows_organization(principal, permission, organization):
+        raise NotFound(kind, name)
+    allow_in_project(principal, permission, organization, project)
+
+
+def allow_naming_organization(principal: Principal, permission: Permission, organization: str) -> None:
+    """Demand that a caller who names an organization in a query has to do with it, whether it exists or not."""
+    if not _knows_organization(principal, permission, organization):
+        raise _forbidden(permission, " — organization is not in this principal's accessible set")
+
+
+async def allow_naming_project(
+    principal: Principal, permission: Permission, project: str, *, exists: ProjectExists
+) -> None:
+    """Demand that a caller who names a project in a query has to do with it, whether it exists or not."""
+    if permission in principal.access.everywhere:
+        return
+    for organization, access in principal.access.organizations.items():
+        if project in access.projects:
+            return
+        if permission in access.permissions and await exists(organization, project):
+            return
+    raise _forbidden(permission, " — project is not in this principal's accessible set")
+
+
+def _knows_organization(principal: Principal, permission: Permission, organization: str) -> bool:
+    everywhere = principal.access.everywhere
+    may_read = permission in everywhere or replace(permission, verb="read") in everywhere
+    return may_read or organization in principal.access.organizations
 
 
 def _forbidden(permission: Permission, why: str) -> Forbidden:

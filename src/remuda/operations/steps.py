@@ -32,7 +32,7 @@ class Work(Generic[InputT]):
 Effect = Callable[[PortsT, Work[InputT]], Awaitable[None]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Step(Generic[PortsT, InputT]):
     """One effect, and how to take it back."""
 
@@ -41,7 +41,7 @@ class Step(Generic[PortsT, InputT]):
     undo: Effect[PortsT, InputT]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Saga(Generic[PortsT, InputT]):
     """Steps that happen in order, and all or none."""
 

@@ -66,13 +66,17 @@ class Driver:
             self._control = asyncio.create_task(self._lead(), name=f"driver {self.name}")
 
     async def stop(self) -> None:
-        """End: passes under way may finish within the grace."""
-        if self._control is None:
-            return
-        self._control.cancel()
-        await asyncio.gather(self._control, return_exceptions=True)
-        self._control = None
+        """End: passes under way may finish within the grace. If it is cancelled itself, call it again."""
+        if self._control is not None:
+            self._control.cancel()
+            await asyncio.gather(self._control, return_exceptions=True)
+            self._control = None
         await self._end_term(grace_s=self._settings.grace_s)
+
+    def wake(self, key: str) -> None:
+        """Look at a key now, because something happened that no watch can tell, such as the end of a late call."""
+        if self._term is not None:
+            self._term.wake(key)
 
     async def scan(self) -> int:
         """Do a full scan now, as fast as workers go, and return how many keys were handed out."""

@@ -43,6 +43,10 @@ class Term:
         await self._duties.stop()
         self._finds.close()
 
+    def wake(self, key: str) -> None:
+        """Look at a key that no source has named."""
+        self._add(key, "event", Rank.ROUTINE)
+
     def _add(self, key: str, cause: Cause, rank: Rank) -> None:
         self._finds.explain(key)
         self.queue.add(key, cause, rank)
