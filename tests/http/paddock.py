@@ -26,7 +26,8 @@ from remuda.kernel.secrets import Secret
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse
-from tests.example.client import Client, Contract
+from tests.example.client import Client
+from tests.example.contract import Contract
 from tests.sim.store import SEALER
 
 ORGANIZATION = "a0000000-0000-4000-8000-000000000001"

@@ -4,7 +4,8 @@ It travels with the call whether that comes over HTTP or from another service in
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+
+import msgspec
 
 from remuda.access.principal import Principal
 from remuda.store.logs import Record
@@ -19,8 +20,7 @@ def _nobody(_plural: str, _name: str) -> Sequence[Record]:
     return ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Context:
+class Context(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks, and for which request."""
 
     principal: Principal

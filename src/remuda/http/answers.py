@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
 
+import msgspec
 from starlette.types import Receive, Send
 
 __all__ = ["JSON", "Answer", "Header"]
@@ -18,8 +18,7 @@ JSON: Header = (b"content-type", b"application/json")
 _BODILESS = frozenset({204, 304})
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What is sent back."""
 
     status: int
@@ -54,7 +53,7 @@ class Answer:
 
     def with_headers(self, *headers: Header) -> "Answer":
         """Return it with some more headers."""
-        return replace(self, headers=(*self.headers, *headers))
+        return msgspec.structs.replace(self, headers=(*self.headers, *headers))
 
 
 async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:

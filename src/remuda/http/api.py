@@ -9,7 +9,6 @@ one coroutine over endpoints that were prepared when the table was mounted. An e
 status; anything else is a defect, answered 500 and logged under the trace id that the caller has.
 """
 
-import asyncio
 from collections.abc import Mapping
 from importlib.metadata import version as release_of
 from typing import Any
@@ -36,8 +35,9 @@ from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import anonymous
 from remuda.http.replies import Collection
 from remuda.http.routes import Call, Table
+from remuda.http.timing import within
 from remuda.http.watch import answer_watch
-from remuda.kernel.errors import NotAllowed, RemudaError, TimedOut, Unauthenticated
+from remuda.kernel.errors import NotAllowed, RemudaError, Unauthenticated
 
 __all__ = ["Api", "ApiPorts", "ApiSettings"]
 
@@ -172,20 +172,13 @@ class Api:
     async def _handle(self, inbound: Inbound, context: Context, body: Any) -> Answer:
         endpoint, limit_s = inbound.endpoint, self._settings.time_limit_s
         call: Call[Any, Any, Any] = Call(context=context, path=inbound.path, query=inbound.query, body=body)
-        timeout = asyncio.timeout(limit_s)
-        try:
-            async with timeout:
-                reply = await endpoint.route.handler(self._service, call)
-                if not isinstance(reply, Collection):
-                    return endpoint.answer(reply)
-                last_event_id = read_header(inbound.headers, "Last-Event-ID")
-                if not inbound.query.watch:
-                    return await self._list(inbound, reply)
-        except TimeoutError:
-            if timeout.expired():
-                raise TimedOut(limit_s) from None
-            raise
-        return await self._watch(inbound, context.principal, reply, last_event_id)
+        reply = await within(limit_s, endpoint.route.handler(self._service, call))
+        if not isinstance(reply, Collection):
+            return endpoint.answer(reply)
+        last_event_id = read_header(inbound.headers, "Last-Event-ID")
+        if inbound.query.watch:
+            return await self._watch(inbound, context.principal, reply, last_event_id)
+        return await within(limit_s, self._list(inbound, reply))
 
     async def _list(self, inbound: Inbound, collection: Collection[Any, Any]) -> Answer:
         scope = inbound.scope

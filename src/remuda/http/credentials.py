@@ -12,7 +12,6 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 from typing import Literal
 from urllib.parse import unquote
@@ -40,17 +39,19 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "
     organizations: tuple[str, ...] = msgspec.field(default=(), name="organizationIds")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Credentials:
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """Everything a request says about who sends it. At least one of token and certificate is there."""
 
-    token: str | None = field(default=None, repr=False)
-    certificate: str | None = field(default=None, repr=False)
+    token: str | None = None
+    certificate: str | None = None
     """The client certificate as PEM, verified by a proxy we trust."""
     claim: Claim | None = None
     """Only, and always, beside a certificate."""
     impersonate: bool = False
     """The service asks for what both it and the actor of its claim may do."""
+
+    def __repr__(self) -> str:
+        return f"Credentials(claim={self.claim!r}, impersonate={self.impersonate!r})"
 
 
 class TrustedProxies:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 from urllib.parse import quote, unquote
 
+import msgspec
 from starlette.types import Scope
 
 from remuda.kernel.errors import Malformed
@@ -37,8 +38,7 @@ class _Node(Generic[EndpointT]):
         return self.parameter
 
 
-@dataclass(frozen=True, slots=True)
-class Match(Generic[EndpointT]):
+class Match(msgspec.Struct, Generic[EndpointT], frozen=True):
     """A path that is known: what answers to each method, and the parameters in their order."""
 
     methods: Mapping[str, EndpointT]
@@ -87,18 +87,22 @@ def path_of(scope: Scope) -> str:
 def _walk(
     node: _Node[EndpointT], segments: list[str], position: int
 ) -> tuple[dict[str, EndpointT], tuple[str, ...]] | None:
-    if position == len(segments):
-        return (node.methods, ()) if node.methods else None
-    segment = segments[position]
-    preferred = node.fixed.get(segment)
-    if preferred is not None:
-        found = _walk(preferred, segments, position + 1)
-        if found is not None:
-            return found
-    if node.parameter is None:
-        return None
-    found = _walk(node.parameter, segments, position + 1)
-    return None if found is None else (found[0], (segment, *found[1]))
+    values: tuple[str, ...] = ()
+    for at in range(position, len(segments)):
+        segment = segments[at]
+        preferred, parameter = node.fixed.get(segment), node.parameter
+        if preferred is None:
+            if parameter is None:
+                return None
+            node, values = parameter, (*values, segment)
+        elif parameter is None:
+            node = preferred
+        else:  # only here can the preferred branch lead nowhere and the other somewhere
+            found = _walk(preferred, segments, at + 1)
+            if found is not None:
+                return found[0], values + found[1]
+            node, values = parameter, (*values, segment)
+    return (node.methods, values) if node.methods else None
 
 
 def _decoded(segment: str) -> str:

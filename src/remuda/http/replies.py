@@ -4,6 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+import msgspec
+
 from remuda.store.contract import Store, View
 from remuda.store.objects import ResourceT
 
@@ -12,13 +14,12 @@ __all__ = ["Collection", "Rendered"]
 AnswerT = TypeVar("AnswerT")
 
 
-@dataclass(frozen=True, slots=True)
-class Rendered(Generic[AnswerT]):
+class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
     """An answer that is JSON already, as `Store.get_view` returns it."""
 
     body: bytes
     etag: str | None = None
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

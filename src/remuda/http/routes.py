@@ -14,7 +14,7 @@ A table that contradicts itself is a defect, and cannot be made.
 
 import re
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
@@ -82,8 +82,7 @@ BodyT = TypeVar("BodyT")
 AnswerT = TypeVar("AnswerT")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Call(Generic[PathT, QueryT, BodyT]):
+class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=True):
     """One request, bound to its types and judged up to where its service takes over."""
 
     context: Context
@@ -109,7 +108,8 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     summary: str
     scope: Scope
     handler: Callable[
-        [ServiceT, Call[PathT, QueryT, BodyT]], Awaitable[AnswerT | Rendered[AnswerT] | Collection[Any, AnswerT]]
+        [ServiceT, Call[PathT, QueryT, BodyT]],
+        Coroutine[Any, Any, AnswerT | Rendered[AnswerT] | Collection[Any, AnswerT]],
     ]
     permission: Permission | None = None
     path_type: type[PathT] = Nothing  # type: ignore[assignment]  # the handler's type decides

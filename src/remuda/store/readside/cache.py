@@ -6,9 +6,11 @@ there are.
 
 The garbage collector sees next to nothing of the cache. A list that streams past it makes and drops entries in equal
 numbers, which puts collections off while what they would have to look at piles up; the one that comes at last holds the
-loop. So keys are text rather than tuples, and an entry's first view is in the entry rather than in a dictionary.
+loop. So keys are text rather than tuples, an entry's first view is in the entry rather than in a dictionary, and what
+little is left is shown to the collector after each few hundred entries that went.
 """
 
+import gc
 from collections import OrderedDict
 from collections.abc import Sequence
 from typing import Any, Generic
@@ -19,6 +21,9 @@ from remuda.store.contract import View
 from remuda.store.objects import ResourceT
 
 __all__ = ["Cache", "Entry"]
+
+_LOST = 500
+"""After so many entries that went, young objects are looked at."""
 
 
 class Entry(msgspec.Struct, Generic[ResourceT], gc=False):
@@ -57,6 +62,7 @@ class Cache:
         self._limit, self._object_bytes = limit_bytes, object_bytes
         self._entries: OrderedDict[str, Entry[Any]] = OrderedDict()
         self._weight = 0
+        self._lost = 0
 
     def find(self, kind: int, name: str) -> Entry[Any] | None:
         """Return an entry and remember that it was used."""
@@ -124,3 +130,7 @@ class Cache:
     def _lose(self, entry: Entry[Any] | None) -> None:
         if entry is not None:
             self._weight -= entry.weight + self._object_bytes
+            self._lost += 1
+            if self._lost == _LOST:
+                self._lost = 0
+                gc.collect(0)
