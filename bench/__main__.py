@@ -1,27 +1,32 @@
-"""The command: `python -m bench NAME [--json] [--quick] [--backend BACKEND]`."""
+"""The command: `python -m bench NAME... [--json] [--quick] [--only GROUP] [--backend BACKEND]`."""
 
 import argparse
+import logging
 import sys
 
-from bench import store
+import structlog
+
+from bench.groups import BACKENDS, GROUPS, chosen, measures
 from bench.report import show_json, show_table
 from remuda.app import prepare_interpreter
 
-BENCHES = {"store": store.measures}
-BACKENDS = sorted(store.GROUPS)
-
 
 def main() -> int:
-    """Run a benchmark; return 1 if some goal is missed."""
+    """Run benchmarks; return 1 if some goal is missed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("name", choices=sorted(BENCHES), help="what to measure")
+    parser.add_argument("names", nargs="+", choices=list(GROUPS), metavar="NAME", help=f"one of {', '.join(GROUPS)}")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
     parser.add_argument("--quick", action="store_true", help="smaller sizes, the same measures")
     parser.add_argument("--backend", choices=BACKENDS, default="sqlite", help="where the store keeps its objects")
     parser.add_argument("--only", metavar="GROUP", help="one group of measures, by the name of its module")
     asked = parser.parse_args()
+    groups = chosen(asked.names, backend=asked.backend, only=asked.only)
+    if not groups:
+        there = ", ".join(f"{name} {group}" for name, group in chosen(asked.names, backend=asked.backend, only=None))
+        parser.error(f"there is no such group on {asked.backend}: there is {there or 'none at all'}")
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING))
     prepare_interpreter()
-    found = BENCHES[asked.name](backend=asked.backend, is_quick=asked.quick, only=asked.only)
+    found = measures(groups, is_quick=asked.quick)
     return 0 if (show_json if asked.json else show_table)(found) else 1
 
 

@@ -7,13 +7,14 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-__all__ = ["Measure", "note", "show_json", "show_table"]
+__all__ = ["Measure", "at_least", "at_most", "figure", "show_json", "show_table"]
 
 
 class Measure(msgspec.Struct, frozen=True, kw_only=True):
     """One line of a report. The goal bounds the ratio of ours to the limit; without a goal it is there to be read."""
 
-    bench: str
+    bench: str = ""
+    """Which benchmark says it: filled in by whoever runs the group."""
     measure: str
     ours: float
     limit: float | None
@@ -39,9 +40,19 @@ class Measure(msgspec.Struct, frozen=True, kw_only=True):
         return None if self.goal is None else f"{'<=' if self.is_at_most else '>='} {self.goal:g}"
 
 
-def note(bench: str, measure: str, ours: float, unit: str) -> Measure:
-    """Return a figure that has no goal but helps to read the others."""
-    return Measure(bench=bench, measure=measure, ours=ours, limit=None, unit=unit)
+def at_least(goal: float | None, measure: str, ours: float, limit: float, unit: str) -> Measure:
+    """Return a measure of which more is better; without a goal it is there to be read."""
+    return Measure(measure=measure, ours=ours, limit=limit, unit=unit, goal=goal, is_at_most=False)
+
+
+def at_most(goal: float | None, measure: str, ours: float, limit: float, unit: str) -> Measure:
+    """Return a measure of which less is better; without a goal it is there to be read."""
+    return Measure(measure=measure, ours=ours, limit=limit, unit=unit, goal=goal)
+
+
+def figure(measure: str, ours: float, unit: str) -> Measure:
+    """Return a figure that stands alone and helps to read the others."""
+    return Measure(measure=measure, ours=ours, limit=None, unit=unit)
 
 
 def show_json(measures: Iterable[Measure]) -> bool:

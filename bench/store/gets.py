@@ -8,10 +8,10 @@ from pathlib import Path
 import apsw
 import msgspec
 
-from bench.report import Measure
+from bench.bed import Bed
+from bench.kinds import Machine, name_of
+from bench.report import Measure, at_least
 from bench.rounds import alternate, good_rate
-from bench.store.bed import Bed, at_least
-from bench.store.kinds import Machine, name_of
 
 __all__ = ["measures"]
 

@@ -6,11 +6,11 @@ from functools import partial
 
 from msgspec.structs import replace
 
+from bench.bed import Bed
+from bench.callers import by_callers
+from bench.kinds import POOL, REGION, ZONE, Machine, Pool, machine
 from bench.loopwatch import watched
-from bench.report import Measure
-from bench.store.bed import Bed, at_most, figure
-from bench.store.kinds import POOL, REGION, ZONE, Machine, Pool, machine
-from bench.store.writes import by_callers
+from bench.report import Measure, at_most, figure
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 

@@ -8,12 +8,12 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack
 
+from bench.bed import Bed
+from bench.callers import by_callers
+from bench.kinds import MACHINE, REGISTRY, SEALER, machine
 from bench.loopwatch import watched
-from bench.report import Measure
+from bench.report import Measure, at_least, at_most, figure
 from bench.rounds import alternate, good_rate
-from bench.store.bed import Bed, at_least, at_most, figure
-from bench.store.kinds import MACHINE, REGISTRY, SEALER, machine
-from bench.store.writes import by_callers
 from remuda.kernel.clock import SystemClock
 from remuda.store.codec import Codec
 from remuda.store.kubernetes.client import ApiClient

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from bench.report import Measure
-from bench.store.bed import FULL, Bed, at_most
-from bench.store.kinds import Machine, name_of
+from bench.bed import FULL, Bed
+from bench.kinds import Machine, name_of
+from bench.report import Measure, at_most
 
 __all__ = ["measures"]
 

@@ -5,10 +5,10 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from pathlib import Path
 
-from bench.report import Measure
+from bench.bed import Bed
+from bench.kinds import PROJECT, ZONE, Machine, labels_of
+from bench.report import Measure, at_most
 from bench.rounds import alternate, good_time
-from bench.store.bed import Bed, at_most
-from bench.store.kinds import PROJECT, ZONE, Machine, labels_of
 from remuda.store.sqlite.store import SqliteStore
 
 __all__ = ["measures"]

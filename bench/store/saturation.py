@@ -8,11 +8,11 @@ import asyncio
 import time
 from collections.abc import Iterator
 
-from bench.report import Measure
+from bench.bed import Bed
+from bench.callers import by_callers
+from bench.kinds import Machine, machine
+from bench.report import Measure, at_most, figure
 from bench.rounds import quantile
-from bench.store.bed import Bed, at_most, figure
-from bench.store.kinds import Machine, machine
-from bench.store.writes import by_callers
 
 __all__ = ["measures"]
 

@@ -6,10 +6,10 @@ from collections.abc import AsyncIterator, Iterator, Mapping
 
 from msgspec.structs import replace
 
-from bench.report import Measure
+from bench.bed import Bed
+from bench.kinds import PROJECT, Machine, machine
+from bench.report import Measure, at_most
 from bench.rounds import quantile
-from bench.store.bed import Bed, at_most
-from bench.store.kinds import PROJECT, Machine, machine
 from remuda.store.contract import Event
 from remuda.store.sqlite.store import SqliteStore
 

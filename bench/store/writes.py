@@ -6,24 +6,20 @@ count, not only the good ones.
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from typing import TypeVar
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from bench.report import Measure
+from bench.bed import Bed
+from bench.callers import CALLERS, by_callers
+from bench.kinds import Machine, machine
+from bench.report import Measure, at_least
 from bench.rounds import alternate, steady_rate
-from bench.store.bed import Bed, at_least
-from bench.store.kinds import Machine, machine
-from bench.store.rows import BareFile, Rows
+from bench.rows import BareFile, Rows
 from remuda.store.readside.tables import MODIFIED
 
-__all__ = ["CALLERS", "by_callers", "measures"]
+__all__ = ["measures"]
 
-ItemT = TypeVar("ItemT")
-ResultT = TypeVar("ResultT")
-
-CALLERS = 64
 _STORED = 7_000
 """Machines that are there already: so many that their pages are many, so few that the cache holds all, as it is."""
 _ROUNDS = 10
@@ -34,19 +30,6 @@ def measures(bed: Bed) -> Iterator[Measure]:
     creates, bare_creates, updates, bare_updates = asyncio.run(_compare(bed))
     yield at_least(0.5, "creates by 64 callers", creates, bare_creates, "1/s")
     yield at_least(0.5, "updates by 64 callers", updates, bare_updates, "1/s")
-
-
-async def by_callers(write: Callable[[ItemT], Awaitable[ResultT]], items: Iterable[ItemT]) -> list[ResultT]:
-    """Have 64 callers write these items, each the next when its last is durable."""
-    waiting = iter(items)
-    written: list[ResultT] = []
-
-    async def call() -> None:
-        for each in waiting:
-            written.append(await write(each))  # noqa: PERF401  callers share the list
-
-    await asyncio.gather(*(call() for _ in range(CALLERS)))
-    return written
 
 
 async def _compare(bed: Bed) -> list[float]:

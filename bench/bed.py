@@ -1,16 +1,15 @@
-"""Where the store is measured: sizes, a directory for this run, and files that are filled once and used by many."""
+"""Where things are measured: sizes, a directory for this run, and files that are filled once and used by many."""
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.report import Measure, note
-from bench.store.kinds import REGISTRY, SEALER
-from bench.store.rows import BareFile
+from bench.kinds import REGISTRY, SEALER
+from bench.rows import BareFile
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.upkeep import UpkeepSettings
-from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
+from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 
-__all__ = ["FULL", "QUICK", "Bed", "Sizes", "at_least", "at_most", "figure"]
+__all__ = ["FULL", "QUICK", "Bed", "Sizes"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,6 +29,14 @@ class Sizes:
     posts: int = 640
     """Creates on an API server in one round."""
     posting_rounds: int
+    reconciled: int = 2_000
+    """Objects that a controller looks at in one round."""
+    idle_s: float
+    """How long is looked at what does nothing."""
+    operations: int
+    """Operations in one round."""
+    asked: int
+    """Requests in one round."""
 
 
 FULL = Sizes(
@@ -41,6 +48,9 @@ FULL = Sizes(
     replayed=50_000,
     compacted=100_000,
     children=10_000,
+    idle_s=32.0,
+    operations=640,
+    asked=4_000,
 )
 QUICK = Sizes(
     many=60_000,
@@ -51,6 +61,9 @@ QUICK = Sizes(
     replayed=10_000,
     compacted=10_000,
     children=3_000,
+    idle_s=16.0,
+    operations=320,
+    asked=1_000,
 )
 
 
@@ -83,24 +96,15 @@ class Bed:
         return path
 
     def open(
-        self, path: Path, *, cache_bytes: int = ReaderSettings.cache_bytes, history_changes: int = 1_000_000
+        self,
+        path: Path,
+        *,
+        cache_bytes: int = ReaderSettings.cache_bytes,
+        history_changes: int = 1_000_000,
+        ports: SqlitePorts | None = None,
     ) -> SqliteStore:
         """Open a store whose own upkeep stays out of the way."""
         reader = ReaderSettings(cache_bytes=cache_bytes, bookmark_interval_s=3_600)
         upkeep = UpkeepSettings(interval_s=3_600, history_changes=history_changes)
-        return open_store(path, REGISTRY, SEALER, settings=SqliteSettings(reader=reader, upkeep=upkeep))
-
-
-def at_least(goal: float, measure: str, ours: float, limit: float, unit: str) -> Measure:
-    """Return a measure of which more is better."""
-    return Measure(bench="store", measure=measure, ours=ours, limit=limit, unit=unit, goal=goal, is_at_most=False)
-
-
-def at_most(goal: float | None, measure: str, ours: float, limit: float, unit: str) -> Measure:
-    """Return a measure of which less is better; without a goal it is there to be read."""
-    return Measure(bench="store", measure=measure, ours=ours, limit=limit, unit=unit, goal=goal)
-
-
-def figure(measure: str, ours: float, unit: str) -> Measure:
-    """Return a figure that has no goal."""
-    return note("store", measure, ours, unit)
+        settings = SqliteSettings(reader=reader, upkeep=upkeep)
+        return open_store(path, REGISTRY, SEALER, ports=ports, settings=settings)

@@ -1,4 +1,4 @@
-"""The kinds the store is measured with: a machine as large as a real instance, and the pool that owns machines."""
+"""The kinds everything is measured with: a machine as large as a real instance, and the pool that owns machines."""
 
 import hashlib
 from collections.abc import Mapping
@@ -8,6 +8,7 @@ from typing import Annotated
 from remuda.kernel.conditions import Condition
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.tags import Tag
+from remuda.operations.kinds import OPERATION
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
 from remuda.store.schema import keyed
@@ -15,8 +16,12 @@ from remuda.store.schema import keyed
 __all__ = ["MACHINE", "POOL", "REGISTRY", "SEALER", "Machine", "Pool", "labels_of", "machine", "name_of"]
 
 LABEL = "bench.unikorn-cloud.org"
+ORGANIZATION = f"{LABEL}/organization"
+"""Twenty projects each."""
 PROJECT = f"{LABEL}/project"
 """500 machines each, however many there are."""
+NETWORK = f"{LABEL}/network"
+NAME = f"{LABEL}/name"
 REGION = f"{LABEL}/region"
 ZONE = f"{LABEL}/zone"
 """A third of all machines each, in one region."""
@@ -73,7 +78,7 @@ class Pool(Resource, frozen=True):
 
 POOL = Kind(type=Pool, group="bench.remuda", version="v1alpha1", plural="pools")
 MACHINE = Kind(type=Machine, group="bench.remuda", version="v1alpha1", plural="machines")
-REGISTRY = Registry([POOL, MACHINE])
+REGISTRY = Registry([POOL, MACHINE, OPERATION])
 SEALER = Sealer(Keyring(SealingKey("bench", b"\x01" * 32)))
 
 
@@ -87,10 +92,10 @@ def labels_of(number: int, total: int) -> Mapping[str, str]:
     """Return the labels of one machine among `total`, in which all projects are equally large."""
     project = number % max(1, total // _IN_PROJECT)
     return {
-        f"{LABEL}/organization": name_of(project // 20),
+        ORGANIZATION: name_of(project // 20),
         PROJECT: name_of(project),
-        f"{LABEL}/network": name_of(project * 3 + number % 3),
-        f"{LABEL}/name": f"worker-{number}",
+        NETWORK: name_of(project * 3 + number % 3),
+        NAME: f"worker-{number}",
         REGION: f"region-{number // 7 % 3}",
         ZONE: f"zone-{number // 7 % 3}",
     }

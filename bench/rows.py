@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import apsw
 from msgspec.structs import replace
 
-from bench.store.kinds import BORN, MACHINE, REGISTRY, SEALER, Machine, machine
+from bench.kinds import BORN, MACHINE, REGISTRY, SEALER, Machine, machine
 from remuda.store.codec import Codec, codecs
 from remuda.store.readside.tables import ADDED, MODIFIED, ChangeCode, Tables
 from remuda.store.readside.terms import Names, terms_of
