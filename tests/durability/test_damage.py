@@ -12,7 +12,7 @@ import pytest
 from remuda.kernel.errors import RemudaError, StoreDamaged, StoreForeign, Unreadable
 from remuda.store.logs import Record
 from remuda.store.sqlite.upkeep import Integrity
-from tests.contract.kinds import RANCH, REGISTRY, Corral, Horse, HorseSpec, corral, horse, ranch
+from tests.contract.kinds import RANCH, REGISTRY, Corral, Horse, HorseSpec, Ranch, corral, horse, ranch
 from tests.durability.checks import integrity_found, spoil, steps_logged
 from tests.durability.load import STREAM, Writer
 from tests.durability.real import opened
@@ -168,5 +168,21 @@ def test_a_write_that_a_spoilt_document_stops_halfway_leaves_nothing_of_itself(t
             assert [type(outcome) for outcome in outcomes] == [Horse, Unreadable, Horse]
             assert await steps_logged(store, "ann") == 0
             assert await store.get(Corral, "target") == target
+
+    asyncio.run(scenario())
+
+
+def test_names_are_listed_past_a_spoilt_document(tmp_path: Path) -> None:
+    path = tmp_path / "remuda.db"
+
+    async def scenario() -> None:
+        async with opened(path) as store:
+            for name in ("a", "b", "c"):
+                await store.create(ranch(name))
+        spoil(path, "b", b'"metadata":{', b'"metadata":[')
+        async with opened(path) as store:
+            with pytest.raises(Unreadable):
+                await store.list(Ranch)
+            assert list((await store.list_names(Ranch)).items) == ["a", "b", "c"]
 
     asyncio.run(scenario())

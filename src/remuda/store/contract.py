@@ -140,6 +140,18 @@ class Store(Protocol):
         """Return what `list` does, rendered."""
         ...
 
+    async def list_names(
+        self,
+        kind: type[ResourceT],
+        *,
+        labels: Mapping[str, str] | None = None,
+        index: tuple[str, str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Page[str]:
+        """Return the names of what `list` does. No object is read, so none that is unreadable stands in the way."""
+        ...
+
     async def update(self, resource: ResourceT, *, log: Sequence[Record] = ()) -> ResourceT:
         """Write metadata and spec over the version that was read."""
         ...

@@ -12,7 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-__all__ = ["DEFAULT_RETENTION", "Entry", "Log", "LogPage", "Record", "Retention"]
+__all__ = ["DEFAULT_RETENTION", "Entry", "Log", "LogPage", "Record", "Retention", "subject_of"]
 
 Retention = Mapping[str, timedelta]
 """How long the records of each stream are kept."""
@@ -62,3 +62,11 @@ class Log(Protocol):
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         """Return the entries of a subject in the order they were written."""
         ...
+
+
+def subject_of(qualified_plural: str, name: str) -> str:
+    """Return the subject under which what happens to an object is kept, by its kind's qualified plural and its name.
+
+    An object that is made again under an old name continues there, so its records should say which uid they mean.
+    """
+    return f"{qualified_plural}/{name}"

@@ -44,6 +44,9 @@ class Flawed:
     async def list_views(self, kind: type[ResourceT], view: View[ResourceT], **selection: Any) -> Page[bytes]:
         return await self.sound.list_views(kind, view, **selection)
 
+    async def list_names(self, kind: type[ResourceT], **selection: Any) -> Page[str]:
+        return await self.sound.list_names(kind, **selection)
+
     async def update(self, resource: ResourceT, **options: Any) -> ResourceT:
         return await self.sound.update(resource, **options)
 

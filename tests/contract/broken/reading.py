@@ -80,6 +80,14 @@ class KeepsAView(Rendering):
         return self.views[name]
 
 
+@breaks(FLAWS, laws.listed_names_are_those_of_the_list)
+class NamesWhatNobodyAskedFor(Flawed):
+    """Names what is there, whatever was asked for."""
+
+    async def list_names(self, kind: type[ResourceT], **selection: Any) -> Page[str]:
+        return await self.sound.list_names(kind, limit=selection.get("limit"), after=selection.get("after"))
+
+
 @breaks(FLAWS, laws.listed_views_follow_their_objects)
 class KeepsListedViews(Rendering):
     async def list_views(self, kind: type[ResourceT], view: View[ResourceT], **selection: Any) -> Page[bytes]:

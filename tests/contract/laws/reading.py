@@ -1,12 +1,13 @@
 """What readers see of writes: their own at once, and never an older state after a newer one."""
 
 import asyncio
+from typing import Any
 
 import msgspec
 
 from remuda.kernel.errors import NotFound
 from tests.contract.harness import Harness
-from tests.contract.kinds import Horse, HorseStatus, horse
+from tests.contract.kinds import Horse, HorseSpec, HorseStatus, horse
 from tests.contract.law import Law, law
 from tests.contract.steps import (
     find,
@@ -76,6 +77,29 @@ async def a_view_follows_its_object(harness: Harness) -> None:
     await request_deletion(harness, placed)
     await gone(harness, placed)
     await refused(NotFound, harness.store.get_view(Horse, "bella", rendered))
+
+
+@law(LAWS, "A list of names is what the list is, by name.")
+async def listed_names_are_those_of_the_list(harness: Harness) -> None:
+    for name, colour in {"a": "bay", "b": "grey", "c": "bay", "d": "bay"}.items():
+        spec = HorseSpec(colour=colour)
+        await harness.store.create(horse(name, labels={} if name == "c" else {"herd": "north"}, spec=spec))
+    gone = await harness.store.create(horse("gone", labels={"herd": "north"}))
+    await request_deletion(harness, gone)
+    selections: tuple[dict[str, Any], ...] = (
+        {},
+        {"limit": 2},
+        {"labels": {"herd": "north"}, "limit": 2},
+        {"index": ("colour", "grey")},
+    )
+    for selection in selections:
+        page = await harness.store.list(Horse, **selection)
+        names = await harness.store.list_names(Horse, **selection)
+        assert list(names.items) == [item.name for item in page.items], selection
+        assert (names.version, names.next) == (page.version, page.next), selection
+        if page.next is not None:
+            rest = await harness.store.list_names(Horse, **selection, after=names.next)
+            assert not set(rest.items) & set(names.items)
 
 
 @law(LAWS, "A list of views is what the list is, rendered.")

@@ -66,6 +66,20 @@ class Reads:
                 of, lambda names: reader.views(of, names, view), labels=labels, index=index, limit=limit, after=after
             )
 
+    async def list_names(
+        self,
+        kind: type[ResourceT],
+        *,
+        labels: Mapping[str, str] | None = None,
+        index: tuple[str, str] | None = None,
+        limit: int | None = None,
+        after: str | None = None,
+    ) -> Page[str]:
+        """Return the names of what `list` does. No object is read, so none that is unreadable stands in the way."""
+        of, reader = self.registry.of(kind), self._reader
+        with reader.storage:
+            return await reader.page(of, list, labels=labels, index=index, limit=limit, after=after)
+
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         """Return some of those that keep the object from going."""
         with self._reader.storage:
