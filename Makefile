@@ -8,7 +8,7 @@ READY := .venv/ready
 # What chance decides: by seed, or by when a process is killed.
 CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/durability/test_kill.py
 
-.PHONY: help up test lint prove test-kubernetes soak bench lock clean
+.PHONY: help up test lint prove fuzz test-kubernetes soak bench lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -34,6 +34,10 @@ test: $(READY) lint ## Everything fast: what must pass before each commit
 
 prove: $(READY) ## More of what chance decides: 1,000 seeds, 50 kills
 	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
+
+fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation, another run each time
+	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} REMUDA_FUZZ_SEED=$${REMUDA_FUZZ_SEED:-$$(date +%s)} \
+		$(BIN)/pytest -q tests/fuzz
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
 	@$(BIN)/pytest -q -m kubernetes tests/kubernetes

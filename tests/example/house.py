@@ -23,11 +23,11 @@ from tests.example.book import Book
 from tests.example.client import Client
 from tests.example.contract import Contract
 from tests.example.customers import Customer
-from tests.example.effects import RecordedStore, one_effect
 from tests.example.flaky import FlakyWatches
 from tests.example.laws import Snapshot, snapshot, unrest
 from tests.example.pasture import Fires, Pasture, SimPasture
 from tests.example.ports import Ports
+from tests.operations.recording import Recorder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +133,7 @@ class House:
             stale_s=self.pace.stale_s,
         )
         self.finds = Finds()
+        self.recorder = Recorder()
         self.apps: list[LiveryApp] = []
         self.store: Any = None
         self.is_serving = False
@@ -146,7 +147,7 @@ class House:
         watched = self.store if is_calm else cast("Store", FlakyWatches(self.store, self.machine.faults))
         for _ in range(processes):
             ports = Ports(
-                store=cast("Store", RecordedStore(self.store)),
+                store=self.recorder.store(self.store),
                 log=self.store,
                 watched=watched,
                 clock=self.machine.clock,
@@ -220,4 +221,4 @@ class House:
 
     def _client(self) -> Client:
         app = self.apps[self.machine.randomness.randrange(len(self.apps))]
-        return Client(app=one_effect(app.asgi), token="user", contract=contract())
+        return Client(app=self.recorder.app(app.asgi), token="user", contract=contract())

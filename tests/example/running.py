@@ -12,21 +12,20 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from remuda.http.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.example.app import LiveryApp, build, registry
 from tests.example.client import Client
 from tests.example.contract import Reply
 from tests.example.customers import MOUNTS, YARDS
-from tests.example.effects import RecordedStore, one_effect
 from tests.example.house import contract, shared_table
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
+from tests.operations.recording import Recorder
 from tests.sim.store import SEALER
 
 PATIENCE_S = 20.0
@@ -39,10 +38,11 @@ class Running:
     app: LiveryApp
     store: SqliteStore
     pasture: SimPasture
+    recorder: Recorder
 
     def client(self, token: str | None) -> Client:
         """Return the client of whoever has this token."""
-        return Client(app=one_effect(self.app.asgi), token=token, contract=contract())
+        return Client(app=self.recorder.app(self.app.asgi), token=token, contract=contract())
 
     async def eventually(self, sentence: str, condition: Callable[[], Awaitable[bool]]) -> None:
         """Return when the condition holds; fail with the sentence when patience ends."""
@@ -109,10 +109,11 @@ async def running(directory: Path, *, latency_s: float = 0.002, **ports: Any) ->
         "table": shared_table(),
         "look_again_s": 0.05,
     }
-    app = build(Ports(store=cast("Store", RecordedStore(store)), log=store, **(given | ports)))
+    recorder = Recorder()
+    app = build(Ports(store=recorder.store(store), log=store, **(given | ports)))
     await app.start()
     try:
-        yield Running(app, store, pasture)
+        yield Running(app, store, pasture, recorder)
     finally:
         await app.stop()
         await store.close()

@@ -6,9 +6,9 @@ import pytest
 
 from remuda.access.context import Context
 from tests.example.customers import MOUNTS
-from tests.example.effects import TwoEffectsError
 from tests.example.running import running
 from tests.example.service import Livery
+from tests.operations.recording import LoosePairError
 
 
 async def test_a_request_with_two_effects_outside_an_operation_is_found(
@@ -22,5 +22,5 @@ async def test_a_request_with_two_effects_outside_an_operation_is_found(
     async with running(tmp_path) as livery:
         mount = await livery.make_mount(await livery.make_yard())
         monkeypatch.setattr(Livery, "brand_mount", brand_twice)
-        with pytest.raises(TwoEffectsError, match="update"):
+        with pytest.raises(LoosePairError, match="update"):
             await livery.client("user").post(f"{MOUNTS}/{mount}/brand")

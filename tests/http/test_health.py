@@ -80,16 +80,15 @@ async def test_metrics_are_prometheus_text_and_count_the_process_itself() -> Non
     assert 'remuda_http_requests_total{route="get_health",service="process",status="2xx"} 1.0' in answer.text
 
 
-@pytest.mark.parametrize("path", ["/", "/docs"])
-async def test_the_front_page_says_what_runs_here_and_where_to_look(path: str) -> None:
+async def test_the_front_page_says_what_runs_here_and_where_to_look() -> None:
     process = Process(Mounted("/compute", tiny_table("compute"), who))
-    answer = await process.client.get(path)
+    answer = await process.client.get("/")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert "remuda 1.2.3 (revision abcdef)" in answer.text
-    for link in ("/healthz", "/readyz", "/metrics", "/api/version", "/compute/docs"):
+    for link in ("/healthz", "/readyz", "/metrics", "/api/version", "/docs", "/compute/docs"):
         assert f'href="{link}"' in answer.text
     assert "The &lt;compute&gt; API." in answer.text
-    assert "None is mounted yet" in (await Process().client.get(path)).text
+    assert "None is mounted yet" in (await Process().client.get("/")).text
 
 
 async def test_an_unknown_page_is_404_and_a_wrong_method_405_in_the_error_envelope() -> None:
@@ -136,3 +135,14 @@ def test_mounts_that_contradict_each_other_cannot_be_made() -> None:
     for prefix in ("a", "/a/", "/"):
         with pytest.raises(ValueError, match="a prefix begins"):
             Mounts([Mounted(prefix, tiny_table("one"), who)], who)
+
+
+async def test_the_process_documents_its_own_routes() -> None:
+    process = Process()
+    page = await process.client.get("/docs")
+    assert page.headers["content-type"] == "text/html; charset=utf-8"
+    document = (await process.client.get("/openapi.json")).json()
+    for path in ("/healthz", "/readyz", "/api/version"):
+        assert path in page.text
+        assert path in document["paths"]
+    assert (await process.client.post("/docs")).status_code == 405

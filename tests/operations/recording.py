@@ -5,9 +5,7 @@ Wrap the store and every other port through which something happens, and the ASG
     recorder = Recorder()
     store = recorder.store(store)
     pasture = recorder.port("pasture", pasture)   # methods marked @effectful, or named in `effectful`
-    app = recorder.app(app)
-    ...
-    recorder.assert_no_loose_pairs()
+    app = recorder.app(app)                       # a request with two effects raises LoosePairError at its end
 
 One write of the store is one effect, with all its log records; appending to a log alone (audit, idempotency) is none,
 nor is a write that was refused or changed nothing. An effect belongs to the request in whose context it happens, and to
@@ -18,7 +16,6 @@ alone: it has its own proofs.
 import contextvars
 import inspect
 import itertools
-from collections import defaultdict
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import wraps
@@ -55,6 +52,10 @@ class Effect:
     operation: str | None
 
 
+class LoosePairError(AssertionError):
+    """A request did two things, of which one could have happened without the other."""
+
+
 class Recorder:
     """Knows of every effect."""
 
@@ -77,11 +78,13 @@ class Recorder:
             if scope["type"] != "http":
                 await app(scope, receive, send)
                 return
-            token = _request.set(f"#{next(self._numbers)} {scope['method']} {scope['path']}")
+            request = f"#{next(self._numbers)} {scope['method']} {scope['path']}"
+            token = _request.set(request)
             try:
                 await app(scope, receive, send)
             finally:
                 _request.reset(token)
+            self._check(request)
 
         return recorded
 
@@ -104,17 +107,15 @@ class Recorder:
         self.note(what)
         return result
 
-    def assert_no_loose_pairs(self) -> None:
-        """Fail, naming each request that did more than one effect or operation."""
-        units: dict[str, list[str]] = defaultdict(list)
+    def _check(self, request: str) -> None:
+        """Fail if a request did more than one effect or operation."""
+        units: list[str] = []
         for effect in self.effects:
-            if effect.request is None:
-                continue
             unit = f"operation {effect.operation}" if effect.operation else effect.what
-            if not effect.operation or unit not in units[effect.request]:
-                units[effect.request].append(unit)
-        loose = {request: done for request, done in units.items() if len(done) > 1}
-        assert not loose, f"requests with several effects and no operation around them all: {loose}"
+            if effect.request == request and not (effect.operation and unit in units):
+                units.append(unit)
+        if len(units) > 1:
+            raise LoosePairError(f"{request} had several effects and no operation around them all: {units}")
 
 
 class RecordingStore(Passing):

@@ -20,12 +20,13 @@ from starlette.types import Receive, Scope, Send
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS
 from remuda.http.answers import JSON, Answer, Header
+from remuda.http.docs import Pages as Documents
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.front import front_page
 from remuda.http.mounts import Mounted
 from remuda.http.observe import Observation, observation_of
 from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
-from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
+from remuda.kernel.errors import NotAllowed, RemudaError, Unavailable
 from remuda.store.sqlite.upkeep import Integrity
 from remuda.version import ServiceDescriptor
 
@@ -87,19 +88,19 @@ class ProcessPages:
     ) -> None:
         self.version = Version(name=description.name, version=description.version, revision=description.revision)
         self._checks, self._registry = checks, registry
-        self._front = front_page(description, PAGES, mounted)
+        self._front = front_page(description, {**PAGES, **_DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._pages: Mapping[str, Callable[[], Awaitable[Answer]]] = {
             "/": self._show_front,
-            "/docs": self._show_front,
             "/metrics": self._show_metrics,
         }
+        self._documents = Documents(PROCESS, description.version)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Answer."""
         seen = observation_of(scope)
         try:
-            answer = await self._answer(scope["path"], scope["method"], seen)
+            answer = await self._answer(scope, seen)
         except RemudaError as error:
             seen.error_code = error.code
             answer = answer_to(error, trace_id=seen.trace_id)
@@ -109,11 +110,12 @@ class ProcessPages:
         """Return everything that speaks against being ready."""
         return [problem for check in self._checks for problem in check()]
 
-    async def _answer(self, path: str, method: str, seen: Observation) -> Answer:
+    async def _answer(self, scope: Scope, seen: Observation) -> Answer:
+        path: str = scope["path"]
         route, page = self._routes.get(path), self._pages.get(path)
         if route is None and page is None:
-            raise NotFound("page", path)
-        if method not in _METHODS:
+            return self._documents.answer(path, scope)
+        if scope["method"] not in _METHODS:
             raise NotAllowed(_METHODS)
         if route is None:
             assert page is not None
@@ -185,7 +187,9 @@ PAGES: Mapping[str, str] = {
     **{route.path: route.summary for route in _ROUTES},
     "/metrics": "What is counted, for Prometheus",
 }
-"""Where to look, and why."""
+"""Where to look, and why. No API can take these paths for itself."""
+
+_DOCS = {"/docs": "How to ask for these; every API has such a page of its own"}
 
 
 def store_check(integrity: Callable[[], Integrity], failing: Callable[[], Mapping[str, str]]) -> Check:

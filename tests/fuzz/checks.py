@@ -1,0 +1,29 @@
+"""A check of our own, in the place of `use_after_free`: deletion takes its time here, and says so."""
+
+from typing import Any
+
+from schemathesis import Case, CheckContext, Response
+
+from tests.fuzz.target import Target
+
+
+class DeletionCheck:
+    """After a DELETE that was answered 202, a read shows the deletion time, or there is nothing to read."""
+
+    __name__ = "deletion_shows"
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.seen = 0
+
+    def __call__(self, _context: CheckContext, response: Response, case: Case[Any]) -> None:
+        """Read what was just asked to go."""
+        if case.method != "DELETE" or response.status_code != 202:
+            return
+        self.seen += 1
+        path = response.request.path_url
+        read = self._target.call("GET", path)
+        assert read.status_code in {200, 404}, f"after a DELETE that was accepted, GET {path} is {read.status_code}"
+        if read.status_code == 200:
+            told = read.json()["metadata"].get("deletionTime")
+            assert told, f"after a DELETE that was accepted, GET {path} shows no deletion time"

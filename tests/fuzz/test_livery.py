@@ -1,0 +1,67 @@
+"""Schemathesis on the livery: no 5xx, nothing undocumented, no invalid data accepted.
+
+Environment: REMUDA_FUZZ_EXAMPLES sets how many examples an operation gets; REMUDA_FUZZ_SEED makes it another run than
+the one that is always the same.
+"""
+
+import os
+
+import pytest
+from schemathesis.checks import CHECKS
+from schemathesis.config import ChecksConfig
+
+from tests.example.api import table
+from tests.fuzz.running import PHASES, Report, checks, run
+from tests.fuzz.target import serving
+
+EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "10"))
+SEED = int(os.environ["REMUDA_FUZZ_SEED"]) if "REMUDA_FUZZ_SEED" in os.environ else None
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    with serving() as target:
+        return run(target, examples=EXAMPLES, seed=SEED)
+
+
+def test_nothing_is_found(report: Report) -> None:
+    found = "\n\n".join(f"{title}\n{details}" for title, details in report.failures.items())
+    assert not report.failures, f"{found}\n\nreplay: {_replay()}"
+
+
+def test_all_default_checks_are_on_but_one_and_none_is_softer_but_one() -> None:
+    ours, default = checks(), ChecksConfig()
+    names = set(CHECKS.get_all_names())
+    assert {name for name in names if not ours.get_by_name(name=name).enabled} == {"use_after_free"}
+    assert all(default.get_by_name(name=name).enabled for name in names)
+    softer = {name for name in names if _statuses(ours, name) != _statuses(default, name)}
+    assert softer == {"positive_data_acceptance"}
+    added = set(_statuses(ours, "positive_data_acceptance")) - set(_statuses(default, "positive_data_acceptance"))
+    assert added == {"400", "422"}
+
+
+def _statuses(config: ChecksConfig, name: str) -> list[str]:
+    return getattr(config.get_by_name(name=name), "expected_statuses", [])
+
+
+def test_every_phase_did_something(report: Report) -> None:
+    assert report.phases.keys() >= set(PHASES)
+    for phase in ("coverage", "fuzzing", "stateful"):
+        assert report.count(phase=phase, success=True) > 0, f"nothing went well in {phase}"
+
+
+def test_every_operation_was_tried_enough_and_went_well_at_least_once(report: Report) -> None:
+    assert len(report.operations) == len(table().routes)
+    for operation, has_variety in report.operations.items():
+        tried = report.count(phase="fuzzing", operation=operation)
+        assert tried >= (EXAMPLES if has_variety else 1), f"{operation} was tried {tried} times"
+        assert report.count(operation=operation, success=True) > 0, f"{operation} never went well"
+
+
+def test_deletions_were_looked_after(report: Report) -> None:
+    assert report.deletions > 0
+
+
+def _replay() -> str:
+    seed = "" if SEED is None else f"REMUDA_FUZZ_SEED={SEED} "
+    return f"REMUDA_FUZZ_EXAMPLES={EXAMPLES} {seed}.venv/bin/pytest tests/fuzz"

@@ -1,0 +1,146 @@
+"""The pages say what is so: examples are real, tables are those of the code, and everything that is named is there."""
+
+import ast
+import importlib
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+from prometheus_client import CollectorRegistry
+
+from remuda.access import checks
+from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
+from remuda.http.health import NotReady
+from remuda.http.metrics import Metrics as HttpMetrics
+from remuda.http.patience import HeadTooLarge
+from remuda.kernel import errors
+from remuda.operations.metrics import Metrics as OperationMetrics
+from remuda.operations.registry import Sagas
+from remuda.providers.metrics import CallMetrics
+from remuda.reconcile.metrics import PrometheusReporter
+from tests.cli.running import running
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "docs" / f"{name}.md" for name in ("http", "reconciling", "operations", "providers", "server")]
+NEVER_ANSWERED = 415
+UNSTATED = {"error", "internal"}
+"""The root's code, which is nobody's, and that of what is no error of ours."""
+
+_BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
+_SOURCE = re.compile(r"# (tests/\S+\.py)\n(.*)", re.DOTALL)
+_METRIC = re.compile(r"\bremuda_(?:http|loop|reconcile|operations?|provider)_[a-z_]+")
+_PATH = re.compile(r"\b(?:src|tests|docs|bench)/[\w/.-]*\w")
+_NAME = re.compile(r"\bremuda\.(?:access|app|http|kernel|operations|process|providers|reconcile|store)\b[\w.]*\w")
+_TEST = re.compile(r"`(test_\w+)`")
+_TOUR = re.compile(r"^curl -s http://127\.0\.0\.1:8080(\S*) +# (.+)$", re.MULTILINE)
+
+
+def blocks(page: Path) -> list[tuple[str, str]]:
+    """Return the language and the text of each fenced block."""
+    return _BLOCK.findall(page.read_text())
+
+
+def snippets() -> Iterator[tuple[str, str]]:
+    """Yield every piece of Python, with a name."""
+    for page in PAGES:
+        texts = [text for language, text in blocks(page) if language == "python"]
+        yield from ((f"{page.name}-{number}", text) for number, text in enumerate(texts, start=1))
+
+
+def programs() -> Iterator[tuple[str, str, str]]:
+    """Yield every complete program with what it prints, which is the block after it."""
+    for page in PAGES:
+        found = blocks(page)
+        for (language, text), (_, after) in zip(found, [*found[1:], ("", "")], strict=True):
+            if language == "python" and is_program(text):
+                yield page.name, text, after
+
+
+def is_program(text: str) -> bool:
+    return "asyncio.run(" in text
+
+
+@pytest.mark.parametrize(("name", "text"), [*snippets()], ids=lambda value: value if "\n" not in value else "")
+def test_a_snippet_is_a_program_or_stands_in_the_file_it_names(name: str, text: str) -> None:
+    compile(text, name, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+    if is_program(text):
+        return
+    named = _SOURCE.fullmatch(text)
+    assert named, "a snippet that is no program begins with the file it is from"
+    path, quoted = named.groups()
+    source = (ROOT / path).read_text()
+    depths = (0, 4, 8, 12)
+    assert any(textwrap.indent(quoted, " " * depth) in source for depth in depths), f"{path} says something else now"
+
+
+@pytest.mark.parametrize(("page", "program", "printed"), list(programs()))
+def test_a_program_prints_what_its_page_says(page: str, program: str, printed: str) -> None:
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert told.stdout == printed, page
+
+
+def test_there_is_a_program_to_run() -> None:
+    assert list(programs())
+
+
+def test_the_table_of_errors_is_that_of_the_code() -> None:
+    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (ROOT / "docs" / "http.md").read_text(), re.MULTILINE)
+    words = {int(status): word for status, word, _ in rows}
+    told = {(int(status), *code) for status, _, codes in rows for code in re.findall(r"`(\w+)`(\*?)", codes)}
+    classes = [*(getattr(errors, name) for name in errors.__all__), HeadTooLarge, NotReady]
+    real = {(each.status, each.code, "*" if each.retry else "") for each in classes if each.code not in UNSTATED}
+    assert told - {(500, "internal", "")} == real
+    assert words | {NEVER_ANSWERED: CONTRACT_WORDS[NEVER_ANSWERED]} == {**CONTRACT_WORDS, **OWN_WORDS}
+
+
+def test_every_check_of_rights_is_explained() -> None:
+    told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (ROOT / "docs" / "http.md").read_text()))
+    assert told == {name for name in checks.__all__ if "allow" in name}
+
+
+def test_the_metrics_of_the_pages_are_those_of_the_code() -> None:
+    registry = CollectorRegistry()
+    HttpMetrics(registry)
+    PrometheusReporter(registry)
+    OperationMetrics(Sagas([]), registry)
+    CallMetrics(registry)
+    real = {f"{each.name}_total" if each.type == "counter" else each.name for each in registry.collect()}
+    assert {name for page in PAGES for name in _METRIC.findall(page.read_text())} == real
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
+def test_everything_that_a_page_names_is_there(page: Path) -> None:
+    text = page.read_text()
+    for path in _PATH.findall(text):
+        assert (ROOT / path).exists(), path
+    for name in _NAME.findall(text):
+        assert is_there(name), name
+    tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
+    for test in _TEST.findall(text):
+        assert f"def {test}(" in tests, test
+
+
+def is_there(name: str) -> bool:
+    """Tell whether a dotted name is a module, or something in one."""
+    try:
+        importlib.import_module(name)
+    except ModuleNotFoundError:
+        module, _, attribute = name.rpartition(".")
+        return bool(module) and hasattr(importlib.import_module(module), attribute)
+    return True
+
+
+def test_the_tour_of_the_readme_is_answered_as_it_says(tmp_path: Path) -> None:
+    stops = _TOUR.findall((ROOT / "README.md").read_text())
+    assert len(stops) > 1
+    with running(tmp_path) as process:
+        for path, said in stops:
+            answer = httpx2.get(process.url + path).text
+            pieces = [re.escape(piece) for piece in said.split("…")]
+            assert re.fullmatch(".*".join(pieces), answer, re.DOTALL), f"{path} answers {answer}"
+        assert process.stop()[0] == 0
