@@ -3,8 +3,9 @@
 from itertools import count
 
 from remuda.operations.steps import AnySaga
+from tests.operations.fuse import CrashError, Fuse, Moment
 from tests.operations.hooks import Point, failing, hooked
-from tests.operations.stage import FIRST, CrashError, Fuse, Moment, Process, Proof, Stage, result_of, staged
+from tests.operations.stage import FIRST, Process, Proof, Stage, result_of, staged
 from tests.sim.runner import World, simulate
 
 

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from remuda.operations.steps import AnySaga, AnyStep, Work
-from tests.operations.stage import FIRST, MOMENTS, Moment
+from tests.operations.fuse import MOMENTS, Moment
+from tests.operations.stage import FIRST
 
 Verb = Literal["do", "undo"]
 Again = Callable[[], Awaitable[None]]

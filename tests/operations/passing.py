@@ -69,6 +69,10 @@ class Passing:
         self.before_read()
         return await self.inner.list_views(kind, view, **selection)
 
+    async def list_names(self, kind: type[ResourceT], **selection: Any) -> Page[str]:
+        self.before_read()
+        return await self.inner.list_names(kind, **selection)
+
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         self.before_read()
         return await self.inner.referrers(kind, name, limit=limit)

@@ -22,6 +22,7 @@ from structlog.testing import capture_logs
 
 from remuda.operations.registry import Sagas
 from tests.operations.crashing import crash_everywhere, crash_in_recovery
+from tests.operations.fuse import MOMENTS
 from tests.operations.hooks import Point, points
 from tests.operations.meeting import (
     cancel_at,
@@ -31,7 +32,7 @@ from tests.operations.meeting import (
     meet_then_fail,
     overtake_at,
 )
-from tests.operations.stage import MOMENTS, Proof
+from tests.operations.stage import Proof
 from tests.operations.stumbling import (
     fail_step,
     fail_undo,

@@ -93,8 +93,10 @@ class Recorder:
         operation = structlog.contextvars.get_contextvars().get("operation")
         self.effects.append(Effect(what, _request.get(), operation))
 
-    async def watch(self, what: str, act: Callable[[], Awaitable[ResultT]]) -> ResultT:
-        """Do something and record it: not if it was refused, but if nobody knows."""
+    async def watch(
+        self, what: str, act: Callable[[], Awaitable[ResultT]], has_changed: Callable[[ResultT], bool] = lambda _: True
+    ) -> ResultT:
+        """Do something and record it: not if it was refused or changed nothing, but if nobody knows."""
         try:
             result = await act()
         except RemudaError as error:
@@ -104,7 +106,8 @@ class Recorder:
         except BaseException:
             self.note(what)
             raise
-        self.note(what)
+        if has_changed(result):
+            self.note(what)
         return result
 
     def _check(self, request: str) -> None:
@@ -128,11 +131,12 @@ class RecordingStore(Passing):
     async def around(self, verb: str, what: Resource | None, write: Callable[[], Awaitable[ResultT]]) -> ResultT:
         if verb == "append":
             return await write()
-        before = len(self._recorder.effects)
-        written = await self._recorder.watch(f"{verb} {type(what).__name__ if what else ''}".strip(), write)
-        if verb != "create" and what is not None and isinstance(written, Resource) and written.version == what.version:
-            del self._recorder.effects[before:]  # it changed nothing
-        return written
+
+        def has_changed(written: ResultT) -> bool:
+            is_same = what is not None and isinstance(written, Resource) and written.version == what.version
+            return verb == "create" or not is_same
+
+        return await self._recorder.watch(f"{verb} {type(what).__name__ if what else ''}".strip(), write, has_changed)
 
 
 class _RecordingPort:

@@ -1,5 +1,6 @@
 """A request with two effects outside an operation is found."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
@@ -52,13 +53,13 @@ class Scene:
         return Tent(metadata=Metadata(name=name))
 
 
-def watched(act: Callable[[Scene], Awaitable[None]]) -> None:
+def watched(act: Callable[[Scene], Awaitable[None]], *, seeds: int = 1) -> None:
     async def on(stage: Stage) -> None:
         recorder = Recorder()
         woods = recorder.port("woods", MarkedWoods(), effectful=["put_back"])
         await act(Scene(stage, recorder, recorder.store(stage.store), woods))
 
-    on_stage(on, seeds=1)
+    on_stage(on, seeds=seeds)
 
 
 async def write_twice(scene: Scene) -> None:
@@ -149,3 +150,20 @@ def test_two_requests_have_an_effect_each_and_what_is_no_request_may_have_many()
         assert [effect.request for effect in scene.recorder.effects] == ["#1 POST /tents", None, None]
 
     watched(act)
+
+
+def test_a_write_that_changes_nothing_hides_no_effect_of_others() -> None:
+    async def act(scene: Scene) -> None:
+        tent = await scene.stage.store.create(scene.tent("white"))
+
+        async def write_nothing(_scene: Scene) -> None:
+            await scene.store.update(tent)
+
+        async def write_all_the_time() -> None:
+            for number in range(5):
+                await scene.store.create(scene.tent(f"tent-{number}"))
+
+        await asyncio.gather(scene.request(write_nothing), write_all_the_time())
+        assert [effect.what for effect in scene.recorder.effects] == ["create Tent"] * 5
+
+    watched(act, seeds=6)

@@ -1,19 +1,31 @@
 """What a process that is gone has left open is undone, and what the living do is left alone."""
 
+import asyncio
+from dataclasses import replace
 from datetime import timedelta
 
 import msgspec
-from structlog.testing import capture_logs
 
-from remuda.operations.kinds import OPEN, Operation, OperationSpec
-from remuda.operations.reporter import OpenCounts, Silent
+from remuda.operations.kinds import Operation, OperationSpec
+from remuda.operations.reporter import OpenCounts, Reporter
 from remuda.operations.settings import OperationSettings
+from remuda.operations.steps import Step, Work
 from remuda.store.objects import Metadata
-from tests.operations.hooks import Point, hooked, meanwhile
+from tests.operations.hooks import Again, Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SETTINGS, Stage
-from tests.operations.toy import PITCH, TENT, on_stage
+from tests.operations.toy import PITCH, TENT, Outfit, Pitch, on_stage
 
 LAST = Point("do", "pitch-tent", "after")
+
+
+class Counting(Reporter):
+    """Remembers how many were open."""
+
+    def __init__(self) -> None:
+        self.seen: list[OpenCounts] = []
+
+    def open(self, counts: OpenCounts) -> None:
+        self.seen.append(dict(counts))
 
 
 def left_open(stage: Stage, name: str, *, saga: str = PITCH.name, text: str = '{"tent":"blue"}') -> Operation:
@@ -97,7 +109,7 @@ def test_what_is_taken_over_twice_is_undone_by_one() -> None:
     async def act(stage: Stage) -> None:
         left = await stage.store.create(left_open(stage, FIRST))
         process = stage.start()
-        one, other = await process.operations.take_over(left), await process.operations.take_over(left)
+        one, other = process.operations.take_over(left), process.operations.take_over(left)
         assert one is other
         await process.settle()
         assert await stage.phase() == "undone"
@@ -127,36 +139,7 @@ def test_more_than_a_page_is_recovered() -> None:
     on_stage(act, seeds=1)
 
 
-def test_a_saga_that_this_release_does_not_know_is_stuck_and_holds_up_nobody() -> None:
-    async def act(stage: Stage) -> None:
-        await stage.store.create(left_open(stage, "a-strange-one", saga="tent.burn"))
-        await stage.store.create(left_open(stage, "an-unreadable-one", text='{"tint":"blue"}'))
-        await stage.store.create(left_open(stage, FIRST))
-        process = stage.start()
-        with capture_logs() as logs:
-            await process.recovery.recover()
-            await process.recovery.recover()
-        found = {each.name: each.status for each in (await stage.store.list(Operation, index=OPEN)).items}
-        assert [status.phase for status in found.values()] == ["stuck", "stuck"]
-        strange, unreadable = (found[name].undo_error for name in ("a-strange-one", "an-unreadable-one"))
-        assert strange is not None
-        assert "tent.burn" in strange.sentence
-        assert unreadable is not None
-        assert "input" in unreadable.sentence
-        assert await stage.phase() == "undone"
-        assert len([line for line in logs if line["event"] == "operation cannot be undone"]) == 2, "told once each"
-
-    on_stage(act)
-
-
 def test_recovery_tells_how_many_are_open() -> None:
-    class Counting(Silent):
-        def __init__(self) -> None:
-            self.seen: list[OpenCounts] = []
-
-        def open(self, counts: OpenCounts) -> None:
-            self.seen.append(dict(counts))
-
     async def act(stage: Stage) -> None:
         await stage.store.create(left_open(stage, FIRST))
         counting = Counting()
@@ -168,6 +151,57 @@ def test_recovery_tells_how_many_are_open() -> None:
         assert counting.seen == [{(PITCH.name, "running"): 1}, {(PITCH.name, "running"): 1}, {}]
 
     on_stage(act)
+
+
+def test_an_undo_that_hangs_holds_up_nobody_else() -> None:
+    async def act(stage: Stage) -> None:
+        undone: list[float] = []
+        began = stage.world.clock.monotonic()
+
+        async def hang(point: Point, _again: Again) -> None:
+            if point == Point("undo", "pitch-tent", "before"):
+                await stage.world.clock.sleep(10_000)
+
+        async def note(_outfit: Outfit, _work: Work[Pitch]) -> None:
+            undone.append(stage.world.clock.monotonic() - began)
+
+        step = Step(name="note", do=note, undo=note)
+        process = stage.start(hooked(replace(PITCH, steps=(*PITCH.steps, step)), hang))
+        for number in range(3 * SETTINGS.together):
+            await stage.store.create(left_open(stage, f"left-{number:03}"))
+        await stage.store.create(left_open(stage, FIRST))
+        await process.recovery.recover()
+        assert len(undone) == 3 * SETTINGS.together + 1
+        assert max(undone) < SETTINGS.undo_s
+        await process.kill()
+
+    on_stage(act, seeds=1)
+
+
+def test_what_was_abandoned_while_recovery_was_busy_is_left() -> None:
+    async def act(stage: Stage) -> None:
+        undone: list[str] = []
+
+        async def hang(_outfit: Outfit, work: Work[Pitch]) -> None:
+            undone.append(work.id)
+            await stage.world.clock.sleep(10_000)
+
+        counting = Counting()
+        process = stage.start(replace(PITCH, steps=(Step(name="hang", do=hang, undo=hang),)), reporter=counting)
+        for number in range(SETTINGS.together):
+            await stage.store.create(left_open(stage, f"left-{number:03}"))
+        last = await stage.store.create(left_open(stage, "the-last"))
+        await stage.store.update_status(last.moved("undoing"))
+        recovering = asyncio.create_task(process.recovery.recover())
+        await stage.world.clock.sleep(1)
+        assert len(undone) == SETTINGS.together
+        await stage.start().operations.abandon("the-last", reason="enough", actor="ada")
+        await recovering
+        assert "the-last" not in undone
+        assert counting.seen == [{(PITCH.name, "running"): SETTINGS.together}]
+        await process.kill()
+
+    on_stage(act, seeds=1)
 
 
 def test_closed_operations_are_forgotten_when_their_time_has_come() -> None:

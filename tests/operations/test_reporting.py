@@ -3,11 +3,11 @@
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from remuda.operations.kinds import Failure, Operation, subject_key
+from remuda.operations.kinds import OBSTACLES, Failure, Operation, attempt_id
 from remuda.operations.metrics import Metrics
 from remuda.operations.registry import Sagas
-from remuda.operations.reporter import OpenCounts, Reporters, Silent, Timeline, TimelineEntry
-from remuda.store.logs import Record
+from remuda.operations.reporter import ObstructedCounts, OpenCounts, Reporter, Reporters, Timeline, TimelineEntry
+from remuda.store.logs import Record, subject_of
 from tests.operations.hooks import Point, failing, hooked
 from tests.operations.stage import FIRST, Stage
 from tests.operations.test_stuck import Jam, get_stuck
@@ -17,7 +17,7 @@ LAST = Point("do", "pitch-tent", "after")
 POLE = Point("undo", "cut-pole", "before")
 
 
-class Diary(Silent):
+class Diary(Reporter):
     """Writes everything down."""
 
     def __init__(self) -> None:
@@ -51,6 +51,9 @@ class Diary(Silent):
     def open(self, counts: OpenCounts) -> None:
         self.lines.append(f"open {dict(counts)}")
 
+    def obstructed(self, counts: ObstructedCounts) -> None:
+        self.lines.append(f"obstructed {dict(counts)}")
+
 
 def test_a_reporter_hears_of_everything_in_order() -> None:
     async def act(stage: Stage) -> None:
@@ -74,6 +77,7 @@ def test_a_reporter_hears_of_everything_in_order() -> None:
             "about to be undone",
             "closed undone",
             "open {}",
+            "obstructed {}",
         ]
         assert copy.lines == diary.lines
 
@@ -85,9 +89,17 @@ def test_the_timeline_of_the_subject_is_written_with_the_record() -> None:
         process = stage.start(hooked(PITCH, failing(LAST)), reporter=Timeline())
         await process.try_to_run()
         await process.run()
-        page = await stage.store.read("timeline", subject_key(TENT.qualified, "blue"))
+        page = await stage.store.read("timeline", subject_of(TENT.qualified, "blue"))
         entries = [msgspec.json.decode(entry.data, type=TimelineEntry) for entry in page.entries]
         assert [entry.phase for entry in entries] == ["running", "undoing", "undone", "running", "done"]
+        assert [entry.event for entry in entries] == [
+            "OperationStarted",
+            "OperationUndoing",
+            "OperationUndone",
+            "OperationStarted",
+            "OperationDone",
+        ]
+        assert [entry.operation for entry in entries] == [FIRST] * 3 + [attempt_id(FIRST, 2)] * 2
         assert [entry.failed_step for entry in entries] == ["", "pitch-tent", "pitch-tent", "", ""]
         assert {entry.actor for entry in entries} == {"prover"}
         assert process.fuse.by_kind.keys() == {"Operation", "Camp", "Tent", "delete"}, "and with no write of its own"
@@ -114,6 +126,7 @@ def test_every_label_value_is_there_from_the_start() -> None:
         *(f"remuda_operations_closed_total tent.pitch {phase}" for phase in ("done", "undone", "abandoned")),
         *(f"remuda_operations_open tent.pitch {phase}" for phase in ("running", "undoing", "stuck")),
         "remuda_operations_stuck_total tent.pitch",
+        *(f"remuda_operations_obstructed {obstacle}" for obstacle in OBSTACLES),
         *(f"remuda_operation_step_failures_total tent.pitch {step}" for step in steps),
         *(f"remuda_operation_undo_failures_total tent.pitch {step}" for step in steps),
     }
@@ -139,3 +152,24 @@ def test_what_operations_come_to_is_counted() -> None:
         assert after["remuda_operations_closed_total tent.pitch abandoned"] == 1.0
 
     on_stage(act)
+
+
+def test_a_saga_that_has_none_open_any_more_is_shown_at_zero() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(Sagas([PITCH]), registry)
+    metrics.open({("tent.burn", "stuck"): 2, ("tent.burn", "running"): 1})
+    metrics.open({("tent.burn", "running"): 1})
+    assert samples(registry)["remuda_operations_open tent.burn stuck"] == 0
+    assert samples(registry)["remuda_operations_open tent.burn running"] == 1
+    metrics.open({})
+    assert samples(registry)["remuda_operations_open tent.burn running"] == 0
+
+
+def test_what_cannot_be_undone_here_is_shown_as_long_as_it_is_so() -> None:
+    registry = CollectorRegistry()
+    metrics = Metrics(Sagas([PITCH]), registry)
+    metrics.obstructed({"unreadable": 2})
+    assert samples(registry)["remuda_operations_obstructed unreadable"] == 2
+    metrics.obstructed({"unknown_saga": 1})
+    assert samples(registry)["remuda_operations_obstructed unreadable"] == 0
+    assert samples(registry)["remuda_operations_obstructed unknown_saga"] == 1

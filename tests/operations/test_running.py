@@ -1,25 +1,23 @@
 """What callers of an operation meet."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import msgspec
 import pytest
 import structlog
 
-from remuda.kernel.errors import InFlight, KeyReused, StorageFailing, TimedOut, Unavailable
-from remuda.operations.kinds import OPEN, Operation, attempt_id, subject_key
-from remuda.operations.registry import Sagas
+from remuda.kernel.errors import InFlight, KeyReused, TimedOut, Unavailable
+from remuda.operations.kinds import OPEN, Operation, attempt_id
 from remuda.operations.steps import Step, Work
-from remuda.store.logs import Record
-from tests.operations.hooks import InjectedError, Point, failing, hooked, meanwhile
+from remuda.store.logs import Record, subject_of
+from tests.operations.hooks import Again, InjectedError, Point, failing, hooked, meanwhile
 from tests.operations.stage import FIRST, SETTINGS, Stage
 from tests.operations.toy import PITCH, TENT, Outfit, Pitch, on_stage
 
 LAST = Point("do", "pitch-tent", "after")
+POLE = Point("undo", "cut-pole", "before")
 
 
 def test_the_record_says_what_was_asked_and_what_became_of_it() -> None:
@@ -32,7 +30,7 @@ def test_the_record_says_what_was_asked_and_what_became_of_it() -> None:
         assert msgspec.json.decode(spec.input, type=Pitch) == Pitch("blue")
         assert spec.process == process.operations.process
         assert operation.status.closed is not None
-        found = await stage.store.list(Operation, index=("subject", subject_key(TENT.qualified, "blue")))
+        found = await stage.store.list(Operation, index=("subject", subject_of(TENT.qualified, "blue")))
         assert list(found.items) == [operation]
         assert not (await stage.store.list(Operation, index=OPEN)).items
 
@@ -90,6 +88,20 @@ def test_a_run_that_slept_past_its_deadline_begins_no_further_step() -> None:
     on_stage(act)
 
 
+def test_a_run_that_slept_past_its_deadline_in_the_last_step_is_undone() -> None:
+    async def act(stage: Stage) -> None:
+        async def sleep() -> None:
+            stage.world.clock.jump(timedelta(seconds=SETTINGS.run_s + 1))
+
+        clean = await stage.observe()
+        error = await stage.start(hooked(PITCH, meanwhile(LAST, sleep))).try_to_run()
+        assert isinstance(error, TimedOut)
+        assert await stage.phase() == "undone"
+        assert await stage.observe() == clean
+
+    on_stage(act)
+
+
 def test_a_caller_that_goes_away_before_the_first_step_has_none_done() -> None:
     async def act(stage: Stage) -> None:
         process = stage.start()
@@ -119,82 +131,6 @@ def test_a_caller_that_goes_away_interrupts_the_step_under_way() -> None:
         assert stage.world.clock.monotonic() < 5
         found = await stage.store.get(Operation, FIRST)
         assert (found.phase, found.status.error.code if found.status.error else "") == ("undone", "caller_left")
-
-    on_stage(act)
-
-
-def test_a_run_that_loses_the_closing_swap_answers_503_and_leaves_nothing() -> None:
-    async def act(stage: Stage) -> None:
-        clean = await stage.observe()
-        other = stage.start(is_alone=False)
-
-        async def overtake(write: Callable[[], Awaitable[Any]]) -> Any:
-            stage.world.clock.jump(timedelta(seconds=SETTINGS.run_s + SETTINGS.grace_s + 1))
-            await other.recovery.recover()
-            return await write()
-
-        process = stage.start(is_alone=False)
-        process.store.at_close = overtake
-        error = await process.try_to_run()
-        assert isinstance(error, Unavailable)
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-
-    on_stage(act)
-
-
-def test_a_close_that_happened_although_it_failed_is_a_success() -> None:
-    async def act(stage: Stage) -> None:
-        async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
-            await write()
-            raise StorageFailing("disk", "cable")
-
-        process = stage.start()
-        process.store.at_close = fail_after
-        assert (await process.run()).phase == "done"
-
-    on_stage(act)
-
-
-def test_a_close_that_failed_is_undone() -> None:
-    async def act(stage: Stage) -> None:
-        clean = await stage.observe()
-
-        async def fail(_write: Callable[[], Awaitable[Any]]) -> Any:
-            raise StorageFailing("disk", "cable")
-
-        process = stage.start()
-        process.store.at_close = fail
-        assert isinstance(await process.try_to_run(), StorageFailing)
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-
-    on_stage(act)
-
-
-def test_somebody_elses_annotation_does_not_make_a_run_fail() -> None:
-    async def act(stage: Stage) -> None:
-        async def annotate() -> None:
-            found = await stage.store.get(Operation, FIRST)
-            metadata = msgspec.structs.replace(found.metadata, annotations={"note": "hello"})
-            await stage.store.update(msgspec.structs.replace(found, metadata=metadata))
-
-        operation = await stage.start(hooked(PITCH, meanwhile(LAST, annotate))).run()
-        assert (operation.phase, operation.metadata.annotations) == ("done", {"note": "hello"})
-
-    on_stage(act)
-
-
-def test_a_run_whose_record_was_deleted_is_undone() -> None:
-    async def act(stage: Stage) -> None:
-        async def delete() -> None:
-            found = await stage.store.get(Operation, FIRST)
-            await stage.store.delete(Operation, FIRST, uid=found.uid)
-
-        clean = await stage.observe()
-        error = await stage.start(hooked(PITCH, meanwhile(LAST, delete))).try_to_run()
-        assert isinstance(error, Unavailable)
-        assert await stage.observe() == clean
 
     on_stage(act)
 
@@ -262,6 +198,36 @@ def test_steps_and_undos_run_with_the_operation_bound_to_the_log() -> None:
     on_stage(act)
 
 
+def test_a_step_that_makes_an_error_of_the_interruption_leaves_no_trace_of_it_in_undoing() -> None:
+    async def act(stage: Stage) -> None:
+        cancelled: list[Point] = []
+
+        async def stumble(point: Point, _again: Again) -> None:
+            if point == LAST:
+                try:
+                    await stage.world.clock.sleep(10_000)
+                except asyncio.CancelledError:
+                    raise InjectedError("could not clean up") from None
+            if point == POLE and not cancelled:
+                cancelled.append(point)
+                future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+                future.cancel()
+                await future
+
+        process = stage.start(hooked(PITCH, stumble))
+        caller = asyncio.create_task(process.run())
+        await stage.world.clock.sleep(1)
+        caller.cancel()
+        await asyncio.wait([caller])
+        await process.settle()
+        status = (await stage.store.get(Operation, FIRST)).status
+        assert (status.phase, status.undo_attempts) == ("undone", 1)
+        assert status.undo_error is not None
+        assert status.undo_error.code == "unavailable"
+
+    on_stage(act)
+
+
 def test_something_cancelled_within_a_step_is_a_failure_of_that_step() -> None:
     async def act(stage: Stage) -> None:
         async def cancel_within() -> None:
@@ -276,46 +242,3 @@ def test_something_cancelled_within_a_step_is_a_failure_of_that_step() -> None:
         assert await stage.observe() == clean
 
     on_stage(act)
-
-
-def test_a_process_that_stops_lets_its_runs_end() -> None:
-    async def act(stage: Stage) -> None:
-        async def stop() -> None:
-            stopping.append(asyncio.create_task(process.operations.stop(grace_s=5)))
-            await stage.world.clock.sleep(1)
-
-        stopping: list[asyncio.Task[None]] = []
-        process = stage.start(hooked(PITCH, meanwhile(LAST, stop)))
-        assert (await process.run()).phase == "done"
-        await stopping[0]
-        assert isinstance(await process.try_to_run(attempt_id(FIRST, 9)), Unavailable)
-
-    on_stage(act)
-
-
-def test_a_process_that_stops_leaves_what_does_not_end_to_the_next_start() -> None:
-    async def act(stage: Stage) -> None:
-        async def stop() -> None:
-            stopping.append(asyncio.create_task(process.operations.stop(grace_s=5)))
-            await stage.world.clock.sleep(10)
-
-        clean = await stage.observe()
-        stopping: list[asyncio.Task[None]] = []
-        process = stage.start(hooked(PITCH, meanwhile(LAST, stop)))
-        assert isinstance(await process.try_to_run(), Unavailable)
-        await stopping[0]
-        assert await stage.phase() == "running"
-        await stage.start().recovery.recover()
-        assert await stage.phase() == "undone"
-        assert await stage.observe() == clean
-
-    on_stage(act)
-
-
-def test_a_registry_refuses_what_could_not_be_told_apart() -> None:
-    with pytest.raises(ValueError, match="registered twice"):
-        Sagas([PITCH, PITCH])
-    with pytest.raises(ValueError, match="a name of its own"):
-        Sagas([replace(PITCH, steps=PITCH.steps[:1] * 2)])
-    with pytest.raises(ValueError, match="at least one step"):
-        Sagas([replace(PITCH, steps=())])

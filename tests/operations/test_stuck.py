@@ -1,5 +1,7 @@
 """Operations that cannot be undone are seen, tried again, and can be given up."""
 
+from dataclasses import replace
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -87,6 +89,40 @@ def test_retry_tries_at_once() -> None:
     on_stage(act)
 
 
+def test_retry_during_a_try_waits_for_what_comes_of_it() -> None:
+    async def act(stage: Stage) -> None:
+        tries: list[float] = []
+
+        async def fail_then_dawdle(point: Point, _again: Again) -> None:
+            if point == POLE:
+                tries.append(stage.world.clock.monotonic())
+                if len(tries) == 1:
+                    raise InjectedError(str(point))
+                await stage.world.clock.sleep(5)
+
+        process = stage.start(hooked(PITCH, both(failing(LAST), fail_then_dawdle)))
+        await process.try_to_run()
+        await stage.world.clock.sleep(1)
+        assert len(tries) == 2, "the second is under way"
+        assert (await process.operations.retry(FIRST)).phase == "undone"
+        assert len(tries) == 2
+
+    on_stage(act)
+
+
+def test_retry_where_the_saga_is_unknown_is_refused_and_changes_nothing() -> None:
+    async def act(stage: Stage) -> None:
+        process = await get_stuck(stage, Jam())
+        await process.kill()
+        version = await stage.version()
+        stranger = stage.start(replace(PITCH, name="tent.burn"))
+        with pytest.raises(Invalid, match=r"tent\.pitch, unknown here: turn to"):
+            await stranger.operations.retry(FIRST)
+        assert await stage.version() == version
+
+    on_stage(act)
+
+
 def test_retry_works_in_a_process_that_knows_nothing_of_it() -> None:
     async def act(stage: Stage) -> None:
         process = await get_stuck(stage, Jam())
@@ -106,7 +142,8 @@ def test_abandoning_ends_it_with_a_name_and_a_reason() -> None:
         assert (abandoned.phase, abandoned.status.abandoned_by) == ("abandoned", "ada")
         assert abandoned.status.abandoned_because == "the woods burned down"
         tries = jam.tries
-        await process.settle()
+        await stage.world.clock.sleep(0.1)
+        assert not process.operations.in_hand, "it is let go at once, not after the pause"
         assert jam.tries == tries, "nobody tries any more"
         await stage.assert_closed()
 

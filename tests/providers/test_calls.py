@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from structlog.testing import capture_logs
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, TimedOut, Unavailable
 from remuda.providers.settings import CallSettings, is_ill
@@ -80,6 +81,24 @@ def test_an_effect_whose_caller_goes_away_is_unknown_until_it_has_ended() -> Non
         await cloud.world.clock.sleep(100)
         assert known == ["a"]
         assert await cloud.make("a") == "a is there"
+
+    in_cloud(act)
+
+
+def test_a_listener_that_fails_keeps_nobody_from_hearing() -> None:
+    async def act(cloud: Cloud) -> None:
+        def fail(_key: str) -> None:
+            raise RuntimeError("bad listener")
+
+        known: list[str] = []
+        cloud.calls.when_known(fail)
+        cloud.calls.when_known(known.append)
+        with pytest.raises(OutcomeUnknown):
+            await cloud.make("a", takes_s=100, deadline_s=10)
+        with capture_logs() as logs:
+            await cloud.world.clock.sleep(100)
+        assert known == ["a"]
+        assert [(line["event"], line["key"]) for line in logs] == [("listener failed", "a")]
 
     in_cloud(act)
 
@@ -182,34 +201,3 @@ def test_a_caller_that_goes_away_while_it_waits_leaves_its_place() -> None:
 def test_what_says_that_a_provider_is_ill() -> None:
     assert all(is_ill(error) for error in (ILL, OutcomeUnknown("x"), TimeoutError(), ConnectionResetError()))
     assert not any(is_ill(error) for error in (NotFound("Server", "a"), ValueError(), KeyError()))
-
-
-def test_closing_waits_for_calls_under_way_and_refuses_the_rest() -> None:
-    async def act(cloud: Cloud) -> None:
-        under_way = [asyncio.create_task(cloud.make(key, takes_s=5)) for key in "ab"]
-        await cloud.world.clock.sleep(0.1)
-        waiting = asyncio.create_task(cloud.make("c"))
-        await cloud.world.clock.sleep(0.1)
-        await cloud.calls.close(grace_s=60)
-        assert cloud.under_way == 0
-        with pytest.raises(Unavailable, match="stops"):
-            await cloud.look("d")
-        results = await asyncio.gather(*under_way, waiting, return_exceptions=True)
-        assert results[:2] == ["a is there", "b is there"]
-        assert isinstance(results[2], Unavailable)
-        assert sorted(cloud.asked) == ["a", "b"]
-
-    in_cloud(act, TWO_SLOTS)
-
-
-def test_closing_cuts_off_what_does_not_end_within_the_grace() -> None:
-    async def act(cloud: Cloud) -> None:
-        caller = asyncio.create_task(cloud.make("a", takes_s=10_000, deadline_s=20_000))
-        await cloud.world.clock.sleep(0.1)
-        await cloud.calls.close(grace_s=10)
-        with pytest.raises(OutcomeUnknown):
-            await caller
-        assert cloud.world.clock.monotonic() < 11
-        assert cloud.under_way == 0
-
-    in_cloud(act)

@@ -8,6 +8,7 @@ import pytest
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, Unavailable
 from remuda.providers.breaker import BreakerSettings
 from remuda.providers.settings import CallSettings
+from remuda.providers.slots import Refused
 from tests.providers.cloud import NEVER_BREAKS, Cloud, in_cloud
 
 ILL = ServerUnreachable("cloud", "cable")
@@ -60,6 +61,19 @@ def test_a_provider_that_says_no_is_not_asked_again() -> None:
         assert len(cloud.asked) == 1
 
     in_cloud(act)
+
+
+def test_a_call_that_was_refused_is_not_made_again() -> None:
+    async def act(cloud: Cloud) -> None:
+        under_way = asyncio.create_task(cloud.make("a", takes_s=1))
+        await cloud.world.clock.sleep(0.01)
+        with pytest.raises(Refused, match="Too many calls wait"):
+            await cloud.look("b")
+        assert cloud.world.clock.monotonic() == pytest.approx(0.01), "it is told at once"
+        assert cloud.sample("retries_total", verb="look") == 0
+        await under_way
+
+    in_cloud(act, CallSettings(slots=1, queue=0, breaker=NEVER_BREAKS))
 
 
 def test_no_retry_begins_past_the_deadline() -> None:
@@ -160,6 +174,16 @@ def test_those_who_waited_when_the_breaker_opened_are_refused() -> None:
 
     one_slot = CallSettings(slots=1, breaker=QUICK.breaker)
     in_cloud(act, one_slot)
+
+
+def test_the_times_of_calls_that_took_as_long_as_they_may_can_be_told_apart() -> None:
+    async def act(cloud: Cloud) -> None:
+        for takes_s in (15, 29, 100):
+            await cloud.make("a", takes_s=takes_s, deadline_s=200)
+        within = [cloud.sample("call_seconds_bucket", verb="make", le=le) for le in ("10.0", "20.0", "30.0", "120.0")]
+        assert within == [0, 1, 2, 3]
+
+    in_cloud(act, seeds=1)
 
 
 def test_every_label_value_is_there_from_the_start() -> None:

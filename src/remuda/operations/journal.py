@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, RemudaError
 from remuda.operations.kinds import CLOSED_PHASES, Operation, Phase
 from remuda.operations.reporter import Reporter
 from remuda.store.contract import Store
@@ -52,6 +52,7 @@ class Journal:
         """Bring a record into `phase` from one of those `among`; return what it is then.
 
         If somebody else has moved it elsewhere, that stands, and it is returned as they left it: look at its phase.
+        A write that failed may have happened, and then it counts.
         """
         while operation.phase in among:
             moved = operation.moved(phase, **changes)
@@ -62,9 +63,13 @@ class Journal:
                 written = await self._store.update_status(moved, log=records)
             except (Conflict, NotFound):
                 operation = await self.read_again(operation)
-            else:
-                self._tell(operation, written)
-                return written
+                continue
+            except RemudaError:
+                written = await self.read_again(operation)
+                if written.status != moved.status:
+                    raise
+            self._tell(operation, written)
+            return written
         return operation
 
     def _tell(self, before: Operation, after: Operation) -> None:

@@ -19,29 +19,31 @@ Nothing in a record is secret: inputs hold none, and of an error only code and s
 """
 
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
 
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.store.kinds import Index, Kind
+from remuda.store.logs import subject_of
 from remuda.store.objects import Resource, StoredStruct
 
 __all__ = [
     "CLOSED",
     "CLOSED_PHASES",
+    "OBSTACLES",
     "OPEN",
     "OPEN_PHASES",
     "OPERATION",
     "Failure",
+    "Obstacle",
     "Operation",
     "OperationSpec",
     "OperationStatus",
     "Phase",
     "attempt_id",
     "failure_of",
-    "subject_key",
 ]
 
 Phase = Literal["running", "undoing", "done", "undone", "stuck", "abandoned"]
@@ -58,6 +60,12 @@ OPEN = ("state", "open")
 
 CLOSED = ("state", "closed")
 """The index and value under which closed operations are found."""
+
+Obstacle = Literal["unreadable", "unreadable_input", "unknown_saga"]
+"""Why a process cannot undo an operation: it cannot read the record, or its input, or does not know the saga."""
+
+OBSTACLES: tuple[Obstacle, ...] = get_args(Obstacle)
+"""All obstacles."""
 
 _ATTEMPTS = "f3b1c5de-0d5c-4f0e-9a55-6f1d6f0a7c11"  # a namespace of our own for ids of later attempts
 
@@ -83,7 +91,7 @@ class OperationSpec(StoredStruct, frozen=True):
     deadline: datetime
     """The process that runs it stops by then."""
     process: str
-    """The boot of the process that runs it."""
+    """Who runs it: an `Operations` of one boot of a process."""
     request: str = ""
     """The id the caller gave; that of the record too, unless an earlier attempt was undone."""
     trace_id: str = ""
@@ -130,11 +138,6 @@ class Operation(Resource, frozen=True):
         return msgspec.structs.replace(self, status=msgspec.structs.replace(self.status, phase=phase, **changes))
 
 
-def subject_key(kind: str, name: str) -> str:
-    """Return the value of the index `subject` for an object, by its qualified plural and name."""
-    return f"{kind}/{name}"
-
-
 OPERATION = Kind(
     type=Operation,
     group="core.remuda",
@@ -144,7 +147,7 @@ OPERATION = Kind(
         Index(name="state", values=lambda operation: ("open" if operation.is_open else "closed",)),
         Index(
             name="subject",
-            values=lambda operation: (subject_key(operation.spec.subject_kind, operation.spec.subject),),
+            values=lambda operation: (subject_of(operation.spec.subject_kind, operation.spec.subject),),
         ),
     ),
     columns={
@@ -154,7 +157,7 @@ OPERATION = Kind(
         "Failed step": ".status.failedStep",
     },
 )
-"""The stored kind: open ones are found by `OPEN`, those of an object by `("subject", subject_key(kind, name))`."""
+"""The stored kind: open ones are found by `OPEN`, those of an object by `("subject", subject_of(kind, name))`."""
 
 
 def attempt_id(request: str, attempt: int) -> str:

@@ -2,9 +2,9 @@
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from remuda.operations.kinds import CLOSED_PHASES, OPEN_PHASES, Failure, Operation
+from remuda.operations.kinds import CLOSED_PHASES, OBSTACLES, OPEN_PHASES, Failure, Operation
 from remuda.operations.registry import Sagas
-from remuda.operations.reporter import OpenCounts, Silent
+from remuda.operations.reporter import ObstructedCounts, OpenCounts, Reporter
 from remuda.operations.steps import AnySaga
 
 __all__ = ["Metrics"]
@@ -12,7 +12,7 @@ __all__ = ["Metrics"]
 _NO_STEP = "journal"
 
 
-class Metrics(Silent):
+class Metrics(Reporter):
     """Counts what operations come to, where they fail, and how many are open."""
 
     def __init__(self, sagas: Sagas, registry: CollectorRegistry) -> None:
@@ -31,9 +31,16 @@ class Metrics(Silent):
         self._undo_failed = Counter(
             "remuda_operation_undo_failures", "Undos that failed.", ["saga", "step"], registry=registry
         )
-        self._sagas = {saga.name for saga in sagas}
+        self._obstructed = Gauge(
+            "remuda_operations_obstructed",
+            "Open operations that this process cannot undo.",
+            ["obstacle"],
+            registry=registry,
+        )
+        self._shown = {saga.name for saga in sagas}
         for saga in sagas:
             self._prepare(saga)
+        self.obstructed({})
 
     def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002
         """Count it."""
@@ -52,10 +59,16 @@ class Metrics(Silent):
         self._stuck.labels(operation.spec.saga).inc()
 
     def open(self, counts: OpenCounts) -> None:
-        """Show how many are open; those of sagas that are gone are shown as long as there are any."""
-        for saga in self._sagas | {saga for saga, _ in counts}:
+        """Show how many are open. A saga of somebody else that was shown once is shown at zero when it has none."""
+        self._shown |= {saga for saga, _ in counts}
+        for saga in self._shown:
             for phase in OPEN_PHASES:
                 self._open.labels(saga, phase).set(counts.get((saga, phase), 0))
+
+    def obstructed(self, counts: ObstructedCounts) -> None:
+        """Show how many cannot be undone here."""
+        for obstacle in OBSTACLES:
+            self._obstructed.labels(obstacle).set(counts.get(obstacle, 0))
 
     def _prepare(self, saga: AnySaga) -> None:
         for phase in CLOSED_PHASES:

@@ -11,6 +11,8 @@ The id of a run comes from the caller and is the same when a request is sent aga
 
 A stuck operation is still tried now and then. `retry` tries it at once, `abandon` ends it with a reason and leaves what
 it made behind.
+
+A process may have several, such as one for each service in it; then each saga belongs to one of them.
 """
 
 import asyncio
@@ -28,11 +30,11 @@ from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavail
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.operations.journal import Journal, TakenError
-from remuda.operations.kinds import OPEN_PHASES, Failure, Operation, OperationSpec, attempt_id
+from remuda.operations.kinds import Operation, OperationSpec, attempt_id
 from remuda.operations.registry import AnyBound, Sagas
-from remuda.operations.reporter import Reporter, Silent
+from remuda.operations.reporter import Reporter
 from remuda.operations.runner import Runner
-from remuda.operations.runs import Run
+from remuda.operations.runs import ObstructedError, Run
 from remuda.operations.settings import OperationSettings
 from remuda.operations.steps import Saga, Work
 from remuda.store.contract import Store
@@ -44,6 +46,7 @@ __all__ = ["Operations"]
 InputT = TypeVar("InputT", bound=msgspec.Struct)
 
 _RETRY_AFTER_S = 1
+_CUT_OFF_S = 5.0
 
 
 class Operations:
@@ -56,21 +59,20 @@ class Operations:
         *,
         clock: Clock,
         randomness: Randomness,
-        process: str | None = None,
         reporter: Reporter | None = None,
         settings: OperationSettings | None = None,
     ) -> None:
         bound = tuple(bound)
         self.sagas = Sagas(each.saga for each in bound)
         self.settings = settings or OperationSettings()
-        self.process = process or random_id(randomness)
-        """This boot of this process."""
-        self.store, self.clock, self.reporter = store, clock, reporter or Silent()
+        self.process = random_id(randomness)
+        """What its records say of who runs them: no other `Operations` has this id, in this process or another."""
+        self.store, self.clock, self.reporter = store, clock, reporter or Reporter()
+        self.journal = Journal(store, self.reporter, clock)
+        self.is_stopping = False
         self._bound = {each.saga.name: each for each in bound}
-        self._journal = Journal(store, self.reporter, clock)
-        self._runner = Runner(self._journal, self.reporter, clock=clock, randomness=randomness, settings=self.settings)
+        self._runner = Runner(self.journal, self.reporter, clock=clock, randomness=randomness, settings=self.settings)
         self._runs: dict[str, Run] = {}
-        self._is_stopping = False
 
     async def run(
         self,
@@ -103,32 +105,31 @@ class Operations:
 
     async def retry(self, id: str) -> Operation:  # noqa: A002
         """Try now to undo an operation that is stuck or waits for its next try; return what came of it."""
-        operation = await self._journal.read(id)
+        operation = await self.journal.read(id)
         if operation.phase not in {"undoing", "stuck"}:
             raise Invalid(f"the operation {id}", f"is {operation.phase}", remedy="retry one that is stuck or undoing")
-        run = self._runs.get(id)
-        if run is None:
-            run = await self.take_over(operation)
-        elif run.is_pausing:
-            run.tried.clear()
-            run.wake.set()
-        if run is not None:
-            await run.tried.wait()
-        return await self._journal.read(id)
+        try:
+            run = self.take_over(operation)
+        except ObstructedError as error:
+            raise Invalid(f"the operation {id}", error.problem, remedy=error.remedy) from None
+        if run.is_pausing:
+            run.hurry()
+        await asyncio.wait([run.tried])
+        return await self.journal.read(id)
 
     async def abandon(self, id: str, *, reason: str, actor: str) -> Operation:  # noqa: A002
         """Give up undoing an operation: what it made stays until somebody removes it by hand."""
         if not reason.strip():
             raise Invalid("reason", "is empty", remedy="say why it is abandoned and what was left behind")
-        found = await self._journal.read(id)
-        abandoned = await self._journal.move(
+        found = await self.journal.read(id)
+        abandoned = await self.journal.move(
             found, "abandoned", among=("undoing", "stuck"), abandoned_by=actor, abandoned_because=reason
         )
         if abandoned.phase != "abandoned" or found.phase == "abandoned":
             remedy = "abandon one that is stuck or undoing"
             raise Invalid(f"the operation {id}", f"is {abandoned.phase}", remedy=remedy)
         if id in self._runs:
-            self._runs[id].wake.set()
+            self._runs[id].hurry()
         return abandoned
 
     @property
@@ -136,36 +137,36 @@ class Operations:
         """The operations that this process works on."""
         return self._runs.keys()
 
-    async def take_over(self, operation: Operation) -> Run | None:
-        """Undo an operation whose process is gone; return the run, or None if this release cannot undo it."""
+    def take_over(self, operation: Operation) -> Run:
+        """Begin to undo an operation whose process is gone, and return the run; raise ObstructedError if we cannot."""
         if operation.name in self._runs:
             return self._runs[operation.name]
+        self._check_going()
         bound = self._bound.get(operation.spec.saga)
         if bound is None:
-            remedy = "run a release that does, or abandon it"
-            await self._strand(operation, f"This release knows no saga {operation.spec.saga}: {remedy}.")
-            return None
+            remedy = "turn to the service whose it is or a release that knows it, or abandon it"
+            raise ObstructedError("unknown_saga", f"is of the saga {operation.spec.saga}, unknown here", remedy)
         try:
             decoded = msgspec.json.decode(operation.spec.input, type=bound.saga.input_type)
         except msgspec.MsgspecError as error:
-            await self._strand(operation, f"Its input cannot be read ({error}): mend the record, or abandon it.")
-            return None
+            problem, remedy = f"has an input that cannot be read ({error})", "mend the record, or abandon it"
+            raise ObstructedError("unreadable_input", problem, remedy) from None
         run = Run(bound, Work(operation.name, decoded, operation.spec.actor), operation, is_live=False)
         self._start(run, self._runner.undo(run))
         return run
 
     async def stop(self, grace_s: float = 10.0) -> None:
         """Begin nothing new, let what is under way end within the grace, and leave the rest to the next start."""
-        self._is_stopping = True
+        self.is_stopping = True
         for run in self._runs.values():
-            if run.is_pausing and run.task is not None:
+            run.end()
+        await self._wait(grace_s)
+        for run in self._runs.values():
+            if run.task is not None:
                 run.task.cancel()
-        tasks = [run.task for run in self._runs.values() if run.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=grace_s)
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+        await self._wait(_CUT_OFF_S)
+        if self._runs:
+            structlog.get_logger().error("operations do not end", operations=sorted(self._runs))
 
     def _spec(
         self,
@@ -190,8 +191,7 @@ class Operations:
         )
 
     async def _attempt(self, bound: AnyBound, work: Work[Any], spec: OperationSpec, log: Sequence[Record]) -> Operation:
-        if self._is_stopping:
-            raise Unavailable("This process is stopping: try again.")
+        self._check_going()
         if work.id in self._runs:
             raise TakenError
         run = Run(bound, work, Operation(metadata=Metadata(name=work.id), spec=spec), is_live=True)
@@ -205,7 +205,7 @@ class Operations:
     async def _found(self, name: str, wanted: OperationSpec) -> Operation | None:
         """Return what the caller gets who sends a request again; None if it is to be tried again."""
         try:
-            found = await self._journal.read(name)
+            found = await self.journal.read(name)
         except NotFound:
             raise InFlight(_RETRY_AFTER_S) from None
         if (found.spec.saga, found.spec.input) != (wanted.saga, wanted.input):
@@ -227,15 +227,18 @@ class Operations:
 
     def _ended(self, run: Run, task: asyncio.Task[None]) -> None:
         del self._runs[run.work.id]
+        run.end_try()
         error = None if task.cancelled() else task.exception()
         if error is not None:
             structlog.get_logger().error("operation broke off", operation=run.work.id, exc_info=error)
-        run.tried.set()
         run.fail(error or Unavailable("This process is stopping: read what became of it before trying again."))
 
-    async def _strand(self, operation: Operation, sentence: str) -> None:
-        """Mark an operation that cannot be undone here as stuck, once."""
-        failure = Failure(code="unknown_saga", sentence=sentence)
-        if operation.status.undo_error != failure:
-            structlog.get_logger().error("operation cannot be undone", operation=operation.name, error=sentence)
-            await self._journal.move(operation, "stuck", among=OPEN_PHASES, undo_error=failure)
+    async def _wait(self, seconds: float) -> None:
+        """Let the runs end, but no longer than this."""
+        tasks = [run.task for run in self._runs.values() if run.task is not None]
+        if tasks:
+            await asyncio.wait(tasks, timeout=seconds)
+
+    def _check_going(self) -> None:
+        if self.is_stopping:
+            raise Unavailable("This process is stopping: try again.")

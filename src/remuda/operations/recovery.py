@@ -1,23 +1,51 @@
 """Recovery: undoes what a process that is gone has left open.
 
-Every open operation that nobody works on is turned to undoing by compare-and-swap and undone. Where this process is
-the only one (embedded), those are all that it does not have in hand. Where others may live, it is those of its own boot
-that it does not have in hand, and those of others once their deadline and the grace have passed: a living run ends
-before that, and one that slept through it loses the swap and answers 503.
+Every open operation that nobody works on is turned to undoing by compare-and-swap and undone. Of the sagas that are
+bound here,
+
+- those of this very `Operations` that it does not have in hand are taken over at once;
+- where this process is the only one (embedded), so are all others that it does not have in hand: a saga belongs to one
+  `Operations` of a process, so nobody else has them;
+- where others may live, theirs are taken over once their deadline and the grace have passed: a living run ends before
+  that, and one that slept through it loses the swap and answers 503.
+
+A saga that is not bound here is another service's, which undoes it, or one that a former release knew. Nothing is
+written on it where others may live: it is told in the log and counted. Alone it is marked as stuck, so that somebody
+looks; but only when those who might know it, in this process too, have had two graces of time since the start.
+
+A record that cannot be read is told, counted and left; it holds up nobody.
 """
 
+import asyncio
 from collections import Counter
-from datetime import timedelta
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
 
-from remuda.kernel.errors import Conflict, NotFound
-from remuda.operations.kinds import CLOSED, OPEN, Operation, Phase
+import structlog
+
+from remuda.kernel.errors import Conflict, NotFound, Unreadable
+from remuda.operations.kinds import CLOSED, OPEN, OPEN_PHASES, Obstacle, Operation, Phase
 from remuda.operations.operations import Operations
+from remuda.operations.runs import ObstructedError
 
 __all__ = ["Recovery"]
 
-_PAGE = 200
+_PAGE = 100
 _FORGET_EVERY_S = 3600.0
 _BREATH_S = 0.05
+
+
+@dataclass
+class _Look:
+    """What one look has found so far."""
+
+    open: Counter[tuple[str, Phase]] = field(default_factory=Counter)
+    obstructed: dict[str, Obstacle] = field(default_factory=dict)
+    """What keeps us from undoing which operations."""
+    tries: set[asyncio.Future[None]] = field(default_factory=set)
+    """The first tries that are under way."""
 
 
 class Recovery:
@@ -27,6 +55,8 @@ class Recovery:
         self._operations = operations
         self._is_alone = is_alone
         """No other process uses this store."""
+        self._began = operations.clock.now()
+        self._last = _Look()
 
     async def keep(self) -> None:
         """Look at once and then now and then, for ever: a duty."""
@@ -36,16 +66,13 @@ class Recovery:
 
     async def recover(self) -> None:
         """Look once; return when everything that was found has been tried once."""
-        counts: Counter[tuple[str, Phase]] = Counter()
-        after: str | None = None
-        while True:
-            page = await self._operations.store.list(Operation, index=OPEN, limit=_PAGE, after=after)
-            counts.update((each.spec.saga, each.phase) for each in page.items)
-            await self._take_over([each for each in page.items if self._is_left(each)])
-            after = page.next
-            if after is None:
-                break
-        self._operations.reporter.open(counts)
+        look = _Look()
+        await self._each(OPEN, partial(self._look_at, look))
+        if look.tries:
+            await asyncio.wait(look.tries)
+        self._last = look
+        self._operations.reporter.open(look.open)
+        self._operations.reporter.obstructed(Counter(look.obstructed.values()))
 
     async def keep_forgetting(self) -> None:
         """Forget at once and then now and then, for ever: a duty."""
@@ -55,37 +82,79 @@ class Recovery:
 
     async def forget(self) -> None:
         """Delete the records that closed longer ago than they are kept."""
-        operations = self._operations
-        before = operations.clock.now() - operations.settings.retention
+        before = self._operations.clock.now() - self._operations.settings.retention
+        unreadable: list[str] = []
+        await self._each(CLOSED, partial(self._forget, before, unreadable))
+        if unreadable:
+            structlog.get_logger().warning(
+                "closed operations cannot be read and are kept", count=len(unreadable), operation=unreadable[0]
+            )
+
+    async def _each(self, index: tuple[str, str], act: Callable[[str], Awaitable[None]]) -> None:
         after: str | None = None
         while True:
-            page = await operations.store.list(Operation, index=CLOSED, limit=_PAGE, after=after)
-            for each in page.items:
-                if each.status.closed is not None and each.status.closed < before:
-                    await self._delete(each)
+            page = await self._operations.store.list_names(Operation, index=index, limit=_PAGE, after=after)
+            for name in page.items:
+                await act(name)
             after = page.next
             if after is None:
                 return
-            await operations.clock.sleep(_BREATH_S)
+            await self._operations.clock.sleep(_BREATH_S)
 
-    async def _take_over(self, left: list[Operation]) -> None:
-        together = self._operations.settings.together
-        for start in range(0, len(left), together):
-            runs = [await self._operations.take_over(each) for each in left[start : start + together]]
-            for run in runs:
-                if run is not None:
-                    await run.tried.wait()
+    async def _look_at(self, look: _Look, name: str) -> None:
+        try:
+            operation = await self._operations.journal.read(name)
+        except NotFound:
+            return
+        except Unreadable as error:
+            self._tell(look, name, "unreadable", error.sentence)
+            return
+        if not operation.is_open:
+            return  # it was when the page was made
+        look.open[operation.spec.saga, operation.phase] += 1
+        if self._is_left(operation):
+            await self._take_over(look, operation)
+
+    async def _take_over(self, look: _Look, operation: Operation) -> None:
+        try:
+            look.tries.add(self._operations.take_over(operation).tried)
+        except ObstructedError as error:
+            self._tell(look, operation.name, error.obstacle, error.failure.sentence)
+            await self._strand(operation, error)
+        if len(look.tries) >= self._operations.settings.together:
+            _, look.tries = await asyncio.wait(look.tries, return_when=asyncio.FIRST_COMPLETED)
 
     def _is_left(self, operation: Operation) -> bool:
-        if operation.name in self._operations.in_hand:
+        operations = self._operations
+        if operations.is_stopping or operation.name in operations.in_hand:
             return False
-        if self._is_alone or operation.spec.process == self._operations.process:
+        is_known = operations.sagas.get(operation.spec.saga) is not None
+        if is_known and (self._is_alone or operation.spec.process == operations.process):
             return True
+        grace = timedelta(seconds=operations.settings.grace_s)
         due = max(operation.spec.deadline, operation.status.next_try or operation.spec.deadline)
-        return self._operations.clock.now() > due + timedelta(seconds=self._operations.settings.grace_s)
+        waited_until = due + grace if is_known else max(due, self._began) + 2 * grace
+        return operations.clock.now() > waited_until
 
-    async def _delete(self, operation: Operation) -> None:
+    def _tell(self, look: _Look, name: str, obstacle: Obstacle, sentence: str) -> None:
+        """Note an operation that we cannot undo, and tell of it once."""
+        look.obstructed[name] = obstacle
+        if self._last.obstructed.get(name) != obstacle:
+            structlog.get_logger().error("operation cannot be undone", operation=name, error=sentence)
+
+    async def _strand(self, operation: Operation, error: ObstructedError) -> None:
+        """Mark an operation as stuck that nobody else can undo, once."""
+        is_others = error.obstacle == "unknown_saga" and not self._is_alone
+        if not is_others and operation.status.undo_error != error.failure:
+            await self._operations.journal.move(operation, "stuck", among=OPEN_PHASES, undo_error=error.failure)
+
+    async def _forget(self, before: datetime, unreadable: list[str], name: str) -> None:
+        operations = self._operations
         try:
-            await self._operations.store.delete(Operation, operation.name, uid=operation.uid, version=operation.version)
+            found = await operations.journal.read(name)
+            if found.status.closed is not None and found.status.closed < before:
+                await operations.store.delete(Operation, name, uid=found.uid, version=found.version)
+        except Unreadable:
+            unreadable.append(name)
         except (NotFound, Conflict):
             return  # somebody else was faster

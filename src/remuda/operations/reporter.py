@@ -5,94 +5,62 @@ very write; the other methods tell what has happened already. None of them may w
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import msgspec
 
-from remuda.operations.kinds import Failure, Operation, Phase, subject_key
-from remuda.store.logs import Record
+from remuda.operations.kinds import Failure, Obstacle, Operation, Phase
+from remuda.store.logs import Record, subject_of
 
-__all__ = ["OpenCounts", "Reporter", "Reporters", "Silent", "Timeline", "TimelineEntry"]
+__all__ = ["ObstructedCounts", "OpenCounts", "Reporter", "Reporters", "Timeline", "TimelineEntry"]
+
+ObstructedCounts = Mapping[Obstacle, int]
+"""How many open operations this process cannot undo, by what keeps it from that."""
 
 OpenCounts = Mapping[tuple[str, Phase], int]
 """How many operations are open, by saga and phase."""
 
 
-class Reporter(Protocol):
-    """Hears of operations."""
-
-    def records(self, operation: Operation) -> Sequence[Record]:
-        """Return what to keep in the write that brings the operation into its present phase."""
-        ...
-
-    def started(self, operation: Operation) -> None:
-        """The record is there, and the first step is next."""
-        ...
-
-    def step_done(self, operation: Operation, step: str) -> None:
-        """A step has done its effect."""
-        ...
-
-    def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """A step failed, and undoing is next; `step` is empty if it was none of them."""
-        ...
-
-    def undone(self, operation: Operation, step: str) -> None:
-        """A step's effect is taken back."""
-        ...
-
-    def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """A step's effect could not be taken back this time; `step` is empty if it was none of them."""
-        ...
-
-    def closed(self, operation: Operation) -> None:
-        """It is done, undone or abandoned."""
-        ...
-
-    def stuck(self, operation: Operation) -> None:
-        """Undoing failed so often that somebody should look."""
-        ...
-
-    def open(self, counts: OpenCounts) -> None:
-        """Recovery has looked, and so many are open."""
-        ...
-
-
-class Silent:
-    """Tells nobody. The base of reporters that care for a part only."""
+class Reporter:
+    """Hears of operations, and by itself says nothing: override what you care for."""
 
     def records(self, operation: Operation) -> Sequence[Record]:  # noqa: ARG002
-        """Keep nothing."""
+        """Return what to keep in the write that brings the operation into its present phase."""
         return ()
 
     def started(self, operation: Operation) -> None:
-        """Say nothing."""
+        """The record is there, and the first step is next."""
 
     def step_done(self, operation: Operation, step: str) -> None:
-        """Say nothing."""
+        """A step has done its effect."""
 
     def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """Say nothing."""
+        """A step failed, and undoing is next; `step` is empty if it was none of them."""
 
     def undone(self, operation: Operation, step: str) -> None:
-        """Say nothing."""
+        """A step's effect is taken back."""
 
     def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:
-        """Say nothing."""
+        """A step's effect could not be taken back this time; `step` is empty if it was none of them."""
 
     def closed(self, operation: Operation) -> None:
-        """Say nothing."""
+        """It is done, undone or abandoned."""
 
     def stuck(self, operation: Operation) -> None:
-        """Say nothing."""
+        """Undoing failed so often that somebody should look."""
 
     def open(self, counts: OpenCounts) -> None:
-        """Say nothing."""
+        """Recovery has looked, and so many are open."""
+
+    def obstructed(self, counts: ObstructedCounts) -> None:
+        """Recovery has looked, and so many cannot be undone here."""
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the timeline of a subject says of an operation."""
 
+    event: str
+    """`OperationStarted`, `OperationUndoing`, `OperationDone`, `OperationUndone`, `OperationStuck` or
+    `OperationAbandoned`."""
     operation: str
     saga: str
     phase: Phase
@@ -102,7 +70,7 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     error: Failure | None = None
 
 
-class Timeline(Silent):
+class Timeline(Reporter):
     """Keeps every phase of an operation in the timeline of its subject, in the Operation's own writes."""
 
     def __init__(self) -> None:
@@ -112,6 +80,7 @@ class Timeline(Silent):
         """Return the entry for the operation's phase."""
         spec, status = operation.spec, operation.status
         entry = TimelineEntry(
+            event=_event(status.phase),
             operation=operation.name,
             saga=spec.saga,
             phase=status.phase,
@@ -121,10 +90,14 @@ class Timeline(Silent):
             error=status.error,
         )
         data = msgspec.Raw(self._encoder.encode(entry))
-        return (Record(stream="timeline", subject=subject_key(spec.subject_kind, spec.subject), data=data),)
+        return (Record(stream="timeline", subject=subject_of(spec.subject_kind, spec.subject), data=data),)
 
 
-class Reporters:
+def _event(phase: Phase) -> str:
+    return "OperationStarted" if phase == "running" else f"Operation{phase.capitalize()}"
+
+
+class Reporters(Reporter):
     """Several reporters as one."""
 
     def __init__(self, *reporters: Reporter) -> None:
@@ -173,3 +146,8 @@ class Reporters:
         """Tell all."""
         for each in self._all:
             each.open(counts)
+
+    def obstructed(self, counts: ObstructedCounts) -> None:
+        """Tell all."""
+        for each in self._all:
+            each.obstructed(counts)

@@ -15,6 +15,7 @@ from datetime import timedelta
 
 import structlog
 
+from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
@@ -46,6 +47,7 @@ class Runner:
         self._journal, self._reporter = journal, reporter
         self._clock, self._randomness = clock, randomness
         self._settings = settings
+        self._backoff = Backoff(settings.pause_s, settings.longest_pause_s)
         self._log = structlog.get_logger()
 
     async def run(self, run: Run, log: Sequence[Record]) -> None:
@@ -63,14 +65,17 @@ class Runner:
         await self.undo(run)
 
     async def undo(self, run: Run) -> None:
-        """Undo a run until its record is closed."""
-        is_over = False
-        while not is_over:
+        """Undo a run until its record is closed, or the process stops."""
+        while True:
+            run.begin_try()
             is_over = await self._try_undo(run)
-            run.tried.set()
-            _answer(run)
-            if not is_over:
-                await self._pause(run)
+            run.end_try()
+            self._answer(run)
+            if is_over:
+                return
+            await self._pause(run)
+            if run.is_ending:
+                return
 
     async def _do(self, run: Run) -> BaseException | None:
         """Do the steps; return what went wrong."""
@@ -82,7 +87,7 @@ class Runner:
                     self._reporter.step_done(run.operation, step.name)
                 self._check(run)
         except asyncio.CancelledError as error:
-            return _cancelled(run, error)
+            return _cancelled(error)
         except (RemudaError, StoppedError) as error:
             return error
         except Exception as error:  # noqa: BLE001  whatever it was, it is undone and then told
@@ -112,7 +117,7 @@ class Runner:
         try:
             await self._undo_once(run)
         except asyncio.CancelledError as error:
-            await self._note(run, _cancelled(run, error))
+            await self._note(run, _cancelled(error))
         except Exception as error:  # noqa: BLE001  whatever it was, it is tried again
             await self._note(run, error)
         else:
@@ -120,8 +125,7 @@ class Runner:
         return False
 
     async def _undo_once(self, run: Run) -> None:
-        if run.attempts:
-            run.operation = await self._journal.read_again(run.operation)
+        run.operation = await self._journal.read_again(run.operation)
         if run.operation.phase == "running":
             run.operation = await self._journal.move(
                 run.operation,
@@ -144,7 +148,7 @@ class Runner:
         """Remember that undoing failed, and when it is tried again."""
         failure = failure_of(error)
         run.attempts += 1
-        run.pause_s = self._pause_after(run.attempts)
+        run.pause_s = self._backoff.pause_s(run.attempts, self._randomness)
         self._reporter.undo_failed(run.operation, run.step, failure)
         is_stuck = run.attempts >= self._settings.stuck_after
         tell = self._log.error if is_stuck else self._log.warning
@@ -159,10 +163,6 @@ class Runner:
                 next_try=self._clock.now() + timedelta(seconds=run.pause_s),
             )
 
-    def _pause_after(self, attempts: int) -> float:
-        longest = min(self._settings.pause_s * 2.0 ** min(attempts - 1, 60), self._settings.longest_pause_s)
-        return longest * self._randomness.uniform(0.5, 1.0)
-
     async def _pause(self, run: Run) -> None:
         run.is_pausing = True
         with contextlib.suppress(TimeoutError):
@@ -170,6 +170,14 @@ class Runner:
                 await run.wake.wait()
         run.wake.clear()
         run.is_pausing = False
+
+    def _answer(self, run: Run) -> None:
+        """Tell the caller, who after all may have been served: the close that failed may have happened."""
+        if run.is_live and run.operation.phase == "done":
+            self._reporter.closed(run.operation)
+            run.succeed()
+        elif run.error is not None:
+            run.fail(run.error)
 
 
 @contextlib.asynccontextmanager
@@ -183,11 +191,9 @@ async def _within(limit_s: float) -> AsyncIterator[None]:
         raise
 
 
-def _cancelled(run: Run, error: asyncio.CancelledError) -> Exception:
-    """Tell apart who cancelled: the caller, something within a step, or the end of the process, which goes on."""
+def _cancelled(error: asyncio.CancelledError) -> Exception:
+    """Tell apart who cancelled: something within a step, or the end of the process, which goes on."""
     task = asyncio.current_task()
-    if run.was_interrupted():
-        return StoppedError()
     if task is not None and task.cancelling():
         raise error
     return Unavailable("Something that a step waited for was cancelled: try again.")
@@ -197,11 +203,3 @@ def _told(run: Run) -> Failure:
     if run.error is None:
         return _CRASHED
     return _LEFT if isinstance(run.error, StoppedError) else failure_of(run.error)
-
-
-def _answer(run: Run) -> None:
-    """Tell the caller, who after all may have been served: the close that failed may have happened."""
-    if run.operation.phase == "done":
-        run.succeed()
-    elif run.error is not None:
-        run.fail(run.error)

@@ -17,6 +17,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Literal
 
+from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 
@@ -47,6 +48,7 @@ class Breaker:
 
     def __init__(self, clock: Clock, randomness: Randomness, settings: BreakerSettings) -> None:
         self._clock, self._randomness, self._settings = clock, randomness, settings
+        self._backoff = Backoff(settings.open_s, settings.longest_open_s)
         self._epoch = 0
         self._is_open = False
         self._is_probing = False
@@ -110,9 +112,8 @@ class Breaker:
         return len(self._recent) == settings.window and sum(self._recent) >= settings.failure_share * settings.window
 
     def _open(self) -> None:
-        longest = min(self._settings.open_s * 2.0 ** min(self._opened_in_a_row, 60), self._settings.longest_open_s)
-        self._until = self._clock.monotonic() + longest * self._randomness.uniform(0.5, 1.0)
         self._opened_in_a_row += 1
+        self._until = self._clock.monotonic() + self._backoff.pause_s(self._opened_in_a_row, self._randomness)
         self._is_open, self._is_probing = True, False
         self._epoch += 1
 

@@ -11,7 +11,8 @@ first come first served; the rest is refused at once. A call that waits past its
 
 **Retries** are for safe calls alone, with a growing random pause, within the deadline and the retry budget.
 
-**The breaker** refuses everything for a while when the provider is ill. A provider that says no is well.
+**The breaker** refuses everything for a while when the provider is ill. A provider that says no is well, and one that
+was given no time to answer may be.
 """
 
 import asyncio
@@ -22,11 +23,13 @@ from typing import Any, TypeVar
 import structlog
 from prometheus_client import CollectorRegistry
 
+from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OutcomeUnknown, TimedOut
 from remuda.kernel.randomness import Randomness
 from remuda.providers.breaker import Breaker
 from remuda.providers.budget import RetryBudget
+from remuda.providers.keys import Keys
 from remuda.providers.metrics import CallMetrics, Outcome
 from remuda.providers.settings import CallSettings, is_ill
 from remuda.providers.slots import Refused, Slots
@@ -35,6 +38,8 @@ __all__ = ["Calls"]
 
 ResultT = TypeVar("ResultT")
 Effect = Callable[[], Awaitable[ResultT]]
+
+_CUT_OFF_S = 5.0
 
 
 @dataclass(slots=True)
@@ -72,11 +77,11 @@ class Calls:
             provider, slots=settings.slots, queue=settings.queue, show_waiting=self._metrics.waiting.set
         )
         self._budget = RetryBudget(clock, share=settings.retry_share)
+        self._backoff = Backoff(settings.pause_s, settings.deadline_s)
         self._breaker = Breaker(clock, randomness, settings.breaker)
-        self._busy: set[str] = set()
-        self._unknown: set[str] = set()
+        self._metrics.show(lambda: self._breaker.state)
+        self._keys = Keys(provider, show_unknown=self._metrics.unknown.set)
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._listeners: list[Callable[[str], None]] = []
         self._is_closing = False
 
     async def call(
@@ -102,7 +107,7 @@ class Calls:
             try:
                 return await self._send(key, verb, effect, until=until, limit_s=limit_s, is_safe=safe)
             except Exception as error:
-                pause_s = self._pause_s(retries)
+                pause_s = self._backoff.pause_s(retries + 1, self._randomness)
                 if not safe or not self._may_retry(error, retries, until - pause_s):
                     raise
             await self._clock.sleep(pause_s)
@@ -111,11 +116,11 @@ class Calls:
 
     def is_unknown(self, key: str) -> bool:
         """Tell whether nobody knows what became of the last effect on this key, because it has not ended."""
-        return key in self._unknown
+        return self._keys.is_unknown(key)
 
     def when_known(self, listener: Callable[[str], None]) -> None:
         """Have `listener` told of each key that was unknown and no longer is."""
-        self._listeners.append(listener)
+        self._keys.when_known(listener)
 
     async def close(self, grace_s: float = 10.0) -> None:
         """Take no new calls, wait for those under way, and after the grace cut off the rest."""
@@ -126,7 +131,7 @@ class Calls:
                 task.cancel()
             if left:
                 structlog.get_logger().warning("provider calls cut off", provider=self.provider, calls=len(left))
-                await asyncio.wait(left)
+                await asyncio.wait(left, timeout=_CUT_OFF_S)
 
     async def _send(
         self, key: str, verb: str, effect: Effect[ResultT], *, until: float, limit_s: float, is_safe: bool
@@ -152,27 +157,26 @@ class Calls:
         if task.done():
             return task.result()
         self._leave(sent, task)
-        self._breaker.failed(epoch)
-        self._metrics.show(self._breaker.state)
+        is_silent = self._clock.monotonic() - sent.began >= self._settings.silence_s
+        (self._breaker.failed if is_silent else self._breaker.left)(epoch)
         raise TimedOut(limit_s) if is_safe else OutcomeUnknown(f"{verb} of {key} at {self.provider}")
 
     async def _admit(self, key: str, *, until: float, is_safe: bool) -> int:
         """Take the key and wait for a slot; return the breaker's epoch."""
         self._check(key, is_safe=is_safe)
         if not is_safe:
-            self._busy.add(key)
+            self._keys.take(key)
         try:
             await self._slots.take(max(0.0, until - self._clock.monotonic()))
             return self._enter()
         except BaseException:
             if not is_safe:
-                self._busy.discard(key)
+                self._keys.free(key)
             raise
 
     def _enter(self) -> int:
         """Look again, with a slot in hand: much may have happened in the queue."""
         epoch = None if self._is_closing else self._breaker.admit()
-        self._metrics.show(self._breaker.state)
         if epoch is None:
             self._slots.give()
             raise self._stopping() if self._is_closing else self._broken()
@@ -182,7 +186,7 @@ class Calls:
     def _check(self, key: str, *, is_safe: bool) -> None:
         if self._is_closing:
             raise self._stopping()
-        if not is_safe and key in self._busy:
+        if not is_safe and self._keys.is_busy(key):
             raise Refused(f"An earlier call for {key} at {self.provider} has not ended: wait until it has.", "busy")
         if self._breaker.is_refusing:
             raise self._broken()
@@ -208,15 +212,8 @@ class Calls:
         if not sent.is_left:
             self._metrics.count(sent.verb, outcome)
             (self._breaker.failed if outcome == "ill" else self._breaker.succeeded)(sent.epoch)
-            self._metrics.show(self._breaker.state)
-        if sent.is_safe:
-            return
-        self._busy.discard(sent.key)
-        if sent.key in self._unknown:
-            self._unknown.discard(sent.key)
-            self._metrics.unknown.set(len(self._unknown))
-            for listener in self._listeners:
-                listener(sent.key)
+        if not sent.is_safe:
+            self._keys.free(sent.key)
 
     def _leave(self, sent: _Sent, task: asyncio.Task[Any]) -> None:
         """Wait no longer for a call that goes on."""
@@ -226,16 +223,12 @@ class Calls:
         self._metrics.count(sent.verb, "unknown")
         task.add_done_callback(_look_at)
         if not sent.is_safe:
-            self._unknown.add(sent.key)
-            self._metrics.unknown.set(len(self._unknown))
+            self._keys.leave(sent.key)
 
     def _may_retry(self, error: Exception, retries: int, until: float) -> bool:
         if isinstance(error, Refused) or not self._is_ill(error):
             return False
         return retries < self._settings.retries and self._clock.monotonic() < until and self._budget.take()
-
-    def _pause_s(self, retries: int) -> float:
-        return self._settings.pause_s * 2.0**retries * self._randomness.uniform(0.5, 1.0)
 
     def _broken(self) -> Refused:
         wait = f"{self._breaker.retry_after_s:.0f} s"

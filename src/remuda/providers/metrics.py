@@ -1,6 +1,7 @@
 """Provider calls as Prometheus metrics. Every label value is there from the start, at zero."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -14,6 +15,7 @@ Outcome = Literal["done", "failed", "ill", "unknown", "busy", "full", "broken", 
 left by its caller; refused because its key is busy, the queue is full, the breaker is open or the process stops; past
 its deadline before it was sent."""
 
+_BUCKETS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # some go on past 30 s
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
@@ -28,7 +30,11 @@ class CallMetrics:
             "remuda_provider_retries", "Calls that were made again.", ["provider", "verb"], registry=registry
         )
         self.seconds = Histogram(
-            "remuda_provider_call_seconds", "How long calls took.", ["provider", "verb"], registry=registry
+            "remuda_provider_call_seconds",
+            "How long calls took.",
+            ["provider", "verb"],
+            buckets=_BUCKETS_S,
+            registry=registry,
         )
         self.in_flight = Gauge("remuda_provider_in_flight", "Calls under way.", ["provider"], registry=registry)
         self.waiting = Gauge("remuda_provider_waiting", "Calls that wait for a slot.", ["provider"], registry=registry)
@@ -55,7 +61,6 @@ class ProviderMetrics:
         self.in_flight = metrics.in_flight.labels(provider)
         self.waiting = metrics.waiting.labels(provider)
         self.unknown = metrics.unknown.labels(provider)
-        self.show("closed")
 
     def count(self, verb: str, outcome: Outcome) -> None:
         """Count what a call came to."""
@@ -69,7 +74,11 @@ class ProviderMetrics:
         """Note how long a call took until it really ended."""
         self._seconds[verb].observe(seconds)
 
-    def show(self, state: State) -> None:
-        """Show the breaker's state."""
-        for each, gauge in self._breaker.items():
-            gauge.set(each == state)
+    def show(self, breaker: Callable[[], State]) -> None:
+        """Show the breaker's state as it is whenever somebody looks: it is half-open by the mere passing of time."""
+        for state, gauge in self._breaker.items():
+            gauge.set_function(partial(_is, state, breaker))
+
+
+def _is(state: State, breaker: Callable[[], State]) -> float:
+    return float(breaker() == state)

@@ -18,6 +18,9 @@ class CallSettings:
     """So many more may wait."""
     deadline_s: float = 30.0
     """A caller waits so long unless it says otherwise."""
+    silence_s: float = 2.0
+    """A call that is not back by its deadline says that the provider is ill if it was under way so long; if its caller
+    waited less, it says nothing."""
     retries: int = 3
     """A safe call is made again so often at most."""
     retry_share: float = 0.1

@@ -1,0 +1,195 @@
+"""Runs whose record somebody else has written, and closes of which nobody knows whether they happened."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+from prometheus_client import CollectorRegistry
+
+from remuda.kernel.errors import StorageFailing, Unavailable
+from remuda.operations.kinds import Operation
+from remuda.operations.metrics import Metrics
+from remuda.operations.registry import Sagas
+from tests.operations.hooks import Again, Point, hooked, meanwhile
+from tests.operations.stage import FIRST, SETTINGS, Process, Stage
+from tests.operations.test_recovery import left_open
+from tests.operations.toy import PITCH, on_stage
+
+LAST = Point("do", "pitch-tent", "after")
+
+
+def test_a_run_that_loses_the_closing_swap_answers_503_and_leaves_nothing() -> None:
+    async def act(stage: Stage) -> None:
+        clean = await stage.observe()
+        other = stage.start(is_alone=False)
+
+        async def overtake(write: Callable[[], Awaitable[Any]]) -> Any:
+            stage.world.clock.jump(timedelta(seconds=SETTINGS.run_s + SETTINGS.grace_s + 1))
+            await other.recovery.recover()
+            return await write()
+
+        process = stage.start(is_alone=False)
+        process.store.at_close = overtake
+        error = await process.try_to_run()
+        assert isinstance(error, Unavailable)
+        assert await stage.phase() == "undone"
+        assert await stage.observe() == clean
+
+    on_stage(act)
+
+
+def test_a_close_that_happened_although_it_failed_is_a_success() -> None:
+    async def act(stage: Stage) -> None:
+        async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
+            await write()
+            raise StorageFailing("disk", "cable")
+
+        process = stage.start()
+        process.store.at_close = fail_after
+        assert (await process.run()).phase == "done"
+
+    on_stage(act)
+
+
+def test_a_close_that_failed_is_undone() -> None:
+    async def act(stage: Stage) -> None:
+        clean = await stage.observe()
+
+        async def fail(_write: Callable[[], Awaitable[Any]]) -> Any:
+            raise StorageFailing("disk", "cable")
+
+        process = stage.start()
+        process.store.at_close = fail
+        assert isinstance(await process.try_to_run(), StorageFailing)
+        assert await stage.phase() == "undone"
+        assert await stage.observe() == clean
+
+    on_stage(act)
+
+
+def test_somebody_elses_annotation_does_not_make_a_run_fail() -> None:
+    async def act(stage: Stage) -> None:
+        async def annotate() -> None:
+            found = await stage.store.get(Operation, FIRST)
+            metadata = msgspec.structs.replace(found.metadata, annotations={"note": "hello"})
+            await stage.store.update(msgspec.structs.replace(found, metadata=metadata))
+
+        operation = await stage.start(hooked(PITCH, meanwhile(LAST, annotate))).run()
+        assert (operation.phase, operation.metadata.annotations) == ("done", {"note": "hello"})
+
+    on_stage(act)
+
+
+def test_a_run_whose_record_was_deleted_is_undone() -> None:
+    async def act(stage: Stage) -> None:
+        async def delete() -> None:
+            found = await stage.store.get(Operation, FIRST)
+            await stage.store.delete(Operation, FIRST, uid=found.uid)
+
+        clean = await stage.observe()
+        error = await stage.start(hooked(PITCH, meanwhile(LAST, delete))).try_to_run()
+        assert isinstance(error, Unavailable)
+        assert await stage.observe() == clean
+
+    on_stage(act)
+
+
+def test_a_run_whose_record_was_made_anew_by_somebody_else_does_not_touch_that() -> None:
+    async def act(stage: Stage) -> None:
+        async def replace() -> None:
+            found = await stage.store.get(Operation, FIRST)
+            await stage.store.delete(Operation, FIRST, uid=found.uid)
+            made.append(await stage.store.create(left_open(stage, FIRST)))
+
+        clean, made = await stage.observe(), list[Operation]()
+        error = await stage.start(hooked(PITCH, meanwhile(LAST, replace))).try_to_run()
+        assert isinstance(error, Unavailable)
+        assert await stage.observe() == clean
+        assert await stage.store.get(Operation, FIRST) == made[0]
+
+    on_stage(act)
+
+
+class Counted:
+    """A process whose close can fail, and its numbers."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._registry = CollectorRegistry()
+        self.process: Process = stage.start(reporter=Metrics(Sagas([PITCH]), self._registry))
+
+    def closed(self, phase: str) -> float | None:
+        return self._value("remuda_operations_closed_total", phase=phase)
+
+    @property
+    def journal_failures(self) -> float | None:
+        return self._value("remuda_operation_step_failures_total", step="journal")
+
+    def _value(self, name: str, **labels: str) -> float | None:
+        return self._registry.get_sample_value(name, {"saga": PITCH.name, **labels})
+
+
+def test_a_close_that_happened_although_it_failed_counts_as_done() -> None:
+    async def act(stage: Stage) -> None:
+        async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
+            await write()
+            raise StorageFailing("disk", "cable")
+
+        counted = Counted(stage)
+        counted.process.store.at_close = fail_after
+        await counted.process.run()
+        assert (counted.closed("done"), counted.journal_failures) == (1, 0)
+
+    on_stage(act)
+
+
+def test_it_counts_as_done_even_if_for_a_while_nobody_can_see_that_it_happened() -> None:
+    async def act(stage: Stage) -> None:
+        async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
+            await write()
+            reads.append(counted.process.store.before_read)
+            counted.process.store.before_read = fail  # type: ignore[method-assign]
+            raise StorageFailing("disk", "cable")
+
+        def fail() -> None:
+            counted.process.store.before_read = reads[0]  # type: ignore[method-assign]
+            raise StorageFailing("disk", "cable")
+
+        reads: list[Callable[[], None]] = []
+        counted = Counted(stage)
+        counted.process.store.at_close = fail_after
+        assert (await counted.process.run()).phase == "done"
+        assert counted.closed("done") == 1
+
+    on_stage(act)
+
+
+def test_a_close_that_failed_counts_as_undone() -> None:
+    async def act(stage: Stage) -> None:
+        async def fail(_write: Callable[[], Awaitable[Any]]) -> Any:
+            raise StorageFailing("disk", "cable")
+
+        counted = Counted(stage)
+        counted.process.store.at_close = fail
+        await counted.process.try_to_run()
+        assert (counted.closed("done"), counted.closed("undone"), counted.journal_failures) == (0, 1, 1)
+
+    on_stage(act)
+
+
+def test_what_was_abandoned_meanwhile_is_not_undone() -> None:
+    async def act(stage: Stage) -> None:
+        left = await stage.store.update_status((await stage.store.create(left_open(stage, FIRST))).moved("undoing"))
+        reached: list[Point] = []
+
+        async def note(point: Point, _again: Again) -> None:
+            reached.append(point)
+
+        process = stage.start(hooked(PITCH, note))
+        await process.operations.abandon(FIRST, reason="enough", actor="ada")
+        process.operations.take_over(left)
+        await process.settle()
+        assert await stage.phase() == "abandoned"
+        assert not reached
+
+    on_stage(act)

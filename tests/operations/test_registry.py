@@ -1,0 +1,17 @@
+"""What a registry of sagas refuses."""
+
+from dataclasses import replace
+
+import pytest
+
+from remuda.operations.registry import Sagas
+from tests.operations.toy import PITCH
+
+
+def test_a_registry_refuses_what_could_not_be_told_apart() -> None:
+    with pytest.raises(ValueError, match="registered twice"):
+        Sagas([PITCH, PITCH])
+    with pytest.raises(ValueError, match="a name of its own"):
+        Sagas([replace(PITCH, steps=PITCH.steps[:1] * 2)])
+    with pytest.raises(ValueError, match="at least one step"):
+        Sagas([replace(PITCH, steps=())])
