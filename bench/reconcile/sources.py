@@ -53,8 +53,8 @@ class _Behind:
         self._store, self._left = store, changes
         self.has_caught_up = asyncio.Event()
 
-    async def list(self, kind: type[Machine], *, limit: int) -> Page[Machine]:
-        return replace(await self._store.list(kind, limit=limit), version=_BEGINNING)
+    async def list_names(self, kind: type[Machine], *, limit: int) -> Page[str]:
+        return replace(await self._store.list_names(kind, limit=limit), version=_BEGINNING)
 
     async def watch(self, kind: type[Machine], *, since: str) -> AsyncIterator[Event[Machine]]:
         async for event in self._store.watch(kind, since=since):

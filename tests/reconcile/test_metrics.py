@@ -2,6 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
+from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.driver import Driver, ReconcilePorts
 from remuda.reconcile.metrics import PrometheusReporter
 from remuda.reconcile.reporter import PASS_OUTCOMES
@@ -11,7 +12,7 @@ from tests.reconcile.toy import Animal, animal, farm
 from tests.sim.runner import World, simulate
 
 COUNTERS = ("retries", "scanned", "scan_finds")
-GAUGES = ("queue_depth", "queue_oldest_seconds", "breaker_tripped")
+GAUGES = ("queue_depth", "queue_oldest_seconds")
 
 
 def test_every_label_value_is_there_from_the_start() -> None:
@@ -29,6 +30,10 @@ def test_every_label_value_is_there_from_the_start() -> None:
                 assert registry.get_sample_value("remuda_reconcile_runs_total", labels) == 0
             for name in (*(f"{counter}_total" for counter in COUNTERS), *GAUGES, "seconds_count"):
                 assert registry.get_sample_value(f"remuda_reconcile_{name}", {"controller": "animals"}) == 0
+            strays = {"controller": "strays"}
+            assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) is None
+            Breaker("strays", Animal, ports=ports)
+            assert registry.get_sample_value("remuda_reconcile_breaker_tripped", strays) == 0
 
     simulate(scenario, 1)
 

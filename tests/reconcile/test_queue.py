@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+from remuda.kernel.backoff import Backoff
 from remuda.reconcile.queue import Queue, Rank
 from tests.sim.runner import World, simulate
 
@@ -155,7 +156,7 @@ def test_only_a_key_with_which_nothing_is_under_way_counts_as_idle() -> None:
             return taken[1].was_idle
 
         assert await idleness("a")
-        queue.finish("a", again_s=50)
+        queue.finish("a", again_s=200)
         assert not await idleness("a")
         queue.finish("a", has_failed=True)
         assert not await idleness("a")
@@ -211,5 +212,27 @@ def test_the_oldest_key_is_known() -> None:
         assert queue.oldest_s() == 7
         await queue.take()
         assert queue.oldest_s() == 0
+
+    simulated(scenario)
+
+
+def test_a_wake_is_behind_what_a_user_caused_a_little_later() -> None:
+    async def scenario(world: World, queue: Queue) -> None:
+        queue.add_after("woken", 1)
+        await world.clock.sleep(3)
+        queue.add("wanted")
+        assert [await key_of(queue.take()) for _ in range(2)] == ["wanted", "woken"]
+
+    simulated(scenario)
+
+
+def test_pauses_differ_by_chance_and_are_never_all_the_same() -> None:
+    async def scenario(world: World, _: Queue) -> None:
+        backoff = Backoff(first_s=1, longest_s=60)
+        for failures, longest_s in ((1, 1), (3, 4), (50, 60)):
+            pauses = {backoff.pause_s(failures, world.randomness) for _ in range(20)}
+            assert len(pauses) == 20
+            assert longest_s / 2 <= min(pauses) < max(pauses) <= longest_s
+            assert max(pauses) - min(pauses) > longest_s / 10
 
     simulated(scenario)

@@ -7,7 +7,7 @@ its animals, and may refer to a favourite one. A change of a trough concerns eve
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import msgspec
 
@@ -24,11 +24,13 @@ from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, through
 from remuda.store.contract import Store
 from remuda.store.kinds import Index, Kind, Reference, Registry
+from remuda.store.logs import Log
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
 from remuda.store.schema import keyed
+from remuda.store.sqlite.store import SqliteStore
 from tests.sim.faults import FaultMenu
 from tests.sim.runner import World
-from tests.sim.store import open_simulated
+from tests.sim.store import lose_power, open_simulated
 
 GROUP = "toy.remuda"
 FINALIZER = f"{GROUP}/barn"
@@ -202,6 +204,7 @@ class Notes(Silent):
     scans: list[int] = field(default_factory=list)
     trips: list[int] = field(default_factory=list)
     terms: list[bool] = field(default_factory=list)
+    armed_for: list[str] = field(default_factory=list)
 
     def finished(self, run: Run, outcome: PassOutcome, seconds: float) -> None:
         assert seconds >= 0
@@ -216,6 +219,9 @@ class Notes(Silent):
 
     def scan_found(self, run: Run) -> None:
         self.finds.append(run.key)
+
+    def armed(self, controller: str) -> None:
+        self.armed_for.append(controller)
 
     def tripped(self, controller: str, groups: int) -> None:
         assert controller
@@ -236,13 +242,16 @@ class Farm:
         self.notes = Notes()
         self._drivers: list[Driver] = []
 
-    def ports(self, *, store: Store | None = None, leader: Leader | None = None) -> ReconcilePorts:
+    def ports(
+        self, *, store: Store | None = None, leader: Leader | None = None, log: Log | None = None
+    ) -> ReconcilePorts:
         return ReconcilePorts(
             store=store or self.store,
             clock=self.world.clock,
             randomness=self.world.randomness,
             leader=leader or Alone(),
             reporter=self.notes,
+            log=log,
         )
 
     def lifecycle(self, ports: ReconcilePorts, *, deadline_s: float = 600) -> Lifecycle[Animal]:
@@ -296,6 +305,14 @@ class Farm:
         return {f"{type(each).__name__}/{each.name}": each.version for each in stored}
 
 
+async def reopened(here: Farm) -> SqliteStore:
+    """Return the store after a loss of power: what it knew by heart it has to read again."""
+    assert isinstance(here.store, SqliteStore)
+    await lose_power(here.world, here.store)
+    here.store = open_simulated(here.world, REGISTRY)
+    return here.store
+
+
 @asynccontextmanager
 async def farm(world: World) -> AsyncIterator[Farm]:
     store = open_simulated(world, REGISTRY)
@@ -304,4 +321,4 @@ async def farm(world: World) -> AsyncIterator[Farm]:
         yield here
     finally:
         await here.stop()
-        await store.close()
+        await cast("SqliteStore", here.store).close()

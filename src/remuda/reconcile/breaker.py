@@ -2,14 +2,20 @@
 
 Before a controller destroys something at a provider it asks `allow`. A deletion mark on the object, or on any owner of
 it, is a user's request: it always passes and does not count. Whatever else is destroyed (a replacement, what looks like
-an orphan, the result of a misread answer) is counted by group, a project unless set otherwise. More than a set share of
-the group's objects within the window trips the breaker: from then on nothing of that group is destroyed unasked, until
-an operator releases it. A few always pass, since a share of a handful says nothing.
+an orphan, the result of a misread answer) is counted twice: by group, a project unless set otherwise, and over all
+groups, since many small ones can go without any of them losing much. More than a set share of the objects within the
+window trips the breaker of that group, or of everything: from then on nothing of it is destroyed unasked, until an
+operator releases it. A few always pass, since a share of a handful says nothing.
 
-The count and the trip are a stored object, written by compare-and-swap before anything is destroyed. So neither a
-restart nor a crash loop resets them, and two processes that both believe to lead count together.
+The counts and the trips are stored objects, written by compare-and-swap before anything is destroyed. So neither a
+restart nor a crash loop resets them, and two processes that both believe to lead count together. The one record of
+everything is no bottleneck: within a process callers take turns, and only another process makes one try again.
+
+What counts is young by the wall's clock, or by that of this process: a jump of the former forgets nothing that this
+process knew of. Only a jump together with a restart does.
 """
 
+import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -17,13 +23,16 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import derived_id
-from remuda.reconcile.kinds import BreakerRecord, BreakerSpec, Destruction
+from remuda.reconcile.kinds import EVERYTHING, BreakerRecord, BreakerSpec, Destruction
+from remuda.reconcile.population import Population
 from remuda.reconcile.ports import ReconcilePorts
+from remuda.reconcile.reporter import tell
 from remuda.reconcile.results import Blocked
 from remuda.reconcile.run import Run
+from remuda.store.logs import Record
 from remuda.store.objects import Metadata, Resource
 
-__all__ = ["MASS_DESTRUCTION", "PROJECT_LABEL", "Breaker", "BreakerSettings"]
+__all__ = ["MASS_DESTRUCTION", "PROJECT_LABEL", "Breaker", "BreakerSettings", "Limit"]
 
 PROJECT_LABEL = "unikorn-cloud.org/project"
 """The label whose value is the group of an object, unless another is set."""
@@ -32,28 +41,36 @@ MASS_DESTRUCTION = "MassDestruction"
 """The reason by which a blocked destruction is known."""
 
 _NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # a namespace of our own, for the names of breakers
-_PAGE = 500
-_POPULATION_S = 60.0
 
 replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """How much may be destroyed unasked within the window."""
+
+    share: float = 0.2
+    """More than this share of the objects is too much."""
+    always: int = 3
+    """So many pass in any case."""
+    most: int = 1000
+    """More than so many are too much in any case."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BreakerSettings:
     """What an operator may set."""
 
-    share: float = 0.2
-    """More than this share of a group's objects, destroyed unasked, is too much."""
-    always: int = 3
-    """So many pass in any case."""
-    most: int = 1000
-    """More than so many are too much in any case."""
+    group: Limit = Limit()
+    """Of one group."""
+    overall: Limit = Limit(always=20)
+    """Of all groups together."""
     window: timedelta = timedelta(minutes=30)
     """What was destroyed longer ago no longer counts."""
 
 
 class Breaker:
-    """Guards what one controller destroys of one kind."""
+    """Guards what one controller destroys of one kind. Hand it to the driver, which reports what it has stopped."""
 
     def __init__(
         self,
@@ -65,38 +82,35 @@ class Breaker:
         label: str = PROJECT_LABEL,
     ) -> None:
         self._controller = controller
-        self._kind = kind
         self._store = ports.store
         self._clock = ports.clock
         self._reporter = ports.reporter
         self._settings = settings or BreakerSettings()
         self._label = label
-        self._populations: dict[str, tuple[float, int]] = {}
+        self._population = Population(kind, label, store=ports.store, clock=ports.clock)
+        self._destroyed: dict[str, float] = {}
+        """When what counts was destroyed, by uid and in monotonic time."""
+        self._turn = asyncio.Lock()
+        tell(ports.reporter.armed, controller)
 
     async def allow(self, resource: Resource, run: Run) -> Blocked | None:
         """Return None if it may be destroyed, otherwise what to return instead of destroying it.
 
-        Asking again for the same object counts once. Raises Conflict when another worker was counting: try again.
+        Asking again for the same object counts once. Raises Conflict when another process was counting: try again.
         """
         if await self._is_asked_for(resource):
             return None
         group = resource.metadata.labels.get(self._label, "")
-        record = await self._record(group)
-        if record.spec.tripped is not None:
-            await self.report()
-            return self._blocked(group)
-        now = self._clock.now()
-        recent = tuple(each for each in record.spec.destroyed if now - each.time < self._settings.window)
-        if any(each.uid == resource.uid for each in recent):
-            return None
-        if await self._is_too_much(group, len(recent) + 1):
-            return await self._trip(record, resource, run)
-        spec = replace(record.spec, destroyed=(*recent, Destruction(uid=resource.uid, time=now)))
-        await self._write(replace(record, spec=spec), resource, run, "destroyed unasked")
-        return None
+        async with self._turn:
+            records = [await self._record(group), await self._record(EVERYTHING)]
+            stopped = next((each.spec.group for each in records if each.spec.tripped is not None), None)
+            if stopped is not None:
+                await self.report()
+                return _blocked(stopped)
+            return await self._count(records, resource, run)
 
     async def release(self, group: str) -> None:
-        """Let a controller go on in a group, and count from nothing again."""
+        """Let a controller go on in a group, or in `EVERYTHING`, and count from nothing again."""
         while True:
             record = await self._record(group)
             if not record.version:
@@ -109,13 +123,13 @@ class Breaker:
             return
 
     async def tripped(self) -> list[str]:
-        """Return the groups in which nothing is destroyed unasked."""
+        """Return the groups in which nothing is destroyed unasked; `EVERYTHING` may be one of them."""
         page = await self._store.list(BreakerRecord, index=("tripped", self._controller))
         return [record.spec.group for record in page.items]
 
     async def report(self) -> None:
-        """Tell the reporter how many groups have tripped: call it once when the process starts."""
-        self._reporter.tripped(self._controller, len(await self.tripped()))
+        """Tell the reporter how many groups have tripped."""
+        tell(self._reporter.tripped, self._controller, len(await self.tripped()))
 
     async def _is_asked_for(self, resource: Resource) -> bool:
         """Tell whether the object or an owner of it, near or far, is marked for deletion."""
@@ -138,43 +152,45 @@ class Breaker:
                 pending += owner.metadata.owner_references
         return False
 
-    async def _is_too_much(self, group: str, count: int) -> bool:
-        settings = self._settings
-        if count <= settings.always:
-            return False
-        return count > settings.most or count > settings.share * await self._population(group)
+    async def _count(self, records: list[BreakerRecord], resource: Resource, run: Run) -> Blocked | None:
+        counted = []
+        for record in records:
+            recent = self._recent(record)
+            if any(each.uid == resource.uid for each in recent):
+                continue
+            if await self._is_too_much(record.spec.group, len(recent) + 1):
+                return await self._trip(record, resource, run)
+            destroyed = (*recent, Destruction(uid=resource.uid, time=self._clock.now()))
+            counted.append(replace(record, spec=replace(record.spec, destroyed=destroyed)))
+        for record in counted:
+            is_group = record.spec.group != EVERYTHING
+            await self._write(record, [_entry(record, resource, run, "DestroyedUnasked")] if is_group else [])
+        self._destroyed[resource.uid] = self._clock.monotonic()
+        return None
 
-    async def _population(self, group: str) -> int:
-        """Return how many objects the group has; counted anew when the last count is old."""
-        now = self._clock.monotonic()
-        counted, population = self._populations.get(group, (float("-inf"), 0))
-        if now - counted < _POPULATION_S:
-            return population
-        population = 0
-        after: str | None = None
-        while True:
-            page = await self._store.list(
-                self._kind, labels={self._label: group} if group else None, limit=_PAGE, after=after
-            )
-            population += sum(each.metadata.labels.get(self._label, "") == group for each in page.items)
-            after = page.next
-            if after is None:
-                break
-        self._populations = {group: (now, population)} | {
-            each: known for each, known in self._populations.items() if now - known[0] < _POPULATION_S
-        }
-        return population
+    def _recent(self, record: BreakerRecord) -> tuple[Destruction, ...]:
+        """Return what still counts."""
+        now, ticks, window_s = self._clock.now(), self._clock.monotonic(), self._settings.window.total_seconds()
+        self._destroyed = {uid: at for uid, at in self._destroyed.items() if ticks - at < window_s}
+        for each in record.spec.destroyed:
+            age_s = max(0.0, (now - each.time).total_seconds())
+            if age_s < window_s:
+                self._destroyed.setdefault(each.uid, ticks - age_s)
+        return tuple(each for each in record.spec.destroyed if each.uid in self._destroyed)
+
+    async def _is_too_much(self, group: str, count: int) -> bool:
+        limit = self._settings.overall if group == EVERYTHING else self._settings.group
+        if count <= limit.always:
+            return False
+        return count > limit.most or count > limit.share * await self._population.of(group)
 
     async def _trip(self, record: BreakerRecord, resource: Resource, run: Run) -> Blocked:
-        spec = replace(record.spec, tripped=self._clock.now())
-        await self._write(replace(record, spec=spec), resource, run, "mass destruction stopped")
-        run.log.error("mass destruction stopped", group=spec.group, destroyed=len(spec.destroyed))
+        group, destroyed = record.spec.group, len(record.spec.destroyed)
+        tripped = replace(record, spec=replace(record.spec, tripped=self._clock.now()))
+        await self._write(tripped, [_entry(tripped, resource, run, "MassDestructionStopped")])
+        run.log.error("mass destruction stopped", group=group, destroyed=destroyed)
         await self.report()
-        return self._blocked(spec.group)
-
-    def _blocked(self, group: str) -> Blocked:
-        where = f"in {group} " if group else ""
-        return Blocked(MASS_DESTRUCTION, f"too much {where}would go without a request, an operator has to release it")
+        return _blocked(group)
 
     async def _record(self, group: str) -> BreakerRecord:
         name = derived_id(_NAMES, f"{self._controller}/{group}")
@@ -184,8 +200,7 @@ class Breaker:
             spec = BreakerSpec(controller=self._controller, group=group)
             return BreakerRecord(metadata=Metadata(name=name), spec=spec)
 
-    async def _write(self, record: BreakerRecord, resource: Resource, run: Run, event: str) -> None:
-        log = [run.entry(resource, event, group=record.spec.group, destroyed=len(record.spec.destroyed))]
+    async def _write(self, record: BreakerRecord, log: list[Record]) -> None:
         if record.version:
             await self._store.update(record, log=log)
             return
@@ -193,3 +208,12 @@ class Breaker:
             await self._store.create(record, log=log)
         except AlreadyExists:
             raise Conflict("BreakerRecord", record.name) from None
+
+
+def _entry(record: BreakerRecord, resource: Resource, run: Run, event: str) -> Record:
+    return run.entry(resource, event, group=record.spec.group, destroyed=len(record.spec.destroyed))
+
+
+def _blocked(group: str) -> Blocked:
+    where = {"": "", EVERYTHING: "in all "}.get(group, f"in {group} ")
+    return Blocked(MASS_DESTRUCTION, f"too much {where}would go without a request, an operator has to release it")

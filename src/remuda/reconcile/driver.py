@@ -3,16 +3,18 @@
 A reconciler is a function of a key and nothing else: it reads, does at most one effect, and returns a result. Whatever
 it raises is contained, told in the log with all that is known, and to the world only as having failed. While the
 process leads, sources and full scans fill the queue and workers empty it; when it no longer leads, all of that ends at
-once. Every object is looked at when control begins, and again now and then: such a scan must find nothing to do, and
-where it does, an event was lost, which is counted as the bug it is.
+once. Every object is looked at when control begins or a source has missed something, and again now and then: such a
+scan must find nothing to do, and where it does, an event was lost, which is counted as the bug it is.
 """
 
 import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.passes import Passes, Reconcile
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
+from remuda.reconcile.reporter import tell
 from remuda.reconcile.sources import Source
 from remuda.reconcile.term import Term
 from remuda.store.objects import Resource
@@ -31,20 +33,25 @@ class Driver:
         kind: type[Resource],
         ports: ReconcilePorts,
         sources: Sequence[Source[Any]] = (),
+        breakers: Sequence[Breaker] = (),
         settings: DriverSettings | None = None,
     ) -> None:
-        """Control objects of `kind`, whose names are the keys. Without sources it is woken by its own kind alone."""
+        """Control objects of `kind`, whose names are the keys. Without sources it is woken by its own kind alone.
+
+        What `breakers` have stopped is reported whenever control begins.
+        """
         self.name = name
         self._kind = kind
         self._ports = ports
         self._sources = tuple(sources) or (Source(kind),)
         if not any(source.kind is kind for source in self._sources):
             raise ValueError(f"the sources of {name} must watch its own kind, {kind.__name__}, as well")
+        self._breakers = tuple(breakers)
         self._settings = settings or DriverSettings()
         self._passes = Passes(name, reconcile, ports, self._settings)
         self._control: asyncio.Task[None] | None = None
         self._term: Term | None = None
-        ports.reporter.opened(name, depth=lambda: self.depth, oldest_s=self.oldest_s)
+        tell(ports.reporter.opened, name, depth=lambda: self.depth, oldest_s=self.oldest_s)
 
     @property
     def depth(self) -> int:
@@ -52,9 +59,14 @@ class Driver:
         return self._term.queue.depth if self._term else 0
 
     @property
+    def has_begun(self) -> bool:
+        """It controls, and every object was handed out once."""
+        return self._term is not None and self._term.scan.has_begun
+
+    @property
     def is_quiet(self) -> bool:
         """It controls, every object was handed out once, and no key waits for a worker or is with one."""
-        return self._term is not None and self._term.has_begun and self._term.queue.is_quiet
+        return self._term is not None and self._term.scan.has_begun and self._term.queue.is_quiet
 
     def oldest_s(self) -> float:
         """Return for how long the key that came first has waited for a worker."""
@@ -85,7 +97,7 @@ class Driver:
     async def _lead(self) -> None:
         while True:
             await self._ports.leader.won()
-            self._term = Term(self._kind, self._sources, self._passes)
+            self._term = Term(self._kind, self._sources, self._passes, self._breakers)
             await self._ports.leader.lost()
             await self._end_term(grace_s=0)
 

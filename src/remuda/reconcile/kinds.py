@@ -9,6 +9,7 @@ from remuda.store.schema import keyed
 
 __all__ = [
     "BREAKER",
+    "EVERYTHING",
     "LEASE",
     "BreakerRecord",
     "BreakerSpec",
@@ -51,6 +52,10 @@ LEASE = Kind(
 """One lease for each service that is to have one controlling process."""
 
 
+EVERYTHING = "*"
+"""The group of a breaker that stands for all groups together: no label can have this value."""
+
+
 class Destruction(StoredStruct, frozen=True):
     """Something that was let go at a provider although no user had asked for it."""
 
@@ -63,6 +68,7 @@ class BreakerSpec(StoredStruct, frozen=True):
 
     controller: str = ""
     group: str = ""
+    """The value of a label, empty for objects without it, or `EVERYTHING`."""
     destroyed: Annotated[tuple[Destruction, ...], keyed("uid")] = ()
     tripped: datetime | None = None
     """Since when nothing more is destroyed; None while it may be."""

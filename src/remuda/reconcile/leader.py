@@ -22,7 +22,7 @@ from remuda.kernel.errors import AlreadyExists, NotFound, RemudaError
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.kinds import LeaseRecord, LeaseSpec
-from remuda.reconcile.reporter import Reporter, Silent
+from remuda.reconcile.reporter import Reporter, Silent, tell
 from remuda.store.contract import Store
 from remuda.store.duties import Duties
 from remuda.store.objects import Metadata
@@ -119,7 +119,7 @@ class Lease:
 
     async def start(self) -> None:
         """Compete."""
-        self._reporter.leading(self.name, False)  # noqa: FBT003  see the protocol
+        tell(self._reporter.leading, self.name, False)  # noqa: FBT003  see the protocol
         self._duties.start(f"lease {self.name}", self._compete)
 
     async def stop(self) -> None:
@@ -219,6 +219,6 @@ class Lease:
         """Say it once when it has changed."""
         if self.is_leading != self._reported:
             self._reported = self.is_leading
-            self._reporter.leading(self.name, self._reported)
+            tell(self._reporter.leading, self.name, self._reported)
             said = "lease won" if self._reported else "lease lost"
             structlog.get_logger().info(said, lease=self.name, identity=self.identity)

@@ -11,9 +11,10 @@ One pass, in this order::
     otherwise                   provision
 
 Both functions are idempotent, do at most one effect, and wait for nothing. What they say becomes conditions (see
-`status`), in at most one status write per pass, together with whatever they changed in the status themselves; nothing
-is written if nothing changed. An error nobody thought of is told in full in the log and to the world only as such. An
-error that a retry may cure says nothing about the object, so the conditions stay as they are, but for the deadline.
+`status`), in at most one status write per pass, together with whatever they changed in the status themselves and the
+timeline entries they return; nothing is written if nothing changed. An error nobody thought of is told in full in the
+log and to the world only as such. An error that a retry may cure says nothing about the object, so the conditions stay
+as they are, but for the deadline; only what was said of another generation is over, for from now on it may stall.
 """
 
 import asyncio
@@ -25,14 +26,16 @@ from typing import Generic
 import msgspec
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
+from remuda.reconcile.holders import blocked_by_holders
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, Result
+from remuda.reconcile.results import Again, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.status import (
     ERRORED,
     Conditions,
     changed_conditions,
     conditions_of,
+    is_behind,
     since,
     with_available,
     with_conditions,
@@ -40,14 +43,15 @@ from remuda.reconcile.status import (
     with_stalled,
 )
 from remuda.store.kinds import Kind
-from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, OURS, Resource, ResourceT
+from remuda.store.logs import Record
+from remuda.store.objects import OURS, Resource, ResourceT
 
 __all__ = ["PAUSED", "Lifecycle", "LifecycleSettings", "Outcome", "Step", "is_paused"]
 
 PAUSED = "remuda/paused"
 """The annotation that, as `true`, keeps controllers from provisioning an object. It can still be deleted."""
 
-_NAMED = 5
+_TRIED_AGAIN = Again(0, message="it could not be done yet and is tried again")
 _ROUNDING_S = 0.001
 
 replace = msgspec.structs.replace
@@ -55,10 +59,12 @@ replace = msgspec.structs.replace
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[ResourceT]):
-    """A result, and the object with the status fields that the step wants written."""
+    """A result, the object with the status fields that the step wants written, and what to tell in its timeline."""
 
     result: Result
     resource: ResourceT
+    entries: Sequence[Record] = ()
+    """What `run.entry` made: kept with the write of the pass, or by the log of the ports if that writes nothing."""
 
 
 Step = Callable[[ResourceT, Run], Awaitable[Result | Outcome[ResourceT]]]
@@ -104,6 +110,7 @@ class Lifecycle(Generic[ResourceT]):
         self._finalizer = finalizer
         self._store = ports.store
         self._clock = ports.clock
+        self._log = ports.log
         self._settings = settings or LifecycleSettings()
         self._deadline = timedelta(seconds=self._settings.deadline_s)
         self._is_paused = paused
@@ -131,39 +138,23 @@ class Lifecycle(Generic[ResourceT]):
         finalizers = resource.metadata.finalizers
         if self._finalizer in finalizers:
             return resource
-        return await self._hold(resource, (*finalizers, self._finalizer), run, "held")
-
-    async def _hold(self, resource: ResourceT, finalizers: tuple[str, ...], run: Run, event: str) -> ResourceT:
-        wanted = replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))
-        log = [run.entry(resource, event, finalizer=self._finalizer)]
+        wanted = _held_by(resource, (*finalizers, self._finalizer))
+        log = [run.entry(resource, "Held", finalizer=self._finalizer)]
         return await _unless_gone(self._store.update(wanted, log=log))
 
     async def _let_go(self, resource: ResourceT, run: Run) -> Result:
         if self._finalizer not in resource.metadata.finalizers:
             return Done()
-        blocked = await self._blocked(resource)
+        blocked = await blocked_by_holders(self._store, resource, no_references=self._no_references)
         if blocked is not None:
             return await self._tell(resource, Outcome(blocked, resource), run)
         outcome = await self._attempt(self._deprovision, resource, run)
         if not isinstance(outcome.result, Done):
             return await self._tell(resource, outcome, run)
         left = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
-        await self._hold(outcome.resource, left, run, "let go")
+        log = [*outcome.entries, run.entry(resource, "LetGo", finalizer=self._finalizer)]
+        await self._keep(self._store.update(_held_by(outcome.resource, left), log=log), outcome.entries)
         return outcome.result
-
-    async def _blocked(self, resource: ResourceT) -> Blocked | None:
-        """Say who keeps a marked object: what refers to it from outside or inside the store, or what it owns."""
-        finalizers = resource.metadata.finalizers
-        holders = [each for each in finalizers if each not in self._no_references]
-        if IN_USE in finalizers:
-            found = await self._store.referrers(self._kind, resource.name, limit=_NAMED + 1)
-            holders += [f"{referrer.kind.qualified}/{referrer.name}" for referrer in found]
-        if holders or IN_USE in finalizers:
-            named = ", ".join(holders[:_NAMED]) + (" and more" if len(holders) > _NAMED else "")
-            return Blocked("InUse", f"in use by {named or 'others'}")
-        if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
-            return Blocked("HasChildren", "waiting for what it owns to go")
-        return None
 
     async def _attempt(self, step: Step[ResourceT], resource: ResourceT, run: Run) -> Outcome[ResourceT]:
         timer = asyncio.timeout(self._settings.step_s)
@@ -173,11 +164,22 @@ class Lifecycle(Generic[ResourceT]):
         except Exception as error:
             cause = TimedOut(self._settings.step_s) if timer.expired() else error
             if isinstance(cause, RemudaError) and cause.retry:
-                await self._write(resource, resource, conditions_of(resource), run)
+                await self._put_off(resource, cause, run)
                 raise cause from None
             run.log.exception("step failed")
             said = ERRORED
-        return said if isinstance(said, Outcome) else Outcome(said, resource)
+        outcome = said if isinstance(said, Outcome) else Outcome(said, resource)
+        if outcome.entries and self._log is None:
+            raise TypeError("a step returned timeline entries: give ReconcilePorts a log to keep them in any case")
+        return outcome
+
+    async def _put_off(self, resource: ResourceT, cause: RemudaError, run: Run) -> None:
+        """Let the clock of a new generation begin; a Conflict is no trouble, and comes again at once."""
+        conditions = conditions_of(resource)
+        if is_behind(resource, conditions) and not isinstance(cause, Conflict):
+            await self._tell(resource, Outcome(_TRIED_AGAIN, resource), run)
+        else:
+            await self._write(resource, resource, conditions, run)
 
     async def _tell(self, read: ResourceT, outcome: Outcome[ResourceT], run: Run) -> Result:
         """Write what has changed, if anything."""
@@ -189,27 +191,40 @@ class Lifecycle(Generic[ResourceT]):
             now=self._clock.now(),
         )
         wanted = with_observed(outcome.resource, read.metadata.generation)
-        await self._write(read, wanted, conditions, run)
+        await self._write(read, wanted, conditions, run, outcome.entries)
         return outcome.result
 
-    async def _write(self, read: ResourceT, wanted: ResourceT, conditions: Conditions, run: Run) -> None:
+    async def _write(
+        self, read: ResourceT, wanted: ResourceT, conditions: Conditions, run: Run, entries: Sequence[Record] = ()
+    ) -> None:
         """Write a status with these conditions, and what the deadline adds to them, over that which was read."""
-        generation, now, waited_since = read.metadata.generation, self._clock.now(), since(read, conditions)
-        conditions = with_stalled(
-            conditions, waited_since=waited_since, deadline=self._deadline, generation=generation, now=now
-        )
+        now, waited_since = self._clock.now(), since(read, conditions)
+        conditions = with_stalled(read, conditions, deadline=self._deadline, now=now)
         if waited_since is not None and now < waited_since + self._deadline:
             run.wake_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
         wanted = with_conditions(wanted, conditions)
         if _status(wanted) == _status(read):
+            await self._append(entries)
             return
         run.acted = True
         news = changed_conditions(conditions_of(read), conditions)
         facts = [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in news]
         for fact in facts:
-            run.log.info("condition", generation=generation, **fact)
-        log = [run.entry(read, "condition", **fact) for fact in facts]
-        await _unless_gone(self._store.update_status(wanted, log=log))
+            run.log.info("condition", generation=read.metadata.generation, **fact)
+        log = [*entries, *(run.entry(read, "ConditionChanged", **fact) for fact in facts)]
+        await self._keep(self._store.update_status(wanted, log=log), entries)
+
+    async def _keep(self, write: Awaitable[ResourceT], entries: Sequence[Record]) -> None:
+        """Write; if that fails the effect still took place, and is told all the same."""
+        try:
+            await _unless_gone(write)
+        except RemudaError:
+            await self._append(entries)
+            raise
+
+    async def _append(self, entries: Sequence[Record]) -> None:
+        if entries and self._log is not None:
+            await self._log.append(entries)
 
 
 async def _unless_gone(write: Awaitable[ResourceT]) -> ResourceT:
@@ -223,6 +238,10 @@ async def _unless_gone(write: Awaitable[ResourceT]) -> ResourceT:
 def _check_has_conditions(kind: Kind[ResourceT]) -> None:
     if not hasattr(kind.blank_status, "conditions"):
         raise TypeError(f"the status of {kind.name} needs conditions, keyed by type: a lifecycle writes them")
+
+
+def _held_by(resource: ResourceT, finalizers: tuple[str, ...]) -> ResourceT:
+    return replace(resource, metadata=replace(resource.metadata, finalizers=finalizers))
 
 
 def _status(resource: Resource) -> object:

@@ -54,7 +54,7 @@ class PrometheusReporter:
         for outcome in PASS_OUTCOMES:
             self._runs_of[controller, outcome] = self._runs.labels(controller, outcome)
         self._seconds_of[controller] = self._seconds.labels(controller)
-        for metric in (self._retries, self._scanned, self._finds, self._tripped):
+        for metric in (self._retries, self._scanned, self._finds):
             metric.labels(controller)
         self._depth.labels(controller).set_function(depth)
         self._oldest.labels(controller).set_function(oldest_s)
@@ -75,6 +75,10 @@ class PrometheusReporter:
     def scan_found(self, run: Run) -> None:
         """Count a find."""
         self._finds.labels(run.controller).inc()
+
+    def armed(self, controller: str) -> None:
+        """Begin to show how many groups are stopped."""
+        self._tripped.labels(controller)
 
     def tripped(self, controller: str, groups: int) -> None:
         """Show how many groups are stopped."""

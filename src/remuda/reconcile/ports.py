@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass, field
 
+from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
-from remuda.reconcile.backoff import Backoff
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.reporter import Reporter, Silent
 from remuda.reconcile.scans import ScanSettings
 from remuda.store.contract import Store
+from remuda.store.logs import Log
 
 __all__ = ["DriverSettings", "ReconcilePorts"]
 
@@ -22,6 +23,8 @@ class ReconcilePorts:
     randomness: Randomness = field(default_factory=SystemRandomness)
     leader: Leader = field(default_factory=Alone)
     reporter: Reporter = field(default_factory=Silent)
+    log: Log | None = None
+    """Keeps the timeline entries of a step whose pass has no write to keep them with: needed where steps return any."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,10 +3,11 @@
 A key is in it at most once, and is never handed out twice at the same time: what is added while a worker has it comes
 again afterwards. Of several delayed wakes of a key the earliest counts, and whatever makes the key ready before takes
 its place. Work that users wait for goes first; but waiting counts as well, so that the lowest rank is late and never
-starved. Everything is O(log n), and there is one timer in all.
+starved. No key comes later because a scan has added it, too. Everything is O(log n), and there is one timer in all.
 """
 
 import asyncio
+import math
 from collections import deque
 from enum import IntEnum
 
@@ -47,6 +48,10 @@ class Item(msgspec.Struct, frozen=True, gc=False):
         cause = other.cause if self.cause == "scan" else self.cause
         return Item(min(self.order, other.order), self.since, cause, self.was_idle)
 
+    def by(self, order: float) -> "Item":
+        """Return this one in that place, if that is a better one."""
+        return self if self.order <= order else Item(order, self.since, self.cause, self.was_idle)
+
 
 class Queue:
     """Keys that wait for a worker."""
@@ -58,6 +63,7 @@ class Queue:
         self._running: dict[str, Item | None] = {}
         """What workers have, and what was added to it meanwhile."""
         self._failures: dict[str, int] = {}
+        self._scanned: set[str] = set()
         self._takers: deque[asyncio.Future[None]] = deque()
         self._alarm: asyncio.TimerHandle | None = None
         self._is_closed = False
@@ -66,6 +72,11 @@ class Queue:
     def depth(self) -> int:
         """How many keys wait for a worker."""
         return len(self._ready)
+
+    @property
+    def scanned(self) -> int:
+        """How many keys that scans have added no worker has taken yet."""
+        return len(self._scanned)
 
     @property
     def is_quiet(self) -> bool:
@@ -81,11 +92,19 @@ class Queue:
         """Return how often in a row a key has failed."""
         return self._failures.get(key, 0)
 
+    def is_out(self, key: str) -> bool:
+        """Tell whether a worker has the key."""
+        return key in self._running
+
     def add(self, key: str, cause: Cause = "event", rank: Rank = Rank.USER) -> None:
         """Make a key ready: now, or when the worker that has it is done with it."""
         if self._is_closed:
             return
         now = self._clock.monotonic()
+        if rank is Rank.SCAN:
+            if self._comes_anyway(key, now):
+                return
+            self._scanned.add(key)
         is_running = key in self._running
         was_delayed = self._delayed.drop(key) is not None
         is_idle = not (is_running or was_delayed or key in self._failures)
@@ -95,6 +114,11 @@ class Queue:
             self._running[key] = item if before is None else before.joined(item)
         else:
             self._make_ready(key, item)
+
+    def _comes_anyway(self, key: str, now: float) -> bool:
+        """Tell whether its delayed wake is no later than a scan would be, or ends the pause after a failure."""
+        due = self._delayed.at(key)
+        return due is not None and (key in self._failures or due + Rank.ROUTINE <= now + Rank.SCAN)
 
     def add_after(self, key: str, delay_s: float, cause: Cause = "wake") -> None:
         """Wake a key after a delay, unless it is ready or is to be woken earlier anyway."""
@@ -112,6 +136,7 @@ class Queue:
             taken = self._ready.pop()
             if taken is not None:
                 self._running[taken[0]] = None
+                self._scanned.discard(taken[0])
                 return taken
             await self._wait()
         return None
@@ -124,7 +149,8 @@ class Queue:
         else:
             self._failures.pop(key, None)
         if meanwhile is not None:
-            self._make_ready(key, meanwhile)
+            in_any_case = math.inf if again_s is None else self._clock.monotonic() + again_s + Rank.ROUTINE
+            self._make_ready(key, meanwhile.by(in_any_case))
         elif again_s is not None:
             self.add_after(key, again_s, "retry" if has_failed else "wake")
         return meanwhile is not None
@@ -132,7 +158,7 @@ class Queue:
     def close(self) -> None:
         """Hand out nothing more. What workers have they may finish."""
         self._is_closed = True
-        self._ready, self._delayed = Schedule(), Schedule()
+        self._ready, self._delayed, self._scanned = Schedule(), Schedule(), set()
         if self._alarm is not None:
             self._alarm.cancel()
         while self._takers:

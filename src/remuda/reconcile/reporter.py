@@ -1,11 +1,15 @@
 """What can be seen of a controller from outside: metrics, tests and consoles plug in here."""
 
 from collections.abc import Callable
-from typing import Literal, Protocol
+from typing import Literal, ParamSpec, Protocol
+
+import structlog
 
 from remuda.reconcile.run import Run
 
-__all__ = ["PASS_OUTCOMES", "PassOutcome", "Reporter", "Silent"]
+__all__ = ["PASS_OUTCOMES", "PassOutcome", "Reporter", "Silent", "tell"]
+
+FactsT = ParamSpec("FactsT")
 
 PassOutcome = Literal["done", "again", "blocked", "failed", "conflict", "unavailable", "late"]
 """What a pass came to: its result, or what kept it from one. `late` ones did not end by their deadline."""
@@ -15,7 +19,7 @@ PASS_OUTCOMES: tuple[PassOutcome, ...] = ("done", "again", "blocked", "failed", 
 
 
 class Reporter(Protocol):
-    """Is told what happens. It must be quick, and must not raise."""
+    """Is told what happens. It must be quick, and should not raise: that would go unreported."""
 
     def opened(self, controller: str, *, depth: Callable[[], int], oldest_s: Callable[[], float]) -> None:
         """There is a controller, with these looks into its queue."""
@@ -30,11 +34,15 @@ class Reporter(Protocol):
         ...
 
     def scanned(self, controller: str, keys: int) -> None:
-        """A full scan has handed out that many keys."""
+        """A full scan has handed out that many keys, be it when control began or later."""
         ...
 
     def scan_found(self, run: Run) -> None:
         """A full scan had something to do where nothing was under way: some event was lost, which is a bug."""
+        ...
+
+    def armed(self, controller: str) -> None:
+        """A controller has a breaker, so there is something to tell by `tripped`."""
         ...
 
     def tripped(self, controller: str, groups: int) -> None:
@@ -64,8 +72,19 @@ class Silent:
     def scan_found(self, run: Run) -> None:
         """Say nothing."""
 
+    def armed(self, controller: str) -> None:
+        """Say nothing."""
+
     def tripped(self, controller: str, groups: int) -> None:
         """Say nothing."""
 
     def leading(self, lease: str, is_leading: bool) -> None:  # noqa: FBT001  as in the protocol
         """Say nothing."""
+
+
+def tell(report: Callable[FactsT, None], *args: FactsT.args, **facts: FactsT.kwargs) -> None:
+    """Report something. What a faulty reporter raises is told in the log, and keeps nobody from anything."""
+    try:
+        report(*args, **facts)
+    except Exception:  # noqa: BLE001  whatever it was, control goes on
+        structlog.get_logger().exception("reporter failed", report=getattr(report, "__name__", str(report)))

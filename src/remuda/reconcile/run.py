@@ -14,23 +14,18 @@ import structlog
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.kinds import Registry
-from remuda.store.logs import Record
+from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource
 
-__all__ = ["Cause", "Run", "timeline_subject"]
+__all__ = ["Cause", "Run"]
 
 Cause = Literal["event", "wake", "retry", "start", "scan"]
-"""Why a key is looked at: something changed, a delay passed, it failed before, control began, or just to be sure."""
+"""Why a key is looked at: something changed, a delay passed, it failed before, just to be sure, or control began.
+
+`start` is also when a source begins anew, since it cannot tell what it has missed.
+"""
 
 _encode = msgspec.json.Encoder(order="deterministic").encode
-
-
-def timeline_subject(registry: Registry, resource: Resource) -> str:
-    """Return the subject under which the timeline of an object is kept: its qualified plural and name.
-
-    Entries carry the uid, because an object that is made again under an old name continues its timeline.
-    """
-    return f"{registry.of(type(resource)).qualified}/{resource.name}"
 
 
 class Run:
@@ -57,7 +52,8 @@ class Run:
     def entry(self, subject: Resource, event: str, **facts: Any) -> Record:
         """Return a timeline entry to hand over with a write (`log=[...]`), and mark the pass as having acted.
 
-        `event` is a short word for programs; facts are JSON, for everybody's eyes.
+        `event` is for programs: one CamelCase word that says what happened, such as `Held`. Facts are JSON, for
+        everybody's eyes.
         """
         self.acted = True
         said = {
@@ -69,8 +65,8 @@ class Run:
             "reconcileId": self.id,
             "cause": self.cause,
         }
-        data = msgspec.Raw(_encode(said))
-        return Record(stream="timeline", subject=timeline_subject(self._registry, subject), data=data)
+        kind = self._registry.of(type(subject)).qualified
+        return Record(stream="timeline", subject=subject_of(kind, subject.name), data=msgspec.Raw(_encode(said)))
 
     def wake_after(self, seconds: float) -> None:
         """Ask to be woken then, whatever the result: of several wishes the earliest counts."""

@@ -5,20 +5,22 @@ hands on keys and nothing else: what happened is read by the reconciler, never c
 always count; of the others only those whose `when` has changed since it was last seen.
 
 A store in trouble only delays a source: it goes on after the last change it has handed on. If the store no longer
-remembers that one (Gone), the kind is listed and every key handed on. A change that a faulty map cannot map is told in
-the log and passed over, since it would keep all others from coming; the next full scan looks after it.
+remembers that one (Gone), it begins anew, and says so: nobody knows what has happened meanwhile, least of all to what
+is gone, so every key of the controller is due. A change that a faulty `when` or map cannot judge is told in the log and
+passed over, since it would keep all others from coming; the next full scan looks after it.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Hashable, Iterable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, cast
 
 import structlog
 
 from remuda.kernel.errors import Gone, RemudaError
 from remuda.reconcile.queue import Rank
 from remuda.reconcile.run import Cause
-from remuda.store.contract import Change, Store
+from remuda.store.contract import Change, Event, Store
 from remuda.store.objects import Resource, ResourceT
 
 __all__ = [
@@ -94,13 +96,19 @@ def through(store: Store, kind: type[Resource], index: str, value_of: Callable[[
     return under
 
 
-async def names(store: Store, kind: type[Resource], *, index: tuple[str, str] | None = None) -> AsyncIterator[str]:
+async def names(
+    store: Store,
+    kind: type[Resource],
+    *,
+    labels: Mapping[str, str] | None = None,
+    index: tuple[str, str] | None = None,
+) -> AsyncIterator[str]:
     """Yield the name of every object, page by page."""
     after: str | None = None
     while True:
-        page = await store.list(kind, index=index, limit=_PAGE, after=after)
-        for resource in page.items:
-            yield resource.name
+        page = await store.list_names(kind, labels=labels, index=index, limit=_PAGE, after=after)
+        for name in page.items:
+            yield name
         after = page.next
         if after is None:
             return
@@ -120,6 +128,7 @@ class Watcher(Generic[ResourceT]):
     """One source at work, as a duty: call `run` again when it fails."""
 
     def __init__(self, source: Source[ResourceT], store: Store, add: Add, *, began: Callable[[], None]) -> None:
+        """Hand keys to `add`; call `began` whenever it watches from a new version, and has not told what was before."""
         self._source = source
         self._store = store
         self._add = add
@@ -129,42 +138,41 @@ class Watcher(Generic[ResourceT]):
 
     async def run(self) -> None:
         """Hand on what happens, for ever."""
-        if self._version is None:
-            self._version = (await self._store.list(self._source.kind, limit=1)).version
-            self._began()
         while True:
+            version = await self._begin() if self._version is None else self._version
             try:
-                await self._follow(self._version)
+                await self._follow(version)
             except Gone:
-                self._version = await self._relist()
+                structlog.get_logger().info("source begins anew", kind=self._source.kind.__name__)
+                self._version = None
+
+    async def _begin(self) -> str:
+        self._seen.clear()
+        version = (await self._store.list_names(self._source.kind, limit=1)).version
+        self._version = version
+        self._began()
+        return version
 
     async def _follow(self, version: str) -> None:
-        async for event in self._store.watch(self._source.kind, since=version):
-            if isinstance(event, Change):
-                await self._notice(event)
-            self._version = event.version
-
-    async def _relist(self) -> str:
-        """Hand on every key, for nobody knows what has happened meanwhile; return where to go on."""
-        structlog.get_logger().info("source lists again", kind=self._source.kind.__name__)
-        self._seen.clear()
-        page = await self._store.list(self._source.kind, limit=_PAGE)
-        version = page.version
-        while True:
-            for resource in page.items:
-                await self._hand_on(resource, "start", Rank.ROUTINE)
-            if page.next is None:
-                return version
-            page = await self._store.list(self._source.kind, limit=_PAGE, after=page.next)
+        watch = cast("AsyncGenerator[Event[ResourceT]]", self._store.watch(self._source.kind, since=version))
+        async with aclosing(watch) as events:
+            async for event in events:
+                if isinstance(event, Change):
+                    await self._notice(event)
+                self._version = event.version
 
     async def _notice(self, change: Change[ResourceT]) -> None:
-        if not self._matters(change):
-            return
         try:
-            await self._hand_on(change.resource, "event", self._source.rank)
-        except RemudaError:
-            self._seen.pop(change.resource.name, None)  # it comes again, and must matter again
-            raise
+            keys = await self._keys(change.resource) if self._matters(change) else ()
+        except Exception as error:
+            self._seen.pop(change.resource.name, None)  # whatever comes next of it must matter
+            if isinstance(error, RemudaError) and error.retry:
+                raise
+            kind = self._source.kind.__name__
+            structlog.get_logger().exception("change not mapped to keys", kind=kind, name=change.resource.name)
+            return
+        for key in keys:
+            self._add(key, "event", self._source.rank)
 
     def _matters(self, change: Change[ResourceT]) -> bool:
         if self._source.when is version_changed:
@@ -179,21 +187,6 @@ class Watcher(Generic[ResourceT]):
         self._seen[name] = now
         return change.type == "added" or before is None or before != now
 
-    async def _hand_on(self, resource: ResourceT, cause: Cause, rank: Rank) -> None:
-        try:
-            keys = self._source.keys(resource)
-            if isinstance(keys, Awaitable):
-                keys = await keys
-        except RemudaError as error:
-            if error.retry:
-                raise
-            self._pass_over(resource)
-        except Exception:  # noqa: BLE001  a fault in one map must not stop the others
-            self._pass_over(resource)
-        else:
-            for key in keys:
-                self._add(key, cause, rank)
-
-    def _pass_over(self, resource: ResourceT) -> None:
-        kind = self._source.kind.__name__
-        structlog.get_logger().exception("change not mapped to keys", kind=kind, name=resource.name)
+    async def _keys(self, resource: ResourceT) -> Iterable[str]:
+        keys = self._source.keys(resource)
+        return list(await keys if isinstance(keys, Awaitable) else keys)

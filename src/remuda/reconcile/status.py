@@ -9,8 +9,10 @@
     Failed     False  its reason and message
 
 An object that has not become available, or has not gone after its deletion was requested, by its deadline is `Stalled`:
-since when, and what it waits for. When it moves on, Stalled turns False. A condition whose statement has not changed is
-left as it is, so that whoever compares finds nothing to write.
+since when, and what it waits for. When it moves on, Stalled turns False. The clock begins with the object, with its
+deletion, or with the first pass over a new generation that is not Done: then `Available` begins anew, with a transition
+time of its own, since somebody waits for something else now. A condition whose statement has not changed is left as it
+is, so that whoever compares finds nothing to write.
 """
 
 import re
@@ -30,6 +32,7 @@ __all__ = [
     "Conditions",
     "changed_conditions",
     "conditions_of",
+    "is_behind",
     "since",
     "with_available",
     "with_conditions",
@@ -86,7 +89,10 @@ def with_available(
         last_transition_time=now.replace(microsecond=0),
         observed_generation=generation,
     )
-    return set_condition(conditions, new)
+    before = find_condition(conditions, AVAILABLE)
+    if before is None or before.observed_generation == generation or isinstance(result, Done):
+        return set_condition(conditions, new)
+    return tuple(new if each is before else each for each in conditions)
 
 
 def _said(result: Result, *, is_marked: bool) -> tuple[str, str]:
@@ -97,24 +103,30 @@ def _said(result: Result, *, is_marked: bool) -> tuple[str, str]:
     return result.reason, result.message
 
 
+def is_behind(resource: Resource, conditions: Conditions) -> bool:
+    """Tell whether something else is wanted by now than that of which `Available` speaks."""
+    available = find_condition(conditions, AVAILABLE)
+    spoken_of = 1 if available is None else available.observed_generation
+    return spoken_of != resource.metadata.generation
+
+
 def since(resource: Resource, conditions: Conditions) -> datetime | None:
-    """Return since when somebody waits for the object to become available, or to go; None if nobody does."""
+    """Return since when somebody waits for the object to become available, or to go; None if that is not known yet."""
     if resource.is_marked:
         return resource.metadata.deletion_timestamp
+    if is_behind(resource, conditions):
+        return None
     available = find_condition(conditions, AVAILABLE)
     if available is None:
         return resource.metadata.creation_timestamp
     return available.last_transition_time if available.status != "True" else None
 
 
-def with_stalled(
-    conditions: Conditions, *, waited_since: datetime | None, deadline: timedelta, generation: int, now: datetime
-) -> Conditions:
+def with_stalled(resource: Resource, conditions: Conditions, *, deadline: timedelta, now: datetime) -> Conditions:
     """Return the conditions with what there is to say about the deadline; nothing if it never passed."""
+    waited_since = since(resource, conditions)
     if waited_since is not None and now >= waited_since + deadline:
-        available = find_condition(conditions, AVAILABLE)
-        reason = available.reason if available else "Pending"
-        waits_for = available.message if available else "nothing was done yet"
+        reason, waits_for = _waits_for(resource, conditions)
         is_stalled, message = True, f"waiting since {waited_since:%Y-%m-%dT%H:%M:%SZ}: {waits_for}"
     elif (stalled := find_condition(conditions, STALLED)) is None or stalled.status == "False":
         return conditions
@@ -126,9 +138,16 @@ def with_stalled(
         reason=reason,
         message=message,
         last_transition_time=now.replace(microsecond=0),
-        observed_generation=generation,
+        observed_generation=resource.metadata.generation,
     )
     return set_condition(conditions, new)
+
+
+def _waits_for(resource: Resource, conditions: Conditions) -> tuple[str, str]:
+    available = find_condition(conditions, AVAILABLE)
+    if available is None or is_behind(resource, conditions):
+        return "Deprovisioning" if resource.is_marked else "Pending", "nothing was done yet"
+    return available.reason, available.message
 
 
 def changed_conditions(before: Conditions, after: Conditions) -> list[Condition]:

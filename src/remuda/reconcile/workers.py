@@ -3,12 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable
 
+import structlog
+
 from remuda.reconcile.queue import Item, Queue
 
 __all__ = ["LookAfter", "Workers"]
 
 LookAfter = Callable[[str, Item], Awaitable[None]]
-"""Works on one key and tells the queue when it has finished. It must contain every error."""
+"""Works on one key and tells the queue when it has finished. It should contain every error."""
+
+_AFTER_FAULT_S = 60.0
 
 
 class Workers:
@@ -30,4 +34,10 @@ class Workers:
 
     async def _work(self) -> None:
         while (taken := await self._queue.take()) is not None:
-            await self._look_after(*taken)
+            key, item = taken
+            try:
+                await self._look_after(key, item)
+            except Exception:  # noqa: BLE001  a fault around a pass must end neither the worker nor its key
+                structlog.get_logger().exception("worker failed", key=key)
+                if self._queue.is_out(key):
+                    self._queue.finish(key, again_s=_AFTER_FAULT_S, has_failed=True)

@@ -1,0 +1,26 @@
+"""Who keeps a marked object from going: what refers to it from outside or inside the store, or what it owns."""
+
+from collections.abc import Set as AbstractSet
+
+from remuda.reconcile.results import Blocked
+from remuda.store.contract import Store
+from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, Resource
+
+__all__ = ["blocked_by_holders"]
+
+_NAMED = 5
+
+
+async def blocked_by_holders(store: Store, resource: Resource, *, no_references: AbstractSet[str]) -> Blocked | None:
+    """Return what to say of an object that others keep; all its finalizers are references but for those named."""
+    finalizers = resource.metadata.finalizers
+    holders = [each for each in finalizers if each not in no_references]
+    if IN_USE in finalizers:
+        found = await store.referrers(type(resource), resource.name, limit=_NAMED + 1)
+        holders += [f"{referrer.kind.qualified}/{referrer.name}" for referrer in found]
+    if holders or IN_USE in finalizers:
+        named = ", ".join(holders[:_NAMED]) + (" and more" if len(holders) > _NAMED else "")
+        return Blocked("InUse", f"in use by {named or 'others'}")
+    if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
+        return Blocked("HasChildren", "waiting for what it owns to go")
+    return None

@@ -1,0 +1,105 @@
+"""What a step tells in the timeline goes with the write of its pass, and is never lost."""
+
+import msgspec
+import pytest
+
+from remuda.kernel.errors import Conflict
+from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.results import Again, Done, Result
+from remuda.reconcile.run import Run
+from remuda.store.sqlite.store import SqliteStore
+from tests.reconcile.test_lifecycle import Hands, in_simulation, timeline
+from tests.reconcile.toy import FINALIZER, Animal, Farm, animal
+
+replace = msgspec.structs.replace
+
+
+class Teller:
+    """A step that tells what it did, and may be disturbed."""
+
+    def __init__(self, here: Farm, hands: Hands, *, has_log: bool = True) -> None:
+        self.here = here
+        self.is_disturbed = False
+        self.result: Result = Again(5)
+        assert isinstance(here.store, SqliteStore)
+        hands.life = Lifecycle(
+            Animal,
+            provision=self.step,
+            deprovision=self.step,
+            finalizer=FINALIZER,
+            ports=here.ports(log=here.store if has_log else None),
+        )
+
+    async def step(self, resource: Animal, run: Run) -> Outcome[Animal]:
+        if self.is_disturbed:
+            now = await self.here.store.get(Animal, resource.name)
+            labels = {"disturbed-by": run.id}
+            await self.here.store.update(replace(now, metadata=replace(now.metadata, labels=labels)))
+        return Outcome(self.result, resource, [run.entry(resource, "Fed", feed="oats")])
+
+
+async def events(here: Farm) -> list[str]:
+    return [entry["event"] for entry in await timeline(here)]
+
+
+def test_it_goes_with_the_status() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        Teller(here, hands)
+        created = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        await hands.look()
+        assert await events(here) == ["Fed", "ConditionChanged"]
+        assert int((await hands.get()).version) == int(created.version) + 1
+
+    in_simulation(scenario)
+
+
+def test_it_is_told_though_the_status_has_not_changed() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        Teller(here, hands)
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        await hands.look()
+        before = await hands.get()
+        await hands.look()
+        assert await events(here) == ["Fed", "ConditionChanged", "Fed"]
+        assert (await hands.get()).version == before.version
+
+    in_simulation(scenario)
+
+
+def test_it_is_told_once_though_somebody_else_wrote_first() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        teller = Teller(here, hands)
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        teller.is_disturbed = True
+        with pytest.raises(Conflict):
+            await hands.look()
+        assert await events(here) == ["Fed"]
+
+    in_simulation(scenario)
+
+
+def test_the_last_step_tells_with_letting_go() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        teller = Teller(here, hands)
+        bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        teller.result, teller.is_disturbed = Done(), True
+        with pytest.raises(Conflict):
+            await hands.look()
+        assert await events(here) == ["Fed"]
+        teller.is_disturbed = False
+        await hands.look()
+        assert await events(here) == ["Fed", "Fed", "LetGo"]
+        assert await here.animals() == {}
+
+    in_simulation(scenario)
+
+
+def test_a_step_that_tells_something_needs_ports_with_a_log() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        Teller(here, hands, has_log=False)
+        await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+        with pytest.raises(TypeError, match="log"):
+            await hands.look()
+
+    in_simulation(scenario)

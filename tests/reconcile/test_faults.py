@@ -1,0 +1,122 @@
+"""Faults around a pass: a lease that ran out, a reporter that raises, and whatever nobody thought of."""
+
+from dataclasses import replace
+from typing import Any
+
+from structlog.testing import capture_logs
+
+from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.driver import Driver, DriverSettings
+from remuda.reconcile.leader import Alone
+from remuda.reconcile.results import Done, Result
+from remuda.reconcile.run import Run
+from tests.reconcile.test_driver import Script, in_simulation
+from tests.reconcile.toy import Animal, Farm, Notes, animal, recoloured
+
+
+class Lapsed(Alone):
+    """A leader whose lease ran out, of which nobody has been told yet."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_lapsed = False
+
+    @property
+    def is_leading(self) -> bool:
+        return not self.has_lapsed
+
+
+def test_no_pass_begins_after_the_lease_ran_out_whoever_knows_of_it() -> None:
+    async def scenario(here: Farm) -> None:
+        leader, script = Lapsed(), Script(here)
+        driver = Driver("t", script, kind=Animal, ports=here.ports(leader=leader))
+        await driver.start()
+        bella = await here.store.create(animal("bella"))
+        await here.rest(5)
+        looked = len(script.times)
+        leader.has_lapsed = True
+        bella = await here.store.update(recoloured(bella, "grey"))
+        await here.rest(5)
+        assert len(script.times) == looked > 0
+        leader.has_lapsed = False
+        await here.store.update(recoloured(bella, "bay"))
+        await here.rest(5)
+        assert len(script.times) == looked + 1
+        await driver.stop()
+
+    in_simulation(scenario)
+
+
+class Shaky(Alone):
+    """A leader of whom asking may fail."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_ill = False
+
+    @property
+    def is_leading(self) -> bool:
+        if self.is_ill:
+            raise RuntimeError("hunter2")
+        return True
+
+
+def test_a_fault_around_a_pass_ends_neither_its_worker_nor_its_key() -> None:
+    async def scenario(here: Farm) -> None:
+        leader, script = Shaky(), Script(here)
+        ports = here.ports(leader=leader)
+        driver = Driver("t", script, kind=Animal, ports=ports, settings=DriverSettings(workers=1))
+        await driver.start()
+        await here.rest(1)
+        leader.is_ill = True
+        with capture_logs() as logs:
+            await here.store.create(animal("bella"))
+            await here.rest(5)
+        assert [(line["event"], line["key"]) for line in logs] == [("worker failed", "bella")]
+        leader.is_ill = False
+        await here.rest(70)
+        assert len(script.times) == 1
+        await driver.stop()
+
+    in_simulation(scenario)
+
+
+class Faulty(Notes):
+    """A reporter that always raises."""
+
+    def __getattribute__(self, name: str) -> Any:
+        said = super().__getattribute__(name)
+        if not callable(said) or name.startswith("_"):
+            return said
+
+        def fail(*_args: Any, **_facts: Any) -> None:
+            raise RuntimeError("hunter2")
+
+        return fail
+
+
+def test_a_reporter_that_raises_keeps_nobody_from_anything() -> None:
+    async def scenario(here: Farm) -> None:
+        seen: list[str] = []
+
+        async def reconcile(key: str, run: Run) -> Result:
+            seen.append(key)
+            run.acted = run.cause == "scan"
+            return Done()
+
+        with capture_logs() as logs:
+            ports = replace(here.ports(), reporter=Faulty())
+            guard = Breaker("t", Animal, ports=ports)
+            settings = DriverSettings(workers=2)
+            driver = Driver("t", reconcile, kind=Animal, ports=ports, settings=settings, breakers=[guard])
+            await driver.start()
+            for number in range(6):
+                await here.store.create(animal(f"a{number}"))
+            await here.rest(5)
+            assert await driver.scan() == 6
+            await here.rest(5)
+            await driver.stop()
+        assert seen.count("a0") == seen.count("a5") == 2
+        assert {line["event"] for line in logs} == {"reporter failed"}
+
+    in_simulation(scenario)
