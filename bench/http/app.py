@@ -6,7 +6,7 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from bench.http.service import Service, Tokens, table
-from bench.kinds import ORGANIZATION, PROJECT, labels_of, name_of
+from bench.kinds import ORGANIZATION, PROJECT, SEALER, labels_of, name_of
 from remuda.http.api import Api, ApiPorts
 from remuda.http.health import PROCESS, ProcessPages
 from remuda.http.idempotency import Idempotency
@@ -38,6 +38,7 @@ def build(store: SqliteStore, sink: Sink, closing: asyncio.Event) -> tuple[ASGIA
         clock=clock,
         randomness=randomness,
         log=store,
+        sealer=SEALER,
         limiter=RateLimiter(_UNLIMITED, clock),
         idempotency=Idempotency(
             store, clock=clock, randomness=randomness, time_limit_s=_TIME_LIMIT_S, is_only_process=True

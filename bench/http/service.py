@@ -88,7 +88,7 @@ async def _create(
     context = call.context
     allow_in_project(context.principal, _CREATE, call.path.organization, call.path.project)
     machine = wire.new(context.operation, call.path, call.body)
-    return untag(wire.VIEW(await service.store.create(machine, log=context.witness(MACHINE.qualified, machine.name))))
+    return untag(wire.VIEW(await service.store.create(machine, log=context.witness(MACHINE.plural, machine.name))))
 
 
 def table() -> Table:

@@ -3,8 +3,9 @@
 Everything it keeps is in one directory that only its owner can enter: the store's file and, beside it, the file with
 the sealing keys. Both are made at the first start. No backup of the store has the keys: they need one of their own.
 
-It stops on SIGTERM or SIGINT: requests in flight are finished, then the store is closed. A second signal breaks the
-requests off, and a third one ends the process as if nobody had asked for any of this. After `kill -9` it starts again.
+It stops on SIGTERM or SIGINT: requests in flight are finished, then the services end what goes on by itself in them,
+then the store is closed. A second signal breaks the requests off, and a third one ends the process as if nobody had
+asked for any of this. After `kill -9` it starts again.
 """
 
 import asyncio
@@ -13,7 +14,7 @@ import dataclasses
 import resource
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.logs import log_to
 from remuda.store.duties import Duties
+from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from remuda.version import describe
 
@@ -63,6 +65,10 @@ class Ground:
     store: SqliteStore
     clock: Clock
     randomness: Randomness
+    sealer: Sealer
+    """The one that the store seals with."""
+    metrics: CollectorRegistry
+    """What is counted here is shown at `/metrics`. A series is there from the moment that it is made."""
     closing: asyncio.Event
     """Set when the process begins to stop: streams end by it."""
 
@@ -73,43 +79,68 @@ class Assembled:
 
     mounted: Sequence[Mounted] = ()
     checks: Sequence[Check] = ()
-    """What must hold for them before the process is ready, such as that the controllers have started."""
+    """What must hold for them before the process is ready, such as that the controllers have begun."""
 
 
-Services = Callable[[Ground], Assembled]
-"""Puts the services together."""
+Services = Callable[[Ground], AbstractAsyncContextManager[Assembled]]
+"""Puts the services together. Entering starts what goes on by itself in them, such as controllers, and does not wait
+for it; leaving ends that: the last request has been answered then, and the store is still open."""
 
 
-def _no_services(_ground: Ground) -> Assembled:
-    return Assembled()
+@asynccontextmanager
+async def _no_services(_ground: Ground) -> AsyncIterator[Assembled]:
+    yield Assembled()
 
 
-async def run(settings: Settings, *, announce: Callable[[Address], None], services: Services = _no_services) -> None:
-    """Run until a signal says stop. `announce` is called with the address as soon as the process answers there."""
+class _Stop:
+    """What signals ask for."""
+
+    def __init__(self) -> None:
+        self.told = asyncio.Event()
+        """Set by the first one."""
+        self.hurry: Callable[[], None] = lambda: None
+        """Called by the second one."""
+
+
+async def run(
+    settings: Settings,
+    *,
+    announce: Callable[[Address], None],
+    services: Services = _no_services,
+    kinds: Registry | None = None,
+) -> None:
+    """Run until a signal says stop. `announce` is called with the address as soon as the process answers there.
+
+    `kinds` are what the services keep, unless it is everything that we have.
+    """
     with contextlib.closing(LineWriter(_STDERR)) as sink:
         log_to(sink)
-        async with _opened(settings.data) as ground:
-            await _serve(ground, settings, services(ground), sink, announce)
+        async with _opened(settings.data, kinds or registry()) as ground:
+            with _signals() as stop:
+                async with services(ground) as assembled:
+                    await _serve(ground, settings, assembled, sink, announce, stop)
 
 
 async def _serve(
-    ground: Ground, settings: Settings, services: Assembled, sink: Sink, announce: Callable[[Address], None]
+    ground: Ground,
+    settings: Settings,
+    services: Assembled,
+    sink: Sink,
+    announce: Callable[[Address], None],
+    stop: _Stop,
 ) -> None:
-    collectors = CollectorRegistry()
-    for collector in (ProcessCollector, PlatformCollector, GCCollector):
-        collector(registry=collectors)
-    metrics = Metrics(collectors, [PROCESS, *(one.table for one in services.mounted)])
+    metrics = Metrics(ground.metrics, [PROCESS, *(one.table for one in services.mounted)])
     server = _server(ground, settings, metrics, _app(ground, services, metrics), sink)
     duties = Duties(ground.clock)
     duties.start("loop lag", lambda: measure_loop_lag(metrics, ground.clock))
+    stop.hurry = server.hurry
     try:
-        with _signals(server) as told:
-            address = await server.start(settings.listen)
-            prepare_interpreter()
-            announce(address)
-            await told.wait()
-            await server.stop()
+        address = await server.start(settings.listen)
+        prepare_interpreter()
+        announce(address)
+        await stop.told.wait()
     finally:
+        await server.stop()
         await duties.stop()
 
 
@@ -137,14 +168,28 @@ def _server(ground: Ground, settings: Settings, metrics: Metrics, app: Mounts, s
 
 
 @asynccontextmanager
-async def _opened(data: Path) -> AsyncIterator[Ground]:
+async def _opened(data: Path, kinds: Registry) -> AsyncIterator[Ground]:
     randomness = SystemRandomness()
     sealer = _sealer(data, randomness)
-    store = open_store(data / _STORE, registry(), sealer)
+    store = open_store(data / _STORE, kinds, sealer)
     try:
-        yield Ground(store=store, clock=SystemClock(), randomness=randomness, closing=asyncio.Event())
+        yield Ground(
+            store=store,
+            clock=SystemClock(),
+            randomness=randomness,
+            sealer=sealer,
+            metrics=_metrics(),
+            closing=asyncio.Event(),
+        )
     finally:
         await store.close()
+
+
+def _metrics() -> CollectorRegistry:
+    metrics = CollectorRegistry()
+    for collector in (ProcessCollector, PlatformCollector, GCCollector):
+        collector(registry=metrics)
+    return metrics
 
 
 def _sealer(data: Path, randomness: Randomness) -> Sealer:
@@ -171,16 +216,16 @@ def _within_descriptors(patience: Patience) -> Patience:
 
 
 @contextmanager
-def _signals(server: Server) -> Iterator[asyncio.Event]:
-    """Listen for signals; the event says that one came."""
+def _signals() -> Iterator[_Stop]:
+    """Listen for signals while the block runs; the third one does what it does to any process."""
     loop = asyncio.get_running_loop()
-    told = asyncio.Event()
+    stop = _Stop()
 
     def hear() -> None:
-        if told.is_set():
-            server.hurry()
+        if stop.told.is_set():
+            stop.hurry()
             ignore()
-        told.set()
+        stop.told.set()
 
     def ignore() -> None:
         for each in _SIGNALS:
@@ -189,6 +234,6 @@ def _signals(server: Server) -> Iterator[asyncio.Event]:
     for each in _SIGNALS:
         loop.add_signal_handler(each, hear)
     try:
-        yield told
+        yield stop
     finally:
         ignore()

@@ -68,6 +68,45 @@ def test_with_itself_it_stays_and_with_nothing_it_is_nothing(access: AccessList)
     assert allowed(both(access, AccessList())) == set()
 
 
+def reached(access: AccessList) -> set[tuple[str, str]]:
+    """Return the organizations and projects that a list names, or may name because it holds a right above them."""
+    organizations = {
+        organization for organization in ORGANIZATIONS if access.everywhere or organization in access.organizations
+    }
+    return {(organization, "*") for organization in organizations} | {
+        (organization, project)
+        for organization in organizations
+        for project in PROJECTS
+        if access.everywhere
+        or access.organizations[organization].permissions
+        or project in access.organizations[organization].projects
+    }
+
+
+def named(access: AccessList) -> set[tuple[str, str]]:
+    """Return the organizations and projects that a list names."""
+    return {(organization, "*") for organization in access.organizations} | {
+        (organization, project) for organization, inside in access.organizations.items() for project in inside.projects
+    }
+
+
+@given(ACCESS, ACCESS)
+def test_both_name_only_what_each_reaches(one: AccessList, other: AccessList) -> None:
+    assert named(both(one, other)) <= reached(one) & reached(other)
+
+
+@given(ACCESS, ACCESS)
+def test_what_each_names_is_named_by_both(one: AccessList, other: AccessList) -> None:
+    assert named(one) & named(other) <= named(both(one, other))
+
+
+def test_a_stranger_cannot_be_impersonated_into_an_organization() -> None:
+    service = AccessList(organizations={"o1": OrganizationAccess(projects={"p1": frozenset(PERMISSIONS)})})
+    user = AccessList(organizations={"o1": OrganizationAccess(projects={"p2": frozenset(PERMISSIONS)})})
+    assert named(both(service, user)) == {("o1", "*")}
+    assert named(both(service, AccessList(organizations={"o2": OrganizationAccess(frozenset(PERMISSIONS))}))) == set()
+
+
 def test_a_right_in_a_project_meets_one_that_holds_everywhere() -> None:
     right = PERMISSIONS[0]
     service = AccessList(everywhere=frozenset({right}))
@@ -80,3 +119,9 @@ def test_the_cause_is_the_actor_or_else_the_subject() -> None:
     assert Principal(subject="compute", type="system", actor="anna").who == "anna"
     assert Principal(subject="anna", type="user").who == "anna"
     assert ANONYMOUS.who == ""
+
+
+def test_a_service_that_acts_for_somebody_is_another_caller_than_that_one() -> None:
+    anna = Principal(subject="anna", type="user")
+    service = Principal(subject="compute", type="system", actor="anna", service="compute")
+    assert (anna.caller, service.caller) == ("anna", "compute for anna")

@@ -67,6 +67,7 @@ def _yards() -> list[AnyRoute]:
             path_type=wire.YardPath,
             body_type=wire.YardWrite,
             answer_type=wire.YardRead,
+            is_conditional=True,
             handler=handlers.update_yard,
         ),
         Route(
@@ -78,6 +79,7 @@ def _yards() -> list[AnyRoute]:
             permission=permission("yards", "delete"),
             path_type=wire.YardPath,
             success=202,
+            is_conditional=True,
             handler=handlers.delete_yard,
         ),
         Route(
@@ -153,6 +155,7 @@ def _mounts() -> list[AnyRoute]:
             body_type=wire.MountUpdate,
             answer_type=wire.MountRead,
             success=202,
+            is_conditional=True,
             handler=handlers.update_mount,
         ),
         Route(
@@ -164,6 +167,7 @@ def _mounts() -> list[AnyRoute]:
             permission=permission("mounts", "delete"),
             path_type=wire.MountPath,
             success=202,
+            is_conditional=True,
             handler=handlers.delete_mount,
         ),
         Route(

@@ -1,10 +1,11 @@
 """The livery, put together over given ports: for a simulation, for tests over a socket, for benches.
 
 `build(ports)` makes it; `start` recovers operations and begins control; `stop` ends both, before the store is closed.
-`asgi` can be called from the first moment on.
+`asgi` can be called from the first moment on, and so can `api`, which is the same for a process that has its own access
+log around all its APIs (`hosting`).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
@@ -16,10 +17,12 @@ from remuda.http.observe import Observe
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.watch import WatchPorts
 from remuda.operations.kinds import OPERATION
+from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
-from remuda.operations.registry import Bound
-from remuda.operations.reporter import Timeline
+from remuda.operations.registry import Bound, Sagas
+from remuda.operations.reporter import Reporters, Timeline
+from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.kinds import BREAKER, LEASE
@@ -51,7 +54,7 @@ class LiveryApp:
             [Bound(CREATE_MOUNT, MountPorts(ports.store, self.stalls))],
             clock=ports.clock,
             randomness=ports.randomness,
-            reporter=Timeline(),
+            reporter=Reporters(Timeline(), OperationMetrics(Sagas([CREATE_MOUNT]), ports.metrics)),
             settings=ports.operations,
         )
         self.service = Livery(
@@ -63,15 +66,17 @@ class LiveryApp:
         )
         self.authenticator = ports.authenticator or TokenAuthenticator(ports.clock)
         self.metrics = Metrics(CollectorRegistry(), [ports.table])
-        self.watches = WatchPorts(clock=ports.clock)
+        self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
+        self.api = Api(ports.table, self.service, self._api_ports())
         self.asgi: ASGIApp = Observe(
-            Api(ports.table, self.service, self._api_ports()),
+            self.api,
             clock=ports.clock,
             randomness=ports.randomness,
             metrics=self.metrics,
             sink=ports.sink,
         )
-        self._control = Control(ports, self.stalls)
+        self._calls = CallMetrics(ports.metrics)
+        self._control = Control(ports, self.stalls, self._calls)
         self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
         self._duties = Duties(ports.clock)
 
@@ -90,6 +95,12 @@ class LiveryApp:
         """What stops the monitor from removing too much."""
         return self._control.breaker
 
+    def check(self) -> Iterable[tuple[str, str]]:
+        """Yield what speaks against sending requests here."""
+        for driver in self.drivers:
+            if not driver.has_begun:
+                yield driver.name, "It has not looked at everything yet: wait."
+
     async def start(self) -> None:
         """Take up what was left, and begin."""
         self._duties.start("recovery", self._recovery.keep)
@@ -99,7 +110,7 @@ class LiveryApp:
     async def restart_control(self) -> None:
         """End control and begin it anew, as when leadership goes and comes."""
         await self._control.stop()
-        self._control = Control(self.ports, self.stalls)
+        self._control = Control(self.ports, self.stalls, self._calls)
         await self._control.start()
 
     async def stop(self) -> None:
@@ -116,6 +127,7 @@ class LiveryApp:
             clock=ports.clock,
             randomness=ports.randomness,
             log=ports.log,
+            sealer=ports.sealer,
             limiter=RateLimiter(ports.rate, ports.clock),
             idempotency=Idempotency(
                 ports.log,

@@ -4,6 +4,7 @@ from typing import Any
 
 from remuda.operations.kinds import Operation
 from remuda.providers.calls import Calls
+from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.driver import Driver, ReconcilePorts
 from remuda.reconcile.lifecycle import Lifecycle
@@ -21,7 +22,7 @@ from tests.example.stalls import Stalls
 class Control:
     """The controllers and the monitor, with their own way to the pasture."""
 
-    def __init__(self, ports: Ports, stalls: Stalls) -> None:
+    def __init__(self, ports: Ports, stalls: Stalls, metrics: CallMetrics) -> None:
         store = ports.watched or ports.store
         reconciling = ReconcilePorts(
             store=store,
@@ -29,8 +30,9 @@ class Control:
             randomness=ports.randomness,
             leader=ports.leader,
             reporter=ports.reporter,
+            log=ports.log,
         )
-        self._calls = Calls("pasture", VERBS, clock=ports.clock, randomness=ports.randomness)
+        self._calls = Calls("pasture", VERBS, clock=ports.clock, randomness=ports.randomness, metrics=metrics)
         pasture = CalledPasture(ports.pasture, self._calls)
         self.breaker = Breaker("strays", Mount, ports=reconciling)
         self.monitor = Monitor(
@@ -45,7 +47,6 @@ class Control:
         )
         mounts = MountController(
             store=store,
-            log=ports.log,
             clock=ports.clock,
             stalls=stalls,
             pasture=pasture,
@@ -72,6 +73,7 @@ class Control:
                         keys=through(store, Mount, "operation", lambda operation: operation.name),
                     ),
                 ),
+                breakers=(self.breaker,),
                 settings=ports.control,
             ),
             Driver(

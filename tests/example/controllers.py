@@ -18,7 +18,6 @@ from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.store.contract import Store
-from remuda.store.logs import Log
 from tests.example.kinds import KEEPS_LEDGER, Intent, Ledger, Mount, Stall, Yard
 from tests.example.looking import Absences, pasture_name
 from tests.example.pasture import Grazing, Pasture
@@ -36,7 +35,6 @@ class MountController:
     """Makes, keeps and removes what a mount has in the pasture."""
 
     store: Store
-    log: Log
     clock: Clock
     stalls: Stalls
     pasture: Pasture
@@ -46,7 +44,7 @@ class MountController:
         """Bring a mount one step nearer to being there."""
         phase = await self._phase(mount)
         if phase == "undone":
-            marked = await self.store.delete(Mount, mount.name, uid=mount.uid, log=[run.entry(mount, "undone")])
+            marked = await self.store.delete(Mount, mount.name, uid=mount.uid, log=[run.entry(mount, "Undone")])
             return Outcome(Again(0, "Deprovisioning", "the operation that made it was undone"), marked or mount)
         if phase != "done":
             return _waits_for_operation(phase)
@@ -58,11 +56,11 @@ class MountController:
         self.absences.is_there(found.name)
         if found.paddock != mount.spec.paddock:
             await self.pasture.move(found.name, mount.spec.paddock)
-            await self._tell(mount, run, "moved", paddock=mount.spec.paddock)
-            return Again(_SOON_S, message="being led to another paddock")
+            moved = run.entry(mount, "Moved", paddock=mount.spec.paddock)
+            return Outcome(Again(_SOON_S, message="being led to another paddock"), mount, [moved])
         return Outcome(Done(), self._seen(mount, found))
 
-    async def deprovision(self, mount: Mount, run: Run) -> Result:
+    async def deprovision(self, mount: Mount, run: Run) -> Result | Outcome[Mount]:
         """Bring a mount one step nearer to being gone: the pasture first, then the stall."""
         name, phase = pasture_name(mount), await self._phase(mount)
         if phase in OPEN_PHASES:
@@ -71,8 +69,8 @@ class MountController:
             if await self.pasture.find(name) is not None:
                 self.absences.is_there(name)
                 await self.pasture.bring_in(name)
-                await self._tell(mount, run, "brought in")
-                return Again(_SOON_S, message="being brought in")
+                brought_in = run.entry(mount, "BroughtIn")
+                return Outcome(Again(_SOON_S, message="being brought in"), mount, [brought_in])
             if not self.absences.is_gone(name):
                 return Again(self.absences.apart_s, message="looking whether it is really gone")
             await self.stalls.give_back(mount.spec.yard, mount.spec.operation)
@@ -98,9 +96,9 @@ class MountController:
         except AlreadyExists:
             return Again(_SOON_S, message="being turned out")  # an answer was lost, or a read was old: look again
         self.absences.is_there(name)
-        await self._tell(mount, run, "turned out again" if was_there else "turned out")
+        turned_out = run.entry(mount, "TurnedOutAgain" if was_there else "TurnedOut")
         forgotten = replace(mount, status=replace(mount.status, pasture_id="", paddock=""))
-        return Outcome(Again(_SOON_S, message="being turned out"), forgotten)
+        return Outcome(Again(_SOON_S, message="being turned out"), forgotten, [turned_out])
 
     def _seen(self, mount: Mount, found: Grazing) -> Mount:
         conditions = with_health(mount, is_healthy=True, clock=self.clock)
@@ -113,9 +111,6 @@ class MountController:
             return (await self.store.get(Operation, mount.spec.operation)).phase
         except NotFound:
             return "done"
-
-    async def _tell(self, mount: Mount, run: Run, event: str, **facts: str) -> None:
-        await self.log.append([run.entry(mount, event, **facts)])
 
 
 def _waits_for_operation(phase: Phase) -> Blocked:

@@ -1,6 +1,9 @@
 """What the livery is given to work with."""
 
+import asyncio
 from dataclasses import dataclass, field
+
+from prometheus_client import CollectorRegistry
 
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
@@ -9,6 +12,7 @@ from remuda.http.ratelimit import RateLimit
 from remuda.http.routes import Table
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.sealing import Sealer
 from remuda.operations.settings import OperationSettings
 from remuda.reconcile.driver import DriverSettings
 from remuda.reconcile.leader import Alone, Leader
@@ -17,6 +21,7 @@ from remuda.store.contract import Store
 from remuda.store.logs import Log
 from tests.example.api import table
 from tests.example.pasture import Pasture
+from tests.sim.store import SEALER
 
 
 class NoSink:
@@ -35,6 +40,7 @@ class Ports:
     clock: Clock
     randomness: Randomness
     pasture: Pasture
+    sealer: Sealer = SEALER
     authenticator: Authenticator | None = None
     watched: Store | None = None
     """What controllers read and watch, where that is not the store itself."""
@@ -43,6 +49,10 @@ class Ports:
     leader: Leader = field(default_factory=Alone)
     reporter: Reporter = field(default_factory=Silent)
     sink: Sink = field(default_factory=NoSink)
+    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
+    """Where controllers, operations and calls to the pasture are counted."""
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process begins to stop: streams end by it."""
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)

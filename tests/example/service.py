@@ -26,7 +26,7 @@ from tests.example import kinds, rules, wire
 from tests.example.kinds import MOUNT, YARD, Ledger, Mount, Yard
 from tests.example.sagas import CREATE_MOUNT, NewMount
 from tests.example.scoping import Filters, allow_for, allow_naming
-from tests.example.writing import check_state, permission, until_written
+from tests.example.writing import check_state, permission, until_written, witnessed
 
 replace = msgspec.structs.replace
 
@@ -58,7 +58,7 @@ class Livery:
         rules.check_tags(wanted.metadata.tags)
         yard = rules.new_yard(context.operation, organization, project, wanted, creator=context.principal.who)
         try:
-            return await self.store.create(yard, log=context.witness(YARD.qualified, yard.name))
+            return await self.store.create(yard, log=witnessed(context, YARD.plural, yard))
         except AlreadyExists:  # the same request, whose answer was lost
             return await self.store.get(Yard, yard.name)
 
@@ -77,7 +77,7 @@ class Livery:
             rules.check_tags(wanted.metadata.tags)
             rules.check_stalls(wanted.spec.stalls, await self._used(found))
             changed = rules.changed_yard(found, wanted)
-            return await self.store.update(changed, log=context.witness(YARD.qualified, found.name))
+            return await self.store.update(changed, log=witnessed(context, YARD.plural, found))
 
         return await until_written(change)
 
@@ -86,7 +86,7 @@ class Livery:
 
         async def delete() -> None:
             found = await self._yard(context, permission("yards", "delete"), organization, project, yard)
-            await self._delete(context, found, rules.writable_yard(found), YARD.qualified)
+            await self._delete(context, found, rules.writable_yard(found), YARD.plural)
 
         await until_written(delete)
 
@@ -150,7 +150,7 @@ class Livery:
                 tags=rules.stored_tags(wanted.metadata),
             ),
             trace_id=context.trace_id,
-            log=context.witness(MOUNT.qualified, mount),
+            log=context.witness(MOUNT.plural, mount, organization=kinds.scope_of(yard)[0]),
         )
         return await self.store.get(Mount, mount)
 
@@ -167,7 +167,7 @@ class Livery:
             rules.check_tags(wanted.metadata.tags)
             rules.check_mount_update(found, wanted)
             changed = rules.changed_mount(found, wanted)
-            return await self.store.update(changed, log=context.witness(MOUNT.qualified, found.name))
+            return await self.store.update(changed, log=witnessed(context, MOUNT.plural, found))
 
         return await until_written(change)
 
@@ -176,7 +176,7 @@ class Livery:
 
         async def delete() -> None:
             found = await self._mount(context, permission("mounts", "delete"), mount)
-            await self._delete(context, found, rules.writable_mount(found), MOUNT.qualified)
+            await self._delete(context, found, rules.writable_mount(found), MOUNT.plural)
 
         await until_written(delete)
 
@@ -187,7 +187,7 @@ class Livery:
         async def change() -> None:
             found = await self._mount(context, permission("mounts", "update"), mount)
             branded = replace(found, spec=replace(found.spec, brand=Secret(brand)))
-            await self.store.update(branded, log=context.witness(MOUNT.qualified, found.name))
+            await self.store.update(branded, log=witnessed(context, MOUNT.plural, found))
 
         await until_written(change)
         return brand
@@ -241,9 +241,9 @@ class Livery:
     async def _delete(self, context: Context, found: Resource, writable: msgspec.Struct, plural: str) -> None:
         check_state(context, found, writable)
         version = found.version if context.if_match is not None else None
-        log = () if found.is_marked else context.witness(plural, found.name)
+        log = () if found.is_marked else witnessed(context, plural, found)
         await self.store.delete(type(found), found.name, uid=found.uid, version=version, log=log)
 
     async def _write_finalizers(self, context: Context, yard: Yard, finalizers: tuple[str, ...]) -> None:
         changed = replace(yard, metadata=replace(yard.metadata, finalizers=finalizers))
-        await self.store.update(changed, log=context.witness(YARD.qualified, yard.name))
+        await self.store.update(changed, log=witnessed(context, YARD.plural, yard))

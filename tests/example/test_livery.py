@@ -151,8 +151,8 @@ async def test_a_timeline_tells_what_made_a_mount_and_what_came_of_it(tmp_path: 
         phases = [entry["event"]["phase"] for entry in told if "phase" in entry["event"]]
         events = [entry["event"]["event"] for entry in told if "reconcileId" in entry["event"]]
         assert phases == ["running", "done"]
-        assert "turned out" in events
-        assert events[-1] == "condition"
+        assert "TurnedOut" in events
+        assert events[-1] == "ConditionChanged"
 
 
 async def test_a_reference_keeps_a_yard_and_nobody_takes_our_own_off(tmp_path: Path) -> None:
@@ -228,7 +228,7 @@ async def test_every_write_leaves_its_audit_record_in_the_same_commit(tmp_path: 
         told: list[Any] = [msgspec.json.decode(entry.data) for entry in page.entries]
         verbs = [(each["operation"]["verb"], each["result"]["status"]) for each in told]
         assert verbs == [("POST", 202), ("POST", 201), ("DELETE", 202), ("DELETE", 403)]
-        assert told[1]["resource"] == {"type": "mounts.livery.remuda", "id": mount}
+        assert told[1]["resource"] == {"type": "mounts", "id": mount}
 
 
 async def test_the_same_livery_answers_on_a_socket(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from remuda.http.routes import Id, ListQuery, Parameters, Wire
+from remuda.http.routes import ENCODED_TWICE, Id, ListQuery, Parameters, Wire
 from remuda.kernel.secrets import Secret
 
 Name = Annotated[
@@ -145,7 +145,14 @@ class ReferencePath(
     organization: Id
     project: Id
     yard: Id
-    reference: Annotated[str, msgspec.Meta(min_length=1, max_length=317)]
+    reference: Annotated[
+        str,
+        msgspec.Meta(
+            min_length=1,
+            max_length=317,
+            description=f"Who uses the yard, as plural.group/id. {ENCODED_TWICE}",
+        ),
+    ]
 
 
 class MountPath(Parameters, frozen=True, rename={"mount": "mountID"}):

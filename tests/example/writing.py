@@ -1,6 +1,6 @@
 """What every write of the service has in common."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -9,7 +9,9 @@ from remuda.access.context import Context
 from remuda.access.principal import Permission, Verb
 from remuda.http.etag import check_match, etag_of
 from remuda.kernel.errors import Conflict
+from remuda.store.logs import Record
 from remuda.store.objects import Resource
+from tests.example.kinds import scope_of
 
 T = TypeVar("T")
 
@@ -24,6 +26,11 @@ def permission(endpoint: str, verb: Verb) -> Permission:
 def check_state(context: Context, found: Resource, writable: msgspec.Struct) -> None:
     """Raise PreconditionFailed unless the object is what the caller has seen, if it says what that was."""
     check_match(context, etag_of(found.uid, writable), kind=type(found).__name__, name=found.name)
+
+
+def witnessed(context: Context, plural: str, found: Resource) -> Sequence[Record]:
+    """Return the audit record of a write to an object, for the commit of that write."""
+    return context.witness(plural, found.name, organization=scope_of(found)[0])
 
 
 async def until_written(write: Callable[[], Awaitable[T]]) -> T:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
+import msgspec
 import requests
 import uvloop
 
@@ -25,6 +26,7 @@ from tests.example.app import build, registry
 from tests.example.authenticator import ORGANIZATION, PROJECT
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
+from tests.example.sagas import CREATE_MOUNT, NewMount
 from tests.sim.disk import memory_directory
 from tests.sim.store import SEALER
 
@@ -62,17 +64,19 @@ class Target:
         return str(made.json()["metadata"]["id"])
 
     def make_operation(self) -> str:
-        """Leave an operation behind that nobody can undo, and return its id."""
-        return asyncio.run_coroutine_threadsafe(_strand(self.store), self.loop).result(_PATIENCE_S)
+        """Leave an operation behind that nobody has undone yet, and return its id."""
+        stranding = _strand(self.store, self.make_yard())
+        return asyncio.run_coroutine_threadsafe(stranding, self.loop).result(_PATIENCE_S)
 
 
-async def _strand(store: SqliteStore) -> str:
+async def _strand(store: SqliteStore, yard: str) -> str:
+    wanted = NewMount(yard=yard, name="never", breed="mule", paddock="home")
     spec = OperationSpec(
-        saga="a.forgotten.one",
+        saga=CREATE_MOUNT.name,
         subject_kind="mounts",
         subject="never",
         actor="somebody",
-        input="{}",
+        input=msgspec.json.encode(wanted).decode(),
         deadline=SystemClock().now() - timedelta(minutes=1),
         process="gone",
     )

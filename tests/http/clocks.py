@@ -1,7 +1,9 @@
-"""A clock that is moved by hand."""
+"""Clocks that are moved by hand."""
 
 import asyncio
 from datetime import UTC, datetime, timedelta
+
+from remuda.kernel.clock import SystemClock
 
 
 class HandClock:
@@ -19,3 +21,13 @@ class HandClock:
     async def sleep(self, seconds: float) -> None:
         self.seconds += seconds
         await asyncio.sleep(0)
+
+
+class SkippingClock(SystemClock):
+    """The machine's clock, which a test can put forward."""
+
+    def __init__(self) -> None:
+        self.ahead_s = 0.0
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.ahead_s

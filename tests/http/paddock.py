@@ -11,15 +11,11 @@ import msgspec
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
-from remuda.http.api import Api, ApiPorts, ApiSettings
+from remuda.http.api import Api, ApiSettings
 from remuda.http.credentials import Credentials
-from remuda.http.idempotency import Idempotency
 from remuda.http.openapi import document
-from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
-from remuda.http.watch import WatchPorts
-from remuda.kernel.clock import SystemClock
+from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
@@ -28,6 +24,8 @@ from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse
 from tests.example.client import Client
 from tests.example.contract import Contract
+from tests.http.clocks import SkippingClock
+from tests.http.ports import api_ports
 from tests.sim.store import SEALER
 
 ORGANIZATION = "a0000000-0000-4000-8000-000000000001"
@@ -45,7 +43,7 @@ class HorsePath(Parameters, frozen=True, rename={"organization": "organizationID
 
 
 class ReferencePath(Parameters, frozen=True):
-    reference: str
+    reference: Annotated[str, msgspec.Meta(description=f"Who uses it. {ENCODED_TWICE}")]
 
 
 class HorseQuery(Parameters, frozen=True):
@@ -178,10 +176,10 @@ def routes() -> list[AnyRoute]:
         route("GET", organization, "list", _list, path_type=OrganizationPath, query_type=HorseQuery,
               answer_type=list[HorseRead]),
         route("POST", organization, "create", _create, path_type=OrganizationPath, body_type=HorseWrite, success=201,
-              **read),
+              is_conditional=True, **read),
         route("GET", f"{organization}/fastest", "fastest", _get_rendered, path_type=OrganizationPath, **read),
         route("GET", f"{organization}/{{horseID}}", "get", _get, **one, **read),
-        route("DELETE", f"{organization}/{{horseID}}", "delete", _nothing, success=202, **one),
+        route("DELETE", f"{organization}/{{horseID}}", "delete", _nothing, success=202, is_conditional=True, **one),
         route("PUT", "/api/v1/references/{reference}", "refer", _nothing, path_type=ReferencePath, success=201),
         route("GET", "/api/v1/all", "collect", _collect, query_type=ListQuery, answer_type=list[HorseRead]),
         route("POST", "/api/v1/brand", "brand", _brand, answer_type=BrandRead, holds_secret=True),
@@ -216,16 +214,6 @@ class Tokens:
         return principal
 
 
-class SkippingClock(SystemClock):
-    """The machine's clock, which a test can put forward."""
-
-    def __init__(self) -> None:
-        self.ahead_s = 0.0
-
-    def monotonic(self) -> float:
-        return super().monotonic() + self.ahead_s
-
-
 @dataclass(frozen=True, slots=True)
 class Running:
     """An API that answers."""
@@ -243,15 +231,8 @@ async def running(directory: Path, *, settings: ApiSettings | None = None, quota
     clock, randomness = SkippingClock(), SeededRandomness(1)
     store = open_store(directory / "paddock.db", REGISTRY, SEALER)
     tokens, paddock = Tokens(), Paddock(store)
-    ports = ApiPorts(
-        authenticator=tokens,
-        clock=clock,
-        randomness=randomness,
-        log=store,
-        limiter=RateLimiter(RateLimit(quota=quota), clock),
-        idempotency=Idempotency(store, clock=clock, randomness=randomness, time_limit_s=30, is_only_process=True),
-        watch=WatchPorts(clock=clock),
-        settings=settings or ApiSettings(),
+    ports = api_ports(
+        store, tokens, clock=clock, randomness=randomness, quota=quota, settings=settings or ApiSettings()
     )
     api = Api(table(), paddock, ports)
     contract = Contract(msgspec.json.decode(msgspec.json.encode(document(table(), version="1"))))

@@ -7,7 +7,7 @@ from remuda.http.remote import Bearer
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
-from tests.http.ranch import HorseWrite
+from tests.http.ranch_api import HorseWrite
 
 QUICK = ClientSettings(first_pause_s=0.01, longest_pause_s=0.05, total_s=20, page=3)
 BAY = HorseWrite(colour="bay")

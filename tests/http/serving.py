@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import json
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
@@ -123,6 +124,21 @@ class Serving:
 
     async def get(self, path: str, *headers: str) -> bytes:
         return await self.exchange(request(path, "Connection: close", *headers))
+
+
+async def until(condition: Callable[[], object]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():  # noqa: ASYNC110  the server has no event for each of these
+            await asyncio.sleep(0.01)
+
+
+def status_of(answer: bytes) -> int:
+    return int(answer.split(b" ", 2)[1])
+
+
+def body_of(answer: bytes) -> dict[str, str]:
+    body: dict[str, str] = json.loads(answer.partition(b"\r\n\r\n")[2])
+    return body
 
 
 def request(path: str, *headers: str, method: str = "GET") -> bytes:

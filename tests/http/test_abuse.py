@@ -1,38 +1,48 @@
-"""Clients that mean no good, on real sockets against a process of its own: its memory stays flat, others are served."""
+"""Clients that mean no good, on real sockets against the livery in a process of its own: real store, real watches.
 
-import ast
+Its memory stays flat, and others are served.
+"""
+
 import contextlib
 import resource
 import select
 import socket
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import httpx2
 import pytest
 
+from tests.example.customers import MOUNTS, YARDS
+from tests.example.hosting import PREFIX
+from tests.example.process import Standing, standing
+from tests.example.running import new_mount, new_yard
 from tests.http.serving import request
 
 MIB = 1024 * 1024
-MOST_GROWTH = 64 * MIB
 CROWD = 400
 WATCHERS = 2000
+MOST_GROWTH = WATCHERS * 48 * 1024
+"""What so many open watches need by themselves, and a little."""
+TOKEN = "Authorization: Bearer user"
+LIST, WATCH = f"{PREFIX}{MOUNTS}", f"{PREFIX}{MOUNTS}?watch=true"
+HERD = 40
+"""So many long mounts that nobody's buffers hold what a watch begins with."""
 
 
 @dataclass
 class Victim:
-    process: subprocess.Popen[str]
-    port: int
+    livery: Standing
+    client: httpx2.Client
+    yard: str
     cuts: dict[str, int] = field(default_factory=dict)
 
     def memory(self) -> int:
-        """Return how many bytes of memory the process has in use."""
-        pages = Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]
-        return int(pages) * resource.getpagesize()
+        return self.livery.memory()
 
     def dial(self, *, buffer: int | None = None) -> socket.socket:
         with ExitStack() as on_failure:
@@ -40,15 +50,31 @@ class Victim:
             if buffer:
                 client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, buffer)
             client.settimeout(10)
-            client.connect(("127.0.0.1", self.port))
+            client.connect(("127.0.0.1", self.livery.port))
             on_failure.pop_all()
             return client
 
     def serves_others(self) -> bool:
         with contextlib.suppress(ConnectionError), self.dial() as client:
-            client.sendall(request("/", "Connection: close"))
-            return read_all(client).endswith(b"hello")
+            client.sendall(request(LIST, TOKEN, "Connection: close"))
+            return read_all(client).startswith(b"HTTP/1.1 200 ")
         return False
+
+    def make_mount(self, name: str) -> str:
+        """Make a mount that is long to read, and return its id."""
+        made = self.client.post(MOUNTS, json=long(new_mount(self.yard, name)))
+        assert made.status_code == 201, made.text
+        return str(made.json()["metadata"]["id"])
+
+    def move(self, mount: str, name: str, paddock: str) -> None:
+        """Change a mount, which every watch is told."""
+        body = long({"metadata": {"name": name}, "spec": {"breed": "mule", "paddock": paddock}})
+        assert self.client.put(f"{MOUNTS}/{mount}", json=body).status_code == 202
+
+
+def long(body: dict[str, Any]) -> dict[str, Any]:
+    tags = [{"name": f"tag-{number}", "value": "x" * 255} for number in range(8)]
+    return {**body, "metadata": {**body["metadata"], "description": "x" * 1000, "tags": tags}}
 
 
 def read_all(client: socket.socket) -> bytes:
@@ -61,23 +87,26 @@ def read_all(client: socket.socket) -> bytes:
 
 
 @contextmanager
-def victim(*, patience_s: float, connections: int = 10_000) -> Iterator[Victim]:
-    command = [sys.executable, "-m", "tests.http.victim", str(patience_s), str(connections)]
-    root = Path(__file__).parents[2]
-    with subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            one = Victim(process, int(process.stdout.readline()))
+def victim(directory: Path, *, patience_s: float, connections: int = 10_000) -> Iterator[Victim]:
+    with standing(directory / "data", patience_s=patience_s, connections=connections) as livery:
+        headers = {"Authorization": "Bearer user", "Connection": "close"}
+        with httpx2.Client(base_url=livery.url, headers=headers, timeout=60) as client:
+            yard = client.post(YARDS, json=new_yard(stalls=100)).json()["metadata"]["id"]
+            one = Victim(livery, client, yard)
             assert one.serves_others()
             before = one.memory()
             yield one
             assert one.memory() - before < MOST_GROWTH
             assert one.serves_others()
-            process.stdin.close()
-            one.cuts.update(ast.literal_eval(process.stdout.readline()))
-        finally:
-            process.kill()
+            one.cuts.update(cuts(livery))
+        assert livery.stop() == 0
+
+
+def cuts(livery: Standing) -> dict[str, int]:
+    """Return how many connections the server ended, by reason."""
+    prefix = 'remuda_http_connections_cut_total{reason="'
+    counted = livery.metrics()
+    return {name.removeprefix(prefix)[:-2]: int(counted[name]) for name in counted if name.startswith(prefix)}
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +117,8 @@ def many_descriptors() -> None:
         pytest.skip("this machine does not let a process have that many connections")
 
 
-def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served() -> None:
-    with victim(patience_s=2) as one, ExitStack() as clients:
+def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served(tmp_path: Path) -> None:
+    with victim(tmp_path, patience_s=2) as one, ExitStack() as clients:
         crowd = [clients.enter_context(one.dial()) for _ in range(CROWD)]
         for client in crowd:
             client.sendall(b"GET / HTTP/1.1\r\n")
@@ -102,14 +131,15 @@ def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served() -
     assert one.cuts["head_too_slow"] == CROWD
 
 
-def test_a_body_of_a_gibibyte_is_refused_and_never_held() -> None:
-    with victim(patience_s=5) as one:
+def test_a_body_of_a_gibibyte_is_refused_and_never_held(tmp_path: Path) -> None:
+    with victim(tmp_path, patience_s=5) as one:
         block, before = b"x" * MIB, one.memory()
+        head = (TOKEN, "Content-Type: application/json")
         for announced in (True, False):
             peak = 0
             with one.dial() as client:
                 how = f"Content-Length: {1024 * MIB}" if announced else "Transfer-Encoding: chunked"
-                client.sendall(request("/echo", how, method="POST"))
+                client.sendall(request(LIST, *head, how, method="POST"))
                 with contextlib.suppress(OSError):
                     for _ in range(1024):
                         client.sendall(block if announced else b"%x\r\n%b\r\n" % (MIB, block))
@@ -117,12 +147,12 @@ def test_a_body_of_a_gibibyte_is_refused_and_never_held() -> None:
                 assert one.serves_others()
             assert peak - before < MOST_GROWTH
         with one.dial() as client:
-            client.sendall(request("/echo", f"Content-Length: {1024 * MIB}", method="POST"))
+            client.sendall(request(LIST, *head, f"Content-Length: {1024 * MIB}", method="POST"))
             assert client.recv(20).startswith(b"HTTP/1.1 413 ")
 
 
-def test_floods_of_headers_are_refused() -> None:
-    with victim(patience_s=5) as one:
+def test_floods_of_headers_are_refused(tmp_path: Path) -> None:
+    with victim(tmp_path, patience_s=5) as one:
         flood = b"GET / HTTP/1.1\r\n" + b"X-Header: abcdefghijklmnopqrstuvwxyz\r\n" * 20_000
         for _ in range(50):
             with one.dial() as client:
@@ -133,9 +163,9 @@ def test_floods_of_headers_are_refused() -> None:
     assert one.cuts["head_too_large"] == 50
 
 
-def test_requests_sent_ahead_without_end_are_refused() -> None:
-    with victim(patience_s=5) as one:
-        flood = request("/wait") + request("/") * 20_000
+def test_requests_sent_ahead_without_end_are_refused(tmp_path: Path) -> None:
+    with victim(tmp_path, patience_s=5) as one:
+        flood = request(WATCH, TOKEN) + request(LIST, TOKEN) * 20_000
         for _ in range(20):
             with one.dial() as client:
                 with contextlib.suppress(ConnectionError):
@@ -145,13 +175,16 @@ def test_requests_sent_ahead_without_end_are_refused() -> None:
     assert one.cuts["pipelined"] == 20
 
 
-def test_thousands_of_watchers_that_never_read_are_cut_off_and_others_are_served() -> None:
-    with victim(patience_s=4) as one, ExitStack() as clients:
+def test_thousands_of_watchers_that_never_read_are_cut_off_and_others_are_served(tmp_path: Path) -> None:
+    with victim(tmp_path, patience_s=4) as one, ExitStack() as clients:
+        mounts = {name: one.make_mount(name) for name in map("m{}".format, range(HERD))}
         crowd = [clients.enter_context(one.dial(buffer=4096)) for _ in range(WATCHERS)]
         before = one.memory()
         for client in crowd:
-            client.sendall(request("/stream"))
-        assert one.serves_others()
+            client.sendall(request(WATCH, TOKEN))
+        for name, mount in mounts.items():
+            one.move(mount, name, "far")
+            assert one.serves_others()
         assert one.memory() - before < MOST_GROWTH
         wait_until_closed(crowd)
     assert one.cuts["not_reading"] == WATCHERS
@@ -171,8 +204,8 @@ def wait_until_closed(crowd: list[socket.socket]) -> None:
             waiting.discard(descriptor)
 
 
-def test_a_crowd_beyond_the_cap_is_told_so_and_cannot_keep_others_out_for_long() -> None:
-    with victim(patience_s=1, connections=100) as one, ExitStack() as clients:
+def test_a_crowd_beyond_the_cap_is_told_so_and_cannot_keep_others_out_for_long(tmp_path: Path) -> None:
+    with victim(tmp_path, patience_s=1, connections=100) as one, ExitStack() as clients:
         crowd = []
         for _ in range(CROWD):
             with contextlib.suppress(ConnectionError):

@@ -5,7 +5,7 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.access.principal import Principal
+from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.audit import STREAM, Audit, Component, Operation, Target, audited_target
 from remuda.kernel.errors import Conflict, StoreClosed
 from remuda.store.sqlite.store import SqliteStore
@@ -16,7 +16,12 @@ ORGANIZATION = "b0000000-0000-4000-8000-000000000001"
 PATH = {"organizationID": ORGANIZATION, "horseID": "h-1"}
 ROUTE = "/api/v1/organizations/{organizationID}/horses/{horseID}"
 ANNA = Principal(
-    subject="unikorn-compute", type="system", actor="anna@example.com", service="unikorn-compute", project="p-1"
+    subject="unikorn-compute",
+    type="system",
+    actor="anna@example.com",
+    service="unikorn-compute",
+    project="p-1",
+    organizations=(ORGANIZATION,),
 )
 
 
@@ -88,7 +93,8 @@ async def test_a_failure_is_recorded_with_its_status(tmp_path: Path, status: int
 @pytest.mark.parametrize(
     ("path", "organization", "organizations", "subject"),
     [
-        ({"organizationID": "o-1"}, "o-2", ("o-3",), "organization/o-1"),
+        ({"organizationID": "o-1"}, "o-1", ("o-3",), "organization/o-1"),
+        ({"organizationID": "o-3"}, "o-2", ("o-3", "o-4"), "organization/o-3"),
         ({}, "o-2", ("o-3",), "organization/o-2"),
         ({}, None, ("o-3",), "organization/o-3"),
         ({}, None, ("o-3", "o-4"), "system"),
@@ -103,6 +109,40 @@ async def test_an_organization_finds_its_own_records(
         await audit(store, principal=anna, path=path).finish(403)
         (record,) = await records(store, subject)
         assert record["actor"] == {"subject": "anna"}
+
+
+RIGHT = frozenset({Permission("paddock:horses", "read")})
+
+
+@pytest.mark.parametrize(
+    ("access", "subject"),
+    [
+        (AccessList(organizations={"o-1": OrganizationAccess()}), "organization/o-1"),
+        (AccessList(everywhere=RIGHT), "organization/o-1"),
+        (AccessList(organizations={"o-2": OrganizationAccess(permissions=RIGHT)}), "system"),
+        (AccessList(), "system"),
+    ],
+)
+async def test_a_stranger_does_not_write_into_the_records_of_an_organization(
+    tmp_path: Path, access: AccessList, subject: str
+) -> None:
+    stranger = Principal(subject="bert", type="user", access=access, organizations=("o-2",))
+    async with meadow(tmp_path) as store:
+        await audit(store, principal=stranger, path={"organizationID": "o-1"}).finish(403)
+        (record,) = await records(store, subject)
+        assert record["scope"] == {"organizationID": "o-1"}
+
+
+async def test_a_record_goes_where_the_object_belongs(tmp_path: Path) -> None:
+    admin = Principal(subject="root", type="user", access=AccessList(everywhere=RIGHT), organizations=("o-9",))
+    async with meadow(tmp_path) as store:
+        one = audit(store, principal=admin, path={})
+        await store.create(horse("h-1"), log=one.witness("horses", "h-1", organization="o-1"))
+        other = audit(store, principal=admin, path={})
+        other.witness("horses", "h-2", organization="o-1")
+        await other.finish(409)
+        kept = await records(store, "organization/o-1")
+        assert [record["result"]["status"] for record in kept] == [201, 409]
 
 
 async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Path) -> None:

@@ -24,7 +24,9 @@ GOOD = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
 def problems_of(body: Any) -> dict[str, str]:
     with pytest.raises(Malformed) as caught:
         READER.read(msgspec.json.encode(body), JSON)
-    return dict(caught.value.problems)
+    told = dict(caught.value.problems)
+    assert len(told) == len(caught.value.problems), "a place is named once"
+    return told
 
 
 def horse(**spec: Any) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 import asyncio
 import contextlib
 import itertools
+import subprocess
+import sys
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
 
@@ -24,7 +26,7 @@ from remuda.kernel.errors import (
     TooMany,
     Unavailable,
 )
-from tests.http.ranch import CREATE, GET, LIST, HorsePath
+from tests.http.ranch_api import CREATE, GET, LIST, HorsePath
 from tests.http.riding import BAY, CONTEXT, client_of
 
 Script = Callable[[asyncio.StreamReader, asyncio.StreamWriter, int], Awaitable[None]]
@@ -215,3 +217,30 @@ def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> Non
         assert read.impersonate == ("X-Impersonate" in service.headers(context))
     assert "X-Impersonate" not in Service("compute").headers(None)
     assert Service("compute").headers(None)["X-Principal"]
+
+
+@pytest.mark.parametrize("asked", ["9" * 5_000, "-1", "soon", "\uff11"])
+def test_a_pause_that_makes_no_sense_is_not_kept(asked: str) -> None:
+    body = b'{"error":"too_many_requests","error_description":"slow down"}'
+    assert not hasattr(error_from(429, {"retry-after": asked}, body, server="s"), "retry_after_s")
+
+
+def test_a_first_client_imports_nothing_any_more() -> None:
+    code = """
+import asyncio, sys
+from remuda.kernel.errors import ServerUnreachable
+from tests.http.riding import client_of
+from tests.http.ranch_api import GET, HorsePath
+
+async def main():
+    before = set(sys.modules)
+    async with client_of("http://127.0.0.1:9") as client:
+        try:
+            await client.send(GET, path=HorsePath(horse="x"))
+        except ServerUnreachable:
+            print(sorted(set(sys.modules) - before))
+
+asyncio.run(main())
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert told.stdout == "[]\n"

@@ -25,20 +25,8 @@ from remuda.kernel.errors import (
 from remuda.kernel.secrets import Secret
 from tests.contract.kinds import Horse
 from tests.http.meadow import fill
-from tests.http.ranch import (
-    BRAND,
-    CREATE,
-    GET,
-    LIST,
-    PAINT,
-    REFER,
-    HorsePath,
-    HorseQuery,
-    HorseRead,
-    HorseWrite,
-    Ranch,
-    ranch,
-)
+from tests.http.ranch import Ranch, ranch
+from tests.http.ranch_api import BRAND, CREATE, GET, LIST, PAINT, REFER, HorsePath, HorseQuery, HorseRead, HorseWrite
 from tests.http.riding import BAY, CONTEXT, QUICK, client_of
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from remuda.http.docs import render_docs
 from remuda.http.openapi import document
-from remuda.http.routes import Table
+from remuda.http.routes import ENCODED_TWICE, Table
 from remuda.http.schemas import FieldRow, field_rows
 from tests.http.paddock import ReferencePath, route, running, table
 
@@ -64,6 +64,7 @@ def test_every_operation_is_shown_with_its_permission() -> None:
 def test_fields_and_parameters_are_shown() -> None:
     for shown in ("metadata.name", "spec.hoof.size", "organizationID", "[].age", "Idempotency-Key", "from 0, up to 60"):
         assert shown in OUTLINE.text
+    assert ENCODED_TWICE in OUTLINE.text
 
 
 def test_the_page_needs_nothing_but_itself() -> None:

@@ -1,65 +1,12 @@
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
 
 import pytest
 
-from remuda.http.answers import JSON, Answer
-from remuda.http.idempotency import STREAM, Idempotency
+from remuda.http.answers import Answer
+from remuda.http.idempotency import STREAM
 from remuda.kernel.errors import AnswerNotKept, InFlight, Invalid, KeyReused, Malformed, StorageFull, Unavailable
 from remuda.kernel.ids import is_id
-from remuda.store.logs import LogPage, Record
-from remuda.store.sqlite.store import SqliteStore
-from tests.contract.kinds import REGISTRY
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
-
-REPLAYED = (b"idempotency-replayed", b"true")
-TIME_LIMIT_S = 30.0
-
-
-class Bed:
-    """A store, a process or several on it, and a piece of work that counts."""
-
-    def __init__(self, world: World, store: SqliteStore) -> None:
-        self.world, self.store = world, store
-        self.operations: list[str] = []
-        self.answer = Answer(201, b'{"id":"\xc3\xa9"}', (JSON, (b"etag", b'"x"')))
-        self.error: Exception | None = None
-        self.may_go_on = asyncio.Event()
-        self.may_go_on.set()
-
-    def process(self, log: Any = None, *, only: bool = False) -> Idempotency:
-        return Idempotency(
-            log or self.store,
-            clock=self.world.clock,
-            randomness=self.world.randomness,
-            time_limit_s=TIME_LIMIT_S,
-            is_only_process=only,
-        )
-
-    async def work(self, operation: str) -> Answer:
-        self.operations.append(operation)
-        await self.may_go_on.wait()
-        if self.error is not None:
-            raise self.error
-        return self.answer
-
-    async def ask(
-        self, process: Idempotency, key: str | None = "k", *, who: str = "anna", body: bytes = b"1", keep: bool = True
-    ) -> Answer:
-        return await process.once(key, who=who, fingerprint=body, keep=keep, work=self.work)
-
-
-def in_a_bed(test: Callable[[Bed], Coroutine[Any, Any, None]]) -> None:
-    async def scenario(world: World) -> None:
-        store = open_simulated(world, REGISTRY)
-        try:
-            await test(Bed(world, store))
-        finally:
-            await store.close()
-
-    simulate(scenario, 5)
+from tests.http.bed import REPLAYED, TIME_LIMIT_S, Bed, FullDisk, in_a_bed
 
 
 def test_the_same_request_is_carried_out_once_and_answered_alike() -> None:
@@ -148,69 +95,6 @@ def test_of_requests_that_come_at_once_one_is_carried_out() -> None:
     in_a_bed(test)
 
 
-def test_what_a_dead_process_began_is_run_again_under_the_same_operation() -> None:
-    async def test(bed: Bed) -> None:
-        bed.may_go_on.clear()
-        dying = asyncio.create_task(bed.ask(bed.process()))
-        await bed.world.clock.sleep(1)
-        dying.cancel()
-        bed.may_go_on.set()
-        heir = bed.process()
-        with pytest.raises(InFlight):
-            await bed.ask(heir)
-        await bed.world.clock.sleep(TIME_LIMIT_S)
-        assert await bed.ask(heir) == bed.answer
-        assert (await bed.ask(bed.process())).headers[-1] == REPLAYED
-        assert len(bed.operations) == 2
-        assert len(set(bed.operations)) == 1
-
-    in_a_bed(test)
-
-
-def test_of_two_heirs_one_runs_it_again() -> None:
-    async def test(bed: Bed) -> None:
-        bed.may_go_on.clear()
-        dying = asyncio.create_task(bed.ask(bed.process()))
-        await bed.world.clock.sleep(TIME_LIMIT_S + 1)
-        dying.cancel()
-        heirs = [asyncio.create_task(bed.ask(bed.process())) for _ in range(2)]
-        await bed.world.clock.sleep(1)
-        bed.may_go_on.set()
-        outcomes = await asyncio.gather(*heirs, return_exceptions=True)
-        assert len(bed.operations) == 2
-        assert bed.answer in outcomes
-
-    in_a_bed(test)
-
-
-def test_where_only_one_process_can_be_the_heir_need_not_wait() -> None:
-    async def test(bed: Bed) -> None:
-        bed.may_go_on.clear()
-        dying = asyncio.create_task(bed.ask(bed.process(only=True)))
-        await bed.world.clock.sleep(1)
-        dying.cancel()
-        bed.may_go_on.set()
-        assert await bed.ask(bed.process(only=True)) == bed.answer
-        assert len(set(bed.operations)) == 1
-
-    in_a_bed(test)
-
-
-def test_a_request_that_was_cut_off_in_this_process_can_be_sent_again_at_once() -> None:
-    async def test(bed: Bed) -> None:
-        process = bed.process()
-        bed.may_go_on.clear()
-        cut = asyncio.create_task(bed.ask(process))
-        await bed.world.clock.sleep(1)
-        cut.cancel()
-        await asyncio.gather(cut, return_exceptions=True)
-        bed.may_go_on.set()
-        assert await bed.ask(process) == bed.answer
-        assert len(set(bed.operations)) == 1
-
-    in_a_bed(test)
-
-
 @pytest.mark.parametrize("failing", ["answer", "error"])
 def test_our_own_failure_frees_the_key_for_another_try_of_the_same_operation(failing: str) -> None:
     async def test(bed: Bed) -> None:
@@ -242,6 +126,11 @@ def test_a_refusal_that_was_answered_is_replayed_and_one_that_was_raised_is_judg
             with pytest.raises(Invalid):
                 await bed.ask(process, "b")
         assert len(bed.operations) == 3
+        with pytest.raises(KeyReused):
+            await bed.ask(process, "b", body=b"2")
+        bed.error = None
+        assert (await bed.ask(process, "b")).status == 409
+        assert len(set(bed.operations[1:])) == 1, "it was one operation all the time"
 
     in_a_bed(test)
 
@@ -278,22 +167,6 @@ def test_every_key_of_visible_characters_is_taken(key: str) -> None:
         assert await bed.ask(bed.process(), key) == bed.answer
 
     in_a_bed(test)
-
-
-class FullDisk:
-    """A log that has no room, from a certain record on."""
-
-    def __init__(self, log: SqliteStore, *, room: int) -> None:
-        self._log, self._room = log, room
-
-    async def append(self, records: Sequence[Record]) -> None:
-        if self._room <= 0:
-            raise StorageFull("/data")
-        self._room -= 1
-        await self._log.append(records)
-
-    async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
-        return await self._log.read(stream, subject, after=after, limit=limit)
 
 
 def test_nothing_is_run_that_could_not_be_written_down_first() -> None:

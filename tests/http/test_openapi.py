@@ -7,7 +7,7 @@ import pytest
 
 from remuda.http.openapi import document
 from remuda.http.responses import HEADERS
-from remuda.http.routes import Table
+from remuda.http.routes import ENCODED_TWICE, Table
 from tests.http.paddock import ORGANIZATION, ReferencePath, route, running, table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/paddock")))
@@ -71,11 +71,18 @@ def test_parameters_are_described_by_their_types() -> None:
         "required": False,
         "schema": {"type": "boolean", "default": False},
     }
-    assert parameters("refer")["reference"]["schema"] == {"type": "string", "minLength": 1}
+    assert parameters("refer")["reference"] == {
+        "name": "reference",
+        "in": "path",
+        "required": True,
+        "description": f"Who uses it. {ENCODED_TWICE}",
+        "schema": {"type": "string", "minLength": 1},
+    }
 
 
 def test_headers_that_a_route_understands_are_parameters() -> None:
     assert {"Idempotency-Key", "If-Match"} <= parameters("create").keys()
+    assert parameters("refer").keys() == {"reference", "Idempotency-Key"}
     assert {"limit", "continue", "watch", "Last-Event-ID"} == parameters("collect").keys()
     assert not {"Idempotency-Key", "If-Match"} & parameters("list").keys()
     assert "parameters" not in operation("public")
@@ -108,6 +115,7 @@ def test_a_collection_is_an_array_or_a_stream() -> None:
         ("get", {200, 400, 401, 403, 404, 422, 429, 500, 503}),
         ("collect", {200, 400, 401, 403, 410, 422, 429, 500, 503}),
         ("delete", {202, 400, 401, 403, 404, 409, 412, 422, 429, 500, 503}),
+        ("refer", {201, 400, 401, 403, 404, 409, 422, 429, 500, 503}),
         ("create", {201, 400, 401, 403, 404, 408, 409, 412, 413, 422, 429, 500, 503}),
     ],
 )

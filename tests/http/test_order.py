@@ -1,12 +1,13 @@
 """The order of judgement: what is wrong first is told, whatever else is wrong."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from remuda.access.principal import AccessList
 from tests.http.paddock import HORSE, HORSES, running
 
 GOOD_BODY = {"metadata": {"name": "bella"}, "spec": {"age": 7}}
@@ -109,3 +110,14 @@ async def test_who_tries_wrong_tokens_is_limited_by_address(tmp_path: Path) -> N
         statuses = [(await api.client.having("wrong").get(f"{HORSES}/{HORSE}")).status for _ in range(3)]
         assert statuses == [401, 401, 429]
         assert (await api.client.get(f"{HORSES}/{HORSE}")).status == 200
+
+
+async def test_a_caller_who_lost_the_right_is_told_again_what_it_was_told_and_nothing_else(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        first = await api.client.post(HORSES, GOOD_BODY, idempotency_key="k")
+        api.tokens.known["good"] = replace(api.tokens.known["good"], access=AccessList())
+        again = await api.client.post(HORSES, GOOD_BODY, idempotency_key="k")
+        assert (again.status, again.body, again.headers["idempotency-replayed"]) == (201, first.body, "true")
+        assert (await api.client.post(HORSES, GOOD_BODY, idempotency_key="k2")).status == 403
+        assert (await api.client.having("weak").post(HORSES, GOOD_BODY, idempotency_key="k")).status == 403
+        assert len(api.paddock.calls) == 1

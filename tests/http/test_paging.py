@@ -1,3 +1,4 @@
+import base64
 import re
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -9,20 +10,32 @@ import pytest
 
 from remuda.http.answers import Answer
 from remuda.http.etag import tagged
-from remuda.http.paging import SLICE, answer_list
+from remuda.http.paging import SLICE, answer_list, batches
 from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery
+from remuda.http.tokens import PageTokens
 from remuda.kernel.errors import Malformed
 from tests.contract.kinds import Horse
 from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, view
+from tests.sim.store import SEALER
 
 
 def names(count: int, prefix: str = "h") -> list[str]:
     return [f"{prefix}-{number:05}" for number in range(count)]
 
 
-async def listed(collection: Collection[Horse, Any], *, limit: int | None = None, after: str | None = None) -> Answer:
-    return await answer_list(collection, ListQuery(limit=limit, continue_=after), path="/horses")
+def tokens(path: str = "/horses", caller: str = "anna") -> PageTokens:
+    return PageTokens(SEALER, path=path, caller=caller)
+
+
+async def listed(
+    collection: Collection[Horse, Any],
+    *,
+    limit: int | None = None,
+    after: str | None = None,
+    by: PageTokens | None = None,
+) -> Answer:
+    return await answer_list(collection, ListQuery(limit=limit, continue_=after), by or tokens())
 
 
 async def pages(collection: Collection[Horse, Any], limit: int) -> AsyncIterator[list[str]]:
@@ -92,7 +105,7 @@ async def test_the_link_leads_to_the_next_page_and_keeps_the_filters(tmp_path: P
     async with meadow(tmp_path) as store:
         await fill(store, names(3))
         query = ListQuery(limit=2)
-        answer = await answer_list(herd(store), query, path="/a%2Fb/hörses", query_string="tag=a%3Db&limit=2&tag=c")
+        answer = await answer_list(herd(store), query, tokens("/a%2Fb/hörses"), query_string="tag=a%3Db&limit=2&tag=c")
         found = re.fullmatch(r'<(.+)>; rel="next"', headers(answer)["link"])
         assert found is not None
         link = urlsplit(found[1])
@@ -159,9 +172,35 @@ async def test_a_token_of_another_list_is_told(tmp_path: Path) -> None:
         token = headers(await listed(herd(store), limit=1))["x-continue"]
         with pytest.raises(Malformed, match="continue"):
             await listed(herd(store, labels={"herd": "bay"}), limit=1, after=token)
-        scope = token.partition(".")[0]
         with pytest.raises(Malformed, match="continue"):
-            await listed(herd(store), limit=1, after=f"{scope}.garbled")
+            await listed(herd(store), limit=1, after=token, by=tokens("/ponies"))
+
+
+async def test_a_token_of_somebody_else_is_told(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(3))
+        token = headers(await listed(herd(store), limit=1))["x-continue"]
+        with pytest.raises(Malformed, match="continue"):
+            await listed(herd(store), limit=1, after=token, by=tokens(caller="bert"))
+
+
+async def test_a_token_that_was_made_or_changed_by_hand_is_told(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(3))
+        page = await store.list(Horse, limit=1)
+        token = headers(await listed(herd(store), limit=1))["x-continue"]
+        assert page.next is not None
+        for forged in (page.next, token[:-3] + ("AAA" if token[-3:] != "AAA" else "BBB"), token + "A"):
+            with pytest.raises(Malformed, match="continue"):
+                await listed(herd(store), limit=1, after=forged)
+
+
+async def test_a_token_tells_nothing_of_what_was_looked_at(tmp_path: Path) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(30, "hidden"))
+        token = headers(await listed(herd(store, visible=lambda _: False), limit=1))["x-continue"]
+        parts = [base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)) for part in token.split(":")]
+        assert not any(b"hidden" in part for part in [*parts, token.encode()])
 
 
 async def test_what_goes_while_a_list_is_read_is_left_out(tmp_path: Path) -> None:
@@ -174,3 +213,28 @@ async def test_what_goes_while_a_list_is_read_is_left_out(tmp_path: Path) -> Non
         await store.delete(Horse, last.name, uid=last.uid)
         chunks += [chunk async for chunk in answer.body]
         assert [item["id"] for item in msgspec.json.decode(b"".join(chunks))] == names(1_299)
+
+
+def long_view(one: Horse) -> bytes:
+    return msgspec.json.encode({"id": one.name, "about": "x" * 20_000})
+
+
+LONG = tagged(long_view, lambda one: one.spec)
+
+
+@pytest.mark.parametrize("limit", [None, 80])
+async def test_few_objects_that_are_long_are_sent_in_parts_too(tmp_path: Path, limit: int | None) -> None:
+    async with meadow(tmp_path) as store:
+        await fill(store, names(80))
+        for collection in (herd(store, view=LONG), herd(store, view=LONG, visible=lambda _: True)):
+            answer = await listed(collection, limit=limit)
+            assert not isinstance(answer.body, bytes)
+            parts = [part async for part in answer.body]
+            assert max(map(len, parts)) < 64 * 1024, "nobody who does not read holds more"
+            assert [item["id"] for item in msgspec.json.decode(b"".join(parts))] == names(80)
+
+
+def test_batches_are_as_long_as_they_may_be_and_no_longer() -> None:
+    items = [b"a" * length for length in (1, 2, 3, 9, 4, 4)]
+    assert [[len(item) for item in batch] for batch in batches(view, items, 8)] == [[1, 2, 3], [9], [4, 4]]
+    assert [*batches(view, [], 8)] == []

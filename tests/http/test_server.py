@@ -2,31 +2,13 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Callable
 
-import pytest
+from structlog.testing import capture_logs
 
 from remuda.http.patience import Patience
-from remuda.http.server import Address, CannotListen
-from remuda.kernel.errors import Invalid
-from tests.http.serving import Serving, request, serving
+from tests.http.serving import body_of, request, serving, status_of, until
 
 SOON = Patience(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)
-
-
-async def until(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(10):
-        while not condition():  # noqa: ASYNC110  the server has no event for each of these
-            await asyncio.sleep(0.01)
-
-
-def status_of(answer: bytes) -> int:
-    return int(answer.split(b" ", 2)[1])
-
-
-def body_of(answer: bytes) -> dict[str, str]:
-    body: dict[str, str] = json.loads(answer.partition(b"\r\n\r\n")[2])
-    return body
 
 
 async def test_a_request_is_answered_with_a_date_and_without_the_servers_name() -> None:
@@ -225,92 +207,15 @@ async def test_an_upgrade_that_is_not_known_is_answered_as_a_plain_request() -> 
         assert answer.endswith(b"hello")
 
 
-async def stopping(one: Serving) -> asyncio.Task[None]:
-    task = asyncio.create_task(one.server.stop())
-    await one.server.closing.wait()
-    return task
-
-
-async def test_stopping_finishes_what_is_in_flight_and_takes_nothing_new() -> None:
-    async with serving() as one:
-        _idle_reader, idle = await one.dial()
-        asking = asyncio.create_task(one.exchange(request("/wait")))
-        await one.app.asked.wait()
-        stop = await stopping(one)
-        with pytest.raises(ConnectionError):
-            await one.dial()
-        assert not stop.done()
-        one.app.may_answer.set()
-        answer = await asking
-        await stop
-        assert answer.endswith(b"at last")
-        assert b"connection: close" in answer
-        assert not one.server.connections
-        idle.close()
-
-
-async def test_stopping_tells_streams_to_end_and_lets_them_say_so() -> None:
-    async with serving() as one:
-        reader, writer = await one.dial()
-        writer.write(request("/quiet"))
-        await reader.readuntil(b"hello")
-        await one.server.stop()
-        assert (await reader.read()).endswith(b"3\r\nbye\r\n0\r\n\r\n")
-        assert "cut" not in json.loads(one.lines.lines[0])
-        writer.close()
-
-
-async def test_what_is_not_done_after_the_grace_period_is_answered_503() -> None:
-    async with serving(grace_s=0.1) as one:
-        asking = asyncio.create_task(one.exchange(request("/wait")))
-        await one.app.asked.wait()
-        await one.server.stop()
-        answer = await asking
-        assert status_of(answer) == 503
-        assert body_of(answer)["code"] == "unavailable"
-
-
-async def test_who_is_in_a_hurry_waits_for_no_grace_period() -> None:
-    async with serving(grace_s=3600) as one:
-        asking = asyncio.create_task(one.exchange(request("/wait")))
-        await one.app.asked.wait()
-        stop = await stopping(one)
-        one.server.hurry()
-        await stop
-        assert status_of(await asking) == 503
-
-
-async def test_a_port_that_is_taken_is_one_clear_sentence() -> None:
-    async with serving() as one, serving() as other:
-        await other.server.stop()
-        with pytest.raises(
-            CannotListen, match=r"^The address 127\.0\.0\.1:\d+ is taken by another process: stop .*\.$"
-        ):
-            await other.server.start(one.address)
-
-
-async def test_a_host_that_is_not_here_is_one_clear_sentence() -> None:
-    async with serving() as one:
-        with pytest.raises(CannotListen, match=r"^The address 192\.0\.2\.1:0 is not an address of this machine: .*\.$"):
-            await one.server.start(Address("192.0.2.1", 0))
-
-
-@pytest.mark.parametrize(
-    ("text", "address"),
-    [
-        ("127.0.0.1:80", Address("127.0.0.1", 80)),
-        ("[::1]:0", Address("::1", 0)),
-        ("there:65535", Address("there", 65535)),
-    ],
-)
-def test_an_address_is_read_and_written_the_same(text: str, address: Address) -> None:
-    assert Address.parse(text) == address
-    assert str(address) == text
-
-
-@pytest.mark.parametrize(
-    "text", ["", "8080", ":8080", "here", "here:", "here:http", "here:65536", "here:-1", "::1:80", "a:٣"]
-)
-def test_what_is_no_address_is_refused_by_the_name_of_its_option(text: str) -> None:
-    with pytest.raises(Invalid, match=r"^--listen .*: .*\.$"):
-        Address.parse(text)
+async def test_what_never_became_a_request_is_in_the_log_under_its_trace_id() -> None:
+    async with serving(SOON) as one:
+        with capture_logs() as lines:
+            answers = [
+                await one.exchange(b"GET / HTTP/1.1\r\nHost: he"),
+                await one.exchange(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 20_000),
+                await one.exchange(b"\x16\x03\x01 this is TLS"),
+            ]
+    told = [(body_of(answer)["trace_id"], status_of(answer), body_of(answer)["code"]) for answer in answers]
+    assert [(line["trace_id"], line["status"], line["error"]) for line in lines] == told
+    assert [line["reason"] for line in lines] == ["head_too_slow", "head_too_large", "malformed"]
+    assert {(line["event"], line["peer"]) for line in lines} == {("connection refused", "127.0.0.1")}

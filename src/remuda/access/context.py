@@ -3,7 +3,8 @@
 It travels with the call whether that comes over HTTP or from another service in the same process.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from typing import Protocol
 
 import msgspec
 
@@ -12,11 +13,19 @@ from remuda.store.logs import Record
 
 __all__ = ["Context", "Witness"]
 
-Witness = Callable[[str, str], Sequence[Record]]
-"""Returns the audit records for a change of the object with this plural and name, to be written in its commit."""
+
+class Witness(Protocol):
+    """Tells the audit of a change, in the change's own commit."""
+
+    def __call__(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
+        """Return the records for a change of the object with this plural, as paths have it, and this name.
+
+        Say which organization the object belongs to where the path does not: its audit is where the record goes.
+        """
+        ...
 
 
-def _nobody(_plural: str, _name: str) -> Sequence[Record]:
+def _nobody(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001
     return ()
 
 

@@ -66,6 +66,11 @@ class Principal:
         """Who is to be named as the cause: the actor, or else the subject."""
         return self.actor or self.subject
 
+    @property
+    def caller(self) -> str:
+        """Who is told apart from all others: who it is and, where a service acts for that one, which service."""
+        return self.who if self.service is None else f"{self.service} for {self.who}"
+
 
 ANONYMOUS = Principal(subject="", type="user")
 """Nobody in particular: the caller of a public route."""

@@ -26,7 +26,7 @@ from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
 from remuda.http.docs import Pages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.headers import read_header
+from remuda.http.headers import read_header, read_if_match
 from remuda.http.inbound import Inbound
 from remuda.http.limits import read_body
 from remuda.http.observe import Observation
@@ -36,6 +36,7 @@ from remuda.http.ratelimit import anonymous
 from remuda.http.replies import Collection
 from remuda.http.routes import Call, Table
 from remuda.http.timing import within
+from remuda.http.tokens import PageTokens
 from remuda.http.watch import answer_watch
 from remuda.kernel.errors import NotAllowed, RemudaError, Unauthenticated
 
@@ -88,6 +89,7 @@ class Api:
         inbound.query = endpoint.bind_query(scope["query_string"])
         principal = await self._principal(inbound)
         if endpoint.is_read:
+            read_if_match(inbound.headers, is_conditional=False)
             # A read makes nothing that could be named after its operation.
             context = Context(principal=principal, operation=inbound.seen.trace_id, trace_id=inbound.seen.trace_id)
             return await self._handle(inbound, context, endpoint.read_body(b"", inbound.headers))
@@ -123,15 +125,7 @@ class Api:
         return principal
 
     async def _write(self, inbound: Inbound, principal: Principal) -> Answer:
-        endpoint, settings, scope, seen = inbound.endpoint, self._settings, inbound.scope, inbound.seen
-        raw = b""
-        if endpoint.has_body:
-            raw = await read_body(
-                inbound.receive, scope["headers"], limit=settings.body_limit, timeout_s=settings.body_timeout_s
-            )
-        body = endpoint.read_body(raw, inbound.headers)
-        if_match = read_header(inbound.headers, "If-Match")
-        key = inbound.headers.get(b"idempotency-key")
+        endpoint = inbound.endpoint
         audit = Audit(
             self._ports.log,
             component=self._component,
@@ -139,27 +133,12 @@ class Api:
             operation=endpoint.operation,
             path=dict(zip(endpoint.parameters, inbound.values, strict=True)),
             success=endpoint.route.success,
-            trace_id=seen.trace_id,
+            trace_id=inbound.seen.trace_id,
         )
-
-        async def work(operation: str) -> Answer:
-            context = Context(
-                principal=principal,
-                operation=operation,
-                trace_id=seen.trace_id,
-                if_match=if_match,
-                witness=audit.witness,
-            )
-            return await self._handle(inbound, context, body)
-
         try:
-            answer = await self._ports.idempotency.once(
-                None if key is None else key.decode("latin-1"),
-                who=principal.who if principal.service is None else f"{principal.service} for {principal.who}",
-                fingerprint=inbound.fingerprint(raw),
-                keep=not endpoint.route.holds_secret,
-                work=work,
-            )
+            answer = await self._carry_out(inbound, principal, audit)
+        except ClientDisconnect:
+            raise  # it never was a whole request
         except RemudaError as error:
             await audit.finish(error.status)
             raise
@@ -168,6 +147,34 @@ class Api:
             raise
         await audit.finish(answer.status)
         return answer
+
+    async def _carry_out(self, inbound: Inbound, principal: Principal, audit: Audit) -> Answer:
+        endpoint, settings, trace_id = inbound.endpoint, self._settings, inbound.seen.trace_id
+        raw = b""
+        if endpoint.has_body:
+            sent = inbound.scope["headers"]
+            raw = await read_body(inbound.receive, sent, limit=settings.body_limit, timeout_s=settings.body_timeout_s)
+        body = endpoint.read_body(raw, inbound.headers)
+        if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
+        key = inbound.headers.get(b"idempotency-key")
+
+        async def work(operation: str) -> Answer:
+            context = Context(
+                principal=principal,
+                operation=operation,
+                trace_id=trace_id,
+                if_match=if_match,
+                witness=audit.witness,
+            )
+            return await self._handle(inbound, context, body)
+
+        return await self._ports.idempotency.once(
+            None if key is None else key.decode("latin-1"),
+            who=principal.caller,
+            fingerprint=inbound.fingerprint(raw),
+            keep=not endpoint.route.holds_secret,
+            work=work,
+        )
 
     async def _handle(self, inbound: Inbound, context: Context, body: Any) -> Answer:
         endpoint, limit_s = inbound.endpoint, self._settings.time_limit_s
@@ -178,16 +185,12 @@ class Api:
         last_event_id = read_header(inbound.headers, "Last-Event-ID")
         if inbound.query.watch:
             return await self._watch(inbound, context.principal, reply, last_event_id)
-        return await within(limit_s, self._list(inbound, reply))
+        tokens = PageTokens(self._ports.sealer, path=whole_path_of(inbound.scope), caller=context.principal.caller)
+        return await within(limit_s, self._list(inbound, reply, tokens))
 
-    async def _list(self, inbound: Inbound, collection: Collection[Any, Any]) -> Answer:
-        scope = inbound.scope
-        answer = await answer_list(
-            collection,
-            inbound.query,
-            path=whole_path_of(scope),
-            query_string=scope["query_string"].decode("latin-1"),
-        )
+    async def _list(self, inbound: Inbound, collection: Collection[Any, Any], tokens: PageTokens) -> Answer:
+        query_string = inbound.scope["query_string"].decode("latin-1")
+        answer = await answer_list(collection, inbound.query, tokens, query_string=query_string)
         return answer.with_headers(NO_CACHE)
 
     async def _watch(

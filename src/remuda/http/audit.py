@@ -1,15 +1,17 @@
 """Audit: one record for each request that may change something.
 
 It says which component was asked, by whom, for what, where, about which object, and how it ended; never what was sent.
-Failures are recorded like successes, from the moment that the caller is known. Reads are not recorded.
+Failures are recorded like successes, from the moment that the caller is known and within its rate: a body that cannot
+be understood, too. Reads are not recorded.
 
 A service hands `witness` to the write that carries the request out, and the record is in that write's commit: neither
 is kept without the other. Where no write took it, or the request failed after all, `finish` keeps a record with the
 status before the answer goes out; if it cannot be kept, there is no such answer.
 
 The records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its
-own: that of the path, else the one that pays, else the caller's only one. What belongs to none has the subject
-`system`.
+own: that of the object written, else that of the path, else the one that pays, else the caller's only one. What belongs
+to none has the subject `system`, and so has what a stranger asked of an organization: nobody writes into the records of
+others, or begins those of an organization that may not exist.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,7 +58,7 @@ class Operation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """What it was about: the plural and the id, empty where nothing has one yet."""
+    """What it was about: the plural, as paths have it, and the id, empty where nothing has one yet."""
 
     type: str
     id: str = ""
@@ -98,10 +100,12 @@ class Audit:
         self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
         self._principal = principal
         self._is_witnessed = False
+        self._written_in: str | None = None
+        """The organization of the object that was written."""
 
-    def witness(self, plural: str, name: str) -> Sequence[Record]:
+    def witness(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the commit of the write that carries the request out."""
-        self._is_witnessed = True
+        self._is_witnessed, self._written_in = True, organization
         return (self._record(self._success, Target(type=plural, id=name)),)
 
     async def finish(self, status: int, target: Target | None = None) -> None:
@@ -133,9 +137,17 @@ class Audit:
 
     def _subject(self) -> str:
         who = self._principal
+        named = self._path.get("organizationID")
+        if self._written_in is None and named is not None and not _has_to_do_with(who, named):
+            return SYSTEM
         only = who.organizations[0] if len(who.organizations) == 1 else None
-        organization = self._path.get("organizationID") or who.organization or only
+        organization = self._written_in or named or who.organization or only
         return SYSTEM if organization is None else f"organization/{organization}"
+
+
+def _has_to_do_with(who: Principal, organization: str) -> bool:
+    known = (who.organization, *who.organizations, *who.access.organizations)
+    return bool(who.access.everywhere) or organization in known
 
 
 def audited_target(route: str, path: Mapping[str, str]) -> Target:

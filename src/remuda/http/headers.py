@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from remuda.kernel.errors import Malformed
 
-__all__ = ["HEADER_PATTERN", "read_header"]
+__all__ = ["HEADER_PATTERN", "read_header", "read_if_match"]
 
 HEADER_PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"
 """What such a header looks like: visible characters, and blanks between them."""
@@ -22,3 +22,11 @@ def read_header(headers: Mapping[bytes, bytes], name: str) -> str | None:
         problem = "is not 1 to 255 visible ASCII characters"
         raise Malformed(f"{name} {problem}: send what was read, or leave it out.", [(name, problem)])
     return value.decode()
+
+
+def read_if_match(headers: Mapping[bytes, bytes], *, is_conditional: bool) -> str | None:
+    """Return the state that the caller has seen, or None; refuse it where nothing would be held against it."""
+    if not is_conditional and b"if-match" in headers:
+        problem = "is not supported here"
+        raise Malformed(f"If-Match {problem}, and would be ignored: leave it out.", [("If-Match", problem)])
+    return read_header(headers, "If-Match")

@@ -6,6 +6,7 @@ more than the limit and one network read is ever held.
 """
 
 import asyncio
+import re
 from collections.abc import Iterable
 
 from starlette.requests import ClientDisconnect
@@ -15,6 +16,8 @@ from remuda.http.answers import Header
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
 __all__ = ["read_body"]
+
+_LENGTH = re.compile(rb"[0-9]{1,18}")
 
 
 async def read_body(receive: Receive, headers: Iterable[Header], *, limit: int, timeout_s: float) -> bytes:
@@ -51,7 +54,7 @@ async def _read(receive: Receive, limit: int) -> bytes:
 def _announced(headers: Iterable[Header]) -> int:
     for name, value in headers:
         if name == b"content-length":
-            if not value.isdigit():
-                raise Malformed("Content-Length is not a number: send how many bytes the body has.")
+            if not _LENGTH.fullmatch(value):
+                raise Malformed("Content-Length is no number of up to 18 digits: send how many bytes the body has.")
             return int(value)
     return 0

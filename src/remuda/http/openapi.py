@@ -20,28 +20,24 @@ __all__ = ["document"]
 Node = dict[str, Any]
 
 _REF = "#/components/schemas/{name}"
-_WRITE_HEADERS: tuple[Node, ...] = (
-    {
-        "name": "Idempotency-Key",
-        "in": "header",
-        "description": "A name for this request: sent again with it, the request is done once and answered twice.",
-        "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
-    },
-    {
-        "name": "If-Match",
-        "in": "header",
-        "description": "The ETag of a read: the write happens only if nothing has changed since.",
-        "schema": {"type": "string", "pattern": HEADER_PATTERN},
-    },
-)
-_WATCH_HEADERS: tuple[Node, ...] = (
-    {
-        "name": "Last-Event-ID",
-        "in": "header",
-        "description": "With `watch`: the id of the last event that was seen, to go on from there.",
-        "schema": {"type": "string", "pattern": HEADER_PATTERN},
-    },
-)
+_IDEMPOTENCY_KEY: Node = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "description": "A name for this request: sent again with it, the request is done once and answered twice.",
+    "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
+}
+_IF_MATCH: Node = {
+    "name": "If-Match",
+    "in": "header",
+    "description": "The ETag of a read: the write happens only if nothing has changed since.",
+    "schema": {"type": "string", "pattern": HEADER_PATTERN},
+}
+_LAST_EVENT_ID: Node = {
+    "name": "Last-Event-ID",
+    "in": "header",
+    "description": "With `watch`: the id of the last event that was seen, to go on from there.",
+    "schema": {"type": "string", "pattern": HEADER_PATTERN},
+}
 
 
 def document(table: Table, *, version: str, server: str = "/") -> Node:
@@ -84,7 +80,7 @@ def _operation(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
     operation: Node = {"operationId": route.name, "summary": route.summary, "tags": [route.heading]}
     if route.description:
         operation["description"] = route.description
-    if parameters := [*_parameters(route.path_type, "path"), *_parameters(route.query_type, "query"), *_header(route)]:
+    if parameters := [*_parameters(route.path_type, "path"), *_parameters(route.query_type, "query"), *_headers(route)]:
         operation["parameters"] = parameters
     if route.has_body:
         content = {"application/json": {"schema": schemas[route.body_type]}}
@@ -123,7 +119,10 @@ def _without_null(schema: Node) -> Node:
     return {**{key: value for key, value in schema.items() if key != "anyOf"}, **options[0]}
 
 
-def _header(route: AnyRoute) -> tuple[Node, ...]:
+def _headers(route: AnyRoute) -> Iterator[Node]:
     if route.is_collection:
-        return _WATCH_HEADERS
-    return () if route.method == "GET" else _WRITE_HEADERS
+        yield _LAST_EVENT_ID
+    if route.method != "GET":
+        yield _IDEMPOTENCY_KEY
+    if route.is_conditional:
+        yield _IF_MATCH

@@ -1,73 +1,78 @@
 """Lists: bare arrays, in the order of ids.
 
-Without `limit` a list is everything there is. What fits one slice is one body; more is streamed, slice by slice, so
-that neither memory nor anybody's turn on the loop grows with the list. With `limit` it is a page: `X-Continue`, and the
-`Link` to the next page, are there as long as there is more. `X-Resource-Version` is always that of the first page.
+Without `limit` a list is everything there is. What is short is one body; more is streamed, slice by slice, so that
+neither memory nor anybody's turn on the loop grows with the list, whether its reader reads or not. With `limit` it is a
+page: `X-Continue`, and the `Link` to the next page, are there as long as there is more. `X-Resource-Version` is always
+that of the first page.
 
 Rights are applied to what was read. So a page may be short, even empty, and still not be the last: `continue` stands
-for the last key that was *looked at*. A request for a page looks at ten times its limit at most; a page that is half
-full goes out as it is.
+for the last key that was *looked at*, and is sealed, because that may be one that the caller must not know of. A
+request for a page looks at ten times its limit at most; a page that is half full goes out as it is.
 """
 
-import hashlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from types import coroutine
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
-
-import msgspec
 
 from remuda.http.answers import JSON, Answer, Header
 from remuda.http.etag import bare, bare_all
 from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery
-from remuda.kernel.errors import Invalid, Malformed, NotFound
-from remuda.store.contract import Page
+from remuda.http.tokens import PageTokens, bad_token
+from remuda.kernel.errors import Invalid, NotFound
+from remuda.store.contract import Page, View
 
-__all__ = ["SLICE", "answer_list", "let_others_run", "read_items"]
+__all__ = ["SLICE", "answer_list", "batches", "let_others_run", "read_items"]
 
 SLICE = 100
 """Objects of a long list that are read before others get their turn."""
 _WHOLE = 1_000
-"""A list up to this long is one body."""
+_WHOLE_BYTES = 1 << 20
+"""A list that has no more objects than that, and no more bytes, is one body."""
+_PART_BYTES = 32 << 10
+"""A longer one comes in parts of this length."""
 _LOOKS = 10
 """How many objects a page may look at for each that it may return."""
 
 
 async def answer_list(
-    collection: Collection[Any, Any], query: ListQuery, *, path: str, query_string: str = ""
+    collection: Collection[Any, Any], query: ListQuery, tokens: PageTokens, *, query_string: str = ""
 ) -> Answer:
     """Answer with a page, or with all there is."""
     if query.limit is None and query.continue_ is None:
         return await _everything(collection)
     limit = query.limit or _WHOLE
-    token = _read_token(collection, query.continue_) if query.continue_ is not None else None
+    token = tokens.read(collection, query.continue_) if query.continue_ is not None else None
     try:
         page = await _page(collection, limit, token)
     except Invalid as error:
         if token is not None and error.field == "continue":
-            raise _bad_token() from None
+            raise bad_token() from None
         raise
     headers = [JSON, _version(page)]
+    last = Page(page.items, page.version, None)
     if page.next is not None:
-        more = _write_token(collection, page.next)
-        headers += [(b"x-continue", more.encode()), (b"link", _link(path, query_string, limit, more))]
-    return Answer(200, _array(page.items), tuple(headers))
+        more = tokens.write(collection, page.next)
+        headers += [(b"x-continue", more.encode()), (b"link", _link(tokens.path, query_string, limit, more))]
+    return Answer(200, _body(collection, last), tuple(headers))
 
 
 async def read_items(collection: Collection[Any, Any], *, limit: int, after: str | None = None) -> Page[bytes]:
-    """Look at up to `limit` objects, and return those that the caller may see, rendered."""
+    """Look at up to `limit` objects, and return those that the caller may see, rendered, with tags if the view has any.
+
+    Many readers share what is rendered. Whoever takes tags off has a copy, and should take few at a time.
+    """
     store, kind, view, visible = collection.store, collection.kind, collection.view, collection.visible
     labels, index = collection.labels, collection.index
     if visible is None:
-        rendered = await store.list_views(kind, view, labels=labels, index=index, limit=limit, after=after)
-        return Page(bare_all(view, rendered.items), rendered.version, rendered.next)
+        return await store.list_views(kind, view, labels=labels, index=index, limit=limit, after=after)
     found = await store.list(kind, labels=labels, index=index, limit=limit, after=after)
     items = []
     for resource in found.items:
         if visible(resource):
             try:
-                items.append(bare(view, await store.get_view(kind, resource.name, view)))
+                items.append(await store.get_view(kind, resource.name, view))
             except NotFound:
                 continue  # it went while the list was read
     return Page(items, found.version, found.next)
@@ -81,24 +86,40 @@ def let_others_run() -> Any:
 
 async def _everything(collection: Collection[Any, Any]) -> Answer:
     first = await read_items(collection, limit=_WHOLE if collection.visible is None else SLICE)
-    headers = (JSON, _version(first))
-    if first.next is None:
-        return Answer(200, _array(first.items), headers)
-    return Answer(200, _chunks(collection, first), headers)
+    return Answer(200, _body(collection, first), (JSON, _version(first)))
+
+
+def _body(collection: Collection[Any, Any], first: Page[bytes]) -> bytes | AsyncIterator[bytes]:
+    """Return a page and all that follows it: whole, or in parts where a client that does not read would cost much."""
+    if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
+        return _array(bare_all(collection.view, first.items))
+    return _chunks(collection, first)
 
 
 async def _chunks(collection: Collection[Any, Any], page: Page[bytes]) -> AsyncIterator[bytes]:
     """Yield an array in parts, of which each is read when the one before has been sent."""
     opening = b"["
     while True:
-        if page.items:
-            yield opening + b",".join(page.items)
+        for batch in batches(collection.view, page.items, _PART_BYTES):
+            yield opening + b",".join(batch)
             opening = b","
         if page.next is None:
             break
         await let_others_run()
         page = await read_items(collection, limit=SLICE, after=page.next)
     yield b"]" if opening == b"," else b"[]"
+
+
+def batches(view: View[Any], items: Sequence[bytes], size: int) -> Iterator[list[bytes]]:
+    """Yield items without their tags, as many at a time as fit a size: a copy of that is all that a reader can hold."""
+    start, held = 0, 0
+    for end, item in enumerate(items):
+        if held and held + len(item) > size:
+            yield [bare(view, each) for each in items[start:end]]
+            start, held = end, 0
+        held += len(item)
+    if held:
+        yield [bare(view, each) for each in items[start:]]
 
 
 async def _page(collection: Collection[Any, Any], limit: int, after: str | None) -> Page[bytes]:
@@ -133,25 +154,3 @@ def _link(path: str, query_string: str, limit: int, token: str) -> bytes:
     kept = [pair for pair in parse_qsl(query_string, keep_blank_values=True) if pair[0] not in {"limit", "continue"}]
     query = urlencode([*kept, ("limit", str(limit)), ("continue", token)])
     return f'<{quote(path, safe="/%:@!$&()*+,;=~")}?{query}>; rel="next"'.encode()
-
-
-def _scope(collection: Collection[Any, Any]) -> str:
-    """Return what tells the tokens of one list from those of another."""
-    facts = (collection.kind.__name__, sorted(collection.labels.items()), collection.index)
-    return hashlib.sha256(msgspec.json.encode(facts)).hexdigest()[:12]
-
-
-def _write_token(collection: Collection[Any, Any], token: str) -> str:
-    return f"{_scope(collection)}.{token}"
-
-
-def _read_token(collection: Collection[Any, Any], text: str) -> str:
-    scope, _, token = text.partition(".")
-    if scope != _scope(collection) or not token:
-        raise _bad_token()
-    return token
-
-
-def _bad_token() -> Malformed:
-    problem = "is not a token of this list"
-    return Malformed(f'invalid path/query element: "continue" {problem}, start without it', [("continue", problem)])

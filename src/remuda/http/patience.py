@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import structlog
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
 from remuda.http.answers import Header
@@ -91,10 +92,19 @@ class Watchman:
         if not self.connections:
             self.all_gone.set()
 
-    def refusal(self, error: RemudaError, more: Sequence[Header]) -> bytes:
-        """Return, as it goes over the wire, the answer to a request that never became one."""
+    def refuse(self, error: RemudaError, reason: str, *, peer: tuple[str, int] | None, more: Sequence[Header]) -> bytes:
+        """Count and log a request that never became one, and return its answer as it goes over the wire."""
         trace_id = self._randomness.token_bytes(16).hex()
         answer = answer_to(error, trace_id=trace_id)
+        self.count_cut(reason)
+        structlog.get_logger().info(
+            "connection refused",
+            reason=reason,
+            status=answer.status,
+            error=error.code,
+            trace_id=trace_id,
+            peer=peer[0] if peer else None,
+        )
         assert isinstance(answer.body, bytes)
         headers = [
             *more,

@@ -10,6 +10,7 @@ from remuda.http.ratelimit import RateLimiter
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.sealing import Sealer
 from remuda.store.logs import Log
 
 __all__ = ["ApiPorts", "ApiSettings"]
@@ -39,6 +40,8 @@ class ApiPorts:
     randomness: Randomness
     log: Log
     """Where audit records go."""
+    sealer: Sealer
+    """Closes what callers keep for us and must not read, such as where a page ended."""
     limiter: RateLimiter
     idempotency: Idempotency
     watch: WatchPorts

@@ -54,9 +54,15 @@ class Explainer:
 
     def problems(self, document: Any) -> list[tuple[str, str]]:
         """Return the pointer and the reason of each fault, or of many of them if there are very many."""
-        faults = (fault for error in self._validator.iter_errors(document) for fault in _nearest(error))
-        problems = ((_place(fault), _REASONS.get(fault.kind.name, _invalid)(fault.kind)) for fault in faults)
-        return list(dict.fromkeys(islice(problems, _MOST_PROBLEMS)))
+        found = (fault for error in self._validator.iter_errors(document) for fault in _nearest(error))
+        faults = [(_place(fault), fault.kind) for fault in islice(found, _MOST_PROBLEMS)]
+        formatted = {place for place, kind in faults if kind.name == "format"}
+        problems = (
+            (place, _REASONS.get(kind.name, _invalid)(kind))
+            for place, kind in faults
+            if kind.name != "pattern" or place not in formatted  # the format says the same, and says it better
+        )
+        return list(dict.fromkeys(problems))
 
 
 def pointer(steps: Iterable[str | int]) -> str:

@@ -62,12 +62,9 @@ class Connection(HttpToolsProtocol):
         self._watchman, self._patience = watchman, watchman.patience
         self._deadline, self._lateness = _NEVER, ""
         self._read_deadline = _NEVER
-        self._head_bytes = 0
-        self._is_in_head = False
-        self._is_in_request = False
-        """Its head has begun, and not all of it has arrived."""
-        self._is_deaf = False
-        """Nothing that still arrives matters."""
+        self._head_bytes, self._is_in_head = 0, False
+        self._is_in_request = False  # its head has begun, and not all of it has arrived
+        self._is_deaf = False  # nothing that still arrives matters
         self._running: RequestResponseCycle | None = None
 
     # What the transport tells
@@ -89,7 +86,7 @@ class Connection(HttpToolsProtocol):
         waiting = [cycle for cycle, _ in self.pipeline]
         self.pipeline.clear()
         for cycle in (self._running, *waiting):
-            self._give_up(cycle)
+            _give_up(cycle)
         super().connection_lost(exc)
         self._watchman.forget(self)
 
@@ -235,10 +232,10 @@ class Connection(HttpToolsProtocol):
         if self._running and self._running.response_started and not self._running.response_complete:
             self._cut(reason)  # in the middle of an answer there is no place to say it
             return
-        self._give_up(self._running)
-        self._watchman.count_cut(reason)
+        _give_up(self._running)
         self._is_deaf = True
-        self.transport.write(self._watchman.refusal(error, self.server_state.default_headers))
+        more = self.server_state.default_headers
+        self.transport.write(self._watchman.refuse(error, reason, peer=self.client, more=more))
         self.transport.write_eof()
         self._wait(self._patience.linger_s, reason)
 
@@ -246,8 +243,8 @@ class Connection(HttpToolsProtocol):
         self._watchman.count_cut(reason)
         self.abort()
 
-    @staticmethod
-    def _give_up(cycle: RequestResponseCycle | None) -> None:
-        if cycle is not None and not cycle.response_complete:
-            cycle.disconnected = True
-            cycle.message_event.set()
+
+def _give_up(cycle: RequestResponseCycle | None) -> None:
+    if cycle is not None and not cycle.response_complete:
+        cycle.disconnected = True
+        cycle.message_event.set()

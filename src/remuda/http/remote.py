@@ -5,6 +5,7 @@ sentence that the server told. What only the raiser knew is blank.
 """
 
 import base64
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
@@ -22,6 +23,8 @@ from remuda.kernel.secrets import Secret
 __all__ = ["Bearer", "Credentials", "Service", "encode_body", "error_from", "read_answer", "target_of"]
 
 AnswerT = TypeVar("AnswerT")
+
+_SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class Credentials(Protocol):
@@ -170,8 +173,8 @@ def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, A
     """Yield what does travel."""
     yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
     yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
-    if headers.get("retry-after", "").isdecimal():
-        yield "retry_after_s", int(headers["retry-after"])
+    if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
+        yield "retry_after_s", int(asked)
 
 
 _CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]

@@ -33,4 +33,7 @@ class Collection(Generic[ResourceT, AnswerT]):
     labels: Mapping[str, str] = field(default_factory=dict)
     index: tuple[str, str] | None = None
     visible: Callable[[ResourceT], bool] | None = None
-    """The caller may see it. Left out where the labels already say so, which lets a list be read from the cache."""
+    """The caller may see it. Left out where the labels already say so, which lets a list be read from the cache.
+
+    A watch notices that an object came into sight or left it only by a change that also changed its labels or a
+    declared index, so what this asks must be among those."""

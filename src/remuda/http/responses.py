@@ -94,7 +94,9 @@ def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
     if route.has_body:
         yield from (408, 413)
     if route.method != "GET":
-        yield from (409, 412)
+        yield 409
+    if route.is_conditional:
+        yield 412
     if route.is_collection:
         yield 410
     yield 422

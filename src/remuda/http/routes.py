@@ -26,6 +26,7 @@ from remuda.access.principal import Permission, Principal
 from remuda.http.replies import Collection, Rendered
 
 __all__ = [
+    "ENCODED_TWICE",
     "AnyRoute",
     "Call",
     "Id",
@@ -53,6 +54,10 @@ Id = Annotated[
     ),
 ]
 """An id in a path or query: any UUID, so that a wrong one is told before anybody is authenticated."""
+
+
+ENCODED_TWICE = "A slash in it has to be percent-encoded twice, as %252F: whoever is on the way may decode it once."
+"""For the description of a path's parameter that may hold a slash: what is no client of ours encodes it once."""
 
 
 class Wire(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -119,6 +124,8 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     success: int = 200
     errors: tuple[int, ...] = ()
     """The statuses this route can answer beside those that the kernel adds to every route."""
+    is_conditional: bool = False
+    """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
     holds_secret: bool = False
     """The answer carries a secret: it is neither stored nor replayed."""
     tag: str = ""
@@ -188,6 +195,7 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         f"has scope {route.scope} and permission {route.permission}": (route.scope in _SCOPES_WITHOUT_PERMISSION)
         == (route.permission is None),
         "has a body, which a GET or DELETE must not": not (route.has_body and route.method in {"GET", "DELETE"}),
+        "is conditional, which only a write can be": not (route.is_conditional and route.method == "GET"),
         "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
         "is a collection and no GET that answers 200 with a list": not route.is_collection
         or (route.method == "GET" and route.success == _OK and route.is_list),

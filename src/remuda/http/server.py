@@ -11,6 +11,7 @@ somebody is in a hurry, is cancelled and answered 503.
 import asyncio
 import contextlib
 import errno
+import re
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,6 +37,7 @@ _LAST_WORDS_S = 1.0
 _UNSENT_BYTES = 64 * 1024
 _USER_TIMEOUT_MS = 30_000
 _HIGHEST_PORT = 65_535
+_PORT = re.compile(r"[0-9]{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,7 @@ class Address:
             raise Invalid(field, "has a host with colons", remedy="put an IPv6 address in brackets, as in [::1]:8080")
         if not (colon and host):
             raise Invalid(field, "is not HOST:PORT", remedy="give both, as in 127.0.0.1:8080")
-        if not (port.isascii() and port.isdigit() and int(port) <= _HIGHEST_PORT):
+        if not (_PORT.fullmatch(port) and int(port) <= _HIGHEST_PORT):
             raise Invalid(field, "has no port between 0 and 65535", remedy="give one, as in 127.0.0.1:8080")
         return cls(host, int(port))
 

@@ -26,7 +26,7 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.answers import Answer, Header
 from remuda.http.etag import bare
-from remuda.http.paging import SLICE, let_others_run, read_items
+from remuda.http.paging import SLICE, batches, let_others_run, read_items
 from remuda.http.pulse import Pulse
 from remuda.http.replies import Collection
 from remuda.http.sight import in_sight
@@ -38,6 +38,8 @@ from remuda.store.contract import Bookmark, Event
 __all__ = ["WatchPorts", "answer_watch"]
 
 _HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))
+_PART_BYTES = 4 << 10
+"""So much of what is there is sent at once: readers may be many, and not read."""
 _RIGHTS_HOLD_S = 1.0
 """How long a stream that sends may rely on rights it has checked."""
 
@@ -167,8 +169,8 @@ class _Stream:
         """Yield what is there."""
         page = await read_items(self._collection, limit=SLICE)
         while True:
-            if page.items:
-                yield added_events(page.items)
+            for events in map(added_events, batches(self._collection.view, page.items, _PART_BYTES)):
+                yield events
             if page.next is None:
                 break
             await let_others_run()

@@ -1,0 +1,42 @@
+"""The livery as a service of a real process, with its controllers: `process.run(..., services=hosted(pasture))`."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+from remuda.http.mounts import Mounted
+from remuda.process import Assembled, Ground, Services
+from remuda.reconcile.metrics import PrometheusReporter
+from tests.example.app import build
+from tests.example.pasture import Pasture
+from tests.example.ports import Ports
+
+PREFIX = "/livery"
+
+
+def hosted(pasture: Callable[[Ground], Pasture], **ports: Any) -> Services:
+    """Return what mounts the livery; `ports` are those of `Ports` that a test wants otherwise."""
+
+    @asynccontextmanager
+    async def services(ground: Ground) -> AsyncIterator[Assembled]:
+        app = build(
+            Ports(
+                store=ground.store,
+                log=ground.store,
+                clock=ground.clock,
+                randomness=ground.randomness,
+                sealer=ground.sealer,
+                metrics=ground.metrics,
+                closing=ground.closing,
+                reporter=PrometheusReporter(ground.metrics),
+                pasture=pasture(ground),
+                **ports,
+            )
+        )
+        await app.start()
+        try:
+            yield Assembled(mounted=[Mounted(PREFIX, app.ports.table, app.api)], checks=[app.check])
+        finally:
+            await app.stop()
+
+    return services
