@@ -1,13 +1,17 @@
 """What is counted about requests, for Prometheus.
 
 Every series is there from the start, at zero: a rate over a series that appears with its first error misses that error.
-The label values come from the route tables, so an unknown path cannot make a series. What a request needs is bound
-beforehand, because looking up labels costs more than counting.
+The label values come from the route tables, so an unknown path cannot make a series. What every request moves is plain
+numbers that are read when somebody asks: the library's own counters take a lock each, which is a good part of a read.
 """
 
-from collections.abc import Iterable
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
 
 from remuda.http.routes import Table
 from remuda.kernel.clock import Clock
@@ -38,17 +42,49 @@ _LAG_INTERVAL_S = 0.25
 
 
 class RouteMeters:
-    """What is counted for one route, bound to its labels."""
+    """What is counted for one route."""
 
-    __slots__ = ("_by_class", "observe_duration")
+    __slots__ = ("answers", "durations", "total_s")
 
-    def __init__(self, requests: Counter, durations: Histogram, service: str, route: str) -> None:
-        self._by_class = tuple(requests.labels(service, route, status).inc for status in _STATUS_CLASSES)
-        self.observe_duration = durations.labels(service, route).observe
+    def __init__(self) -> None:
+        self.answers = [0] * len(_STATUS_CLASSES)
+        self.durations = [0] * (len(_DURATIONS_S) + 1)
+        """How many requests fell between two bounds, the last beyond them all."""
+        self.total_s = 0.0
 
     def count(self, status: int) -> None:
         """Count an answer."""
-        self._by_class[status // 100 - 1]()
+        self.answers[status // 100 - 1] += 1
+
+    def observe_duration(self, duration_s: float) -> None:
+        """Count how long it took."""
+        self.durations[bisect_left(_DURATIONS_S, duration_s)] += 1
+        self.total_s += duration_s
+
+
+_Routes = Mapping[tuple[str | None, str | None], RouteMeters]
+
+
+class _Requests(Collector):
+    """Shows the meters of all routes as the library's own families."""
+
+    def __init__(self, routes: _Routes) -> None:
+        self._routes = routes
+
+    def collect(self) -> Iterator[Metric]:
+        place = ("service", "route")
+        answers = CounterMetricFamily("remuda_http_requests", "Answered requests.", labels=(*place, "status"))
+        about = "Time from a request's head to the end of its answer; watches are left out."
+        durations = HistogramMetricFamily("remuda_http_request_duration_seconds", about, labels=place)
+        bounds = [*map(str, _DURATIONS_S), "+Inf"]
+        for (service, route), meters in self._routes.items():
+            labels = (str(service), str(route))
+            for status, count in zip(_STATUS_CLASSES, meters.answers, strict=True):
+                answers.add_metric((*labels, status), count)
+            buckets = list(zip(bounds, accumulate(meters.durations), strict=True))
+            durations.add_metric(labels, buckets, sum_value=meters.total_s)
+        yield answers
+        yield durations
 
 
 class Metrics:
@@ -56,16 +92,20 @@ class Metrics:
 
     def __init__(self, registry: CollectorRegistry, tables: Iterable[Table] = ()) -> None:
         self.registry = registry
-        self.in_flight = Gauge(
+        self.in_flight = 0
+        """Requests that are being answered, streams included."""
+        Gauge(
             "remuda_http_requests_in_flight", "Requests that are being answered, streams included.", registry=registry
-        )
+        ).set_function(lambda: self.in_flight)
         self.watch_streams = Gauge("remuda_http_watch_streams", "Watches that are open.", registry=registry)
         self.loop_lag = Histogram(
             "remuda_loop_lag_seconds", "How late the event loop ran a timer.", buckets=_LAGS_S, registry=registry
         )
         tables = tuple(tables)
-        self._routes = self._bind_routes(tables)
+        places = [UNROUTED, *((table.service, route.name) for table in tables for route in table.routes)]
+        self._routes: _Routes = {place: RouteMeters() for place in places}
         self._unrouted = self._routes[UNROUTED]
+        registry.register(_Requests(self._routes))
         self._rate_limited = self._bind_counter(
             "remuda_http_rate_limited",
             "Requests refused because their caller asked too often.",
@@ -93,19 +133,6 @@ class Metrics:
     def count_cut(self, reason: str) -> None:
         """Count a connection that the server ended, for one of `REFUSALS`."""
         self._refusals[reason].inc()
-
-    def _bind_routes(self, tables: Iterable[Table]) -> dict[tuple[str | None, str | None], RouteMeters]:
-        labels = ("service", "route")
-        requests = Counter("remuda_http_requests", "Answered requests.", (*labels, "status"), registry=self.registry)
-        durations = Histogram(
-            "remuda_http_request_duration_seconds",
-            "Time from a request's head to the end of its answer; watches are left out.",
-            labels,
-            buckets=_DURATIONS_S,
-            registry=self.registry,
-        )
-        places = [UNROUTED, *((table.service, route.name) for table in tables for route in table.routes)]
-        return {place: RouteMeters(requests, durations, *place) for place in places}
 
     def _bind_counter(self, name: str, about: str, label: str, values: Iterable[str]) -> dict[str, Counter]:
         counter = Counter(name, about, (label,), registry=self.registry)

@@ -115,7 +115,7 @@ class Observe:
         scope["remuda"] = seen
         exchange = _Exchange(seen, receive, send, traceparent, self._metrics)
         path = scope["path"]
-        self._metrics.in_flight.inc()
+        self._metrics.in_flight += 1
         try:
             await self._app(scope, exchange.receive, exchange.send)
         except ClientDisconnect:
@@ -129,7 +129,7 @@ class Observe:
             structlog.get_logger().exception("request failed", trace_id=trace_id, method=scope["method"], path=path)
             await exchange.answer(error)
         finally:
-            self._metrics.in_flight.dec()
+            self._metrics.in_flight -= 1
             exchange.end()
             self._tell(scope["method"], path, seen)
 
