@@ -14,10 +14,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from remuda.access import checks
+from remuda.http.edge.health import NotReady
+from remuda.http.edge.metrics import Metrics as HttpMetrics
+from remuda.http.edge.patience import HeadTooLarge
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
-from remuda.http.health import NotReady
-from remuda.http.metrics import Metrics as HttpMetrics
-from remuda.http.patience import HeadTooLarge
 from remuda.kernel import errors
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.registry import Sagas

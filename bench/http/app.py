@@ -8,14 +8,14 @@ from starlette.types import ASGIApp
 from bench.http.service import Service, Tokens, table
 from bench.kinds import ORGANIZATION, PROJECT, SEALER, labels_of, name_of
 from remuda.http.api import Api, ApiPorts
-from remuda.http.health import PROCESS, ProcessPages
+from remuda.http.edge.health import PROCESS, ProcessPages
+from remuda.http.edge.lines import Sink
+from remuda.http.edge.metrics import Metrics
+from remuda.http.edge.mounts import Mounted, Mounts
+from remuda.http.edge.observe import Observe
 from remuda.http.idempotency import Idempotency
-from remuda.http.lines import Sink
-from remuda.http.metrics import Metrics
-from remuda.http.mounts import Mounted, Mounts
-from remuda.http.observe import Observe
+from remuda.http.lists.watch import WatchPorts
 from remuda.http.ratelimit import RateLimit, RateLimiter
-from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import SqliteStore

@@ -20,10 +20,10 @@ from bench.http.app import build
 from bench.kinds import REGISTRY, SEALER
 from bench.loops import run
 from remuda.app import prepare_interpreter
-from remuda.http.lines import LineWriter
-from remuda.http.metrics import measure_loop_lag
-from remuda.http.patience import Patience
-from remuda.http.server import Address, Server
+from remuda.http.edge.lines import LineWriter
+from remuda.http.edge.metrics import measure_loop_lag
+from remuda.http.edge.patience import Patience
+from remuda.http.edge.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.duties import Duties

@@ -20,7 +20,7 @@ from bench.loops import run
 from bench.report import Measure, figure
 from bench.rounds import good_time
 from remuda.app import prepare_interpreter
-from remuda.http.lines import LineWriter
+from remuda.http.edge.lines import LineWriter
 from remuda.store.sqlite.store import SqliteStore
 
 __all__ = ["answering", "measures"]

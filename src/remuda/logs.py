@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from remuda.http.lines import Sink
+from remuda.http.edge.lines import Sink
 
 __all__ = ["log_to"]
 

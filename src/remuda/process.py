@@ -21,13 +21,13 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
 from remuda.app import prepare_interpreter, registry
-from remuda.http.health import PAGES, PROCESS, Check, ProcessPages, store_check
-from remuda.http.lines import LineWriter, Sink
-from remuda.http.metrics import Metrics, measure_loop_lag
-from remuda.http.mounts import Mounted, Mounts
-from remuda.http.observe import Observe
-from remuda.http.patience import Patience
-from remuda.http.server import Address, Server
+from remuda.http.edge.health import PAGES, PROCESS, Check, ProcessPages, store_check
+from remuda.http.edge.lines import LineWriter, Sink
+from remuda.http.edge.metrics import Metrics, measure_loop_lag
+from remuda.http.edge.mounts import Mounted, Mounts
+from remuda.http.edge.observe import Observe
+from remuda.http.edge.patience import Patience
+from remuda.http.edge.server import Address, Server
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import Invalid
 from remuda.kernel.keyfile import create_keyring_file

@@ -11,10 +11,10 @@ import msgspec
 from remuda.access.context import Context
 from remuda.http.api import ApiSettings
 from remuda.http.credentials import TrustedProxies
-from remuda.http.openapi import document
+from remuda.http.documents.openapi import document
+from remuda.http.edge.server import Address, Server
+from remuda.http.lists.sse import EventReader
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server import Address, Server
-from remuda.http.sse import EventReader
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from remuda.http.openapi import document
+from remuda.http.documents.openapi import document
 from tests.authz.tenants import Diary, Intruder, Tenant
 from tests.example.api import table
 from tests.example.app import build, registry

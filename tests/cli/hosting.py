@@ -14,9 +14,9 @@ from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
 from remuda.http.answers import Answer
-from remuda.http.mounts import Mounted
+from remuda.http.edge.mounts import Mounted
+from remuda.http.edge.server import Address
 from remuda.http.routes import Table
-from remuda.http.server import Address
 from remuda.process import Assembled, Ground, Settings, run
 from tests.contract.kinds import REGISTRY, Horse, horse
 

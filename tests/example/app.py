@@ -11,11 +11,11 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
 
 from remuda.http.api import Api, ApiPorts
+from remuda.http.edge.metrics import Metrics
+from remuda.http.edge.observe import Observe
 from remuda.http.idempotency import Idempotency
-from remuda.http.metrics import Metrics
-from remuda.http.observe import Observe
+from remuda.http.lists.watch import WatchPorts
 from remuda.http.ratelimit import RateLimiter
-from remuda.http.watch import WatchPorts
 from remuda.operations.kinds import OPERATION
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.operations import Operations

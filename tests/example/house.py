@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, cast
 
-from remuda.http.openapi import document
+from remuda.http.documents.openapi import document
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.randomness import Randomness

@@ -7,7 +7,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
-from remuda.http.lines import Sink
+from remuda.http.edge.lines import Sink
 from remuda.http.ratelimit import RateLimit
 from remuda.http.routes import Table
 from remuda.kernel.clock import Clock

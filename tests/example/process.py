@@ -17,9 +17,9 @@ from pathlib import Path
 import httpx2
 import uvloop
 
-from remuda.http.patience import Patience
+from remuda.http.edge.patience import Patience
+from remuda.http.edge.server import Address
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server import Address
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import Settings, run

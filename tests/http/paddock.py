@@ -13,7 +13,7 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
 from remuda.http.api import Api, ApiSettings
 from remuda.http.credentials import Credentials
-from remuda.http.openapi import document
+from remuda.http.documents.openapi import document
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated

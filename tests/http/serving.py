@@ -12,12 +12,13 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.http.answers import Answer
+from remuda.http.edge.metrics import Metrics
+from remuda.http.edge.observe import Observe
+from remuda.http.edge.patience import Patience
+from remuda.http.edge.server import Address, Server
 from remuda.http.errors import answer_to
 from remuda.http.limits import read_body
-from remuda.http.metrics import Metrics
-from remuda.http.observe import Observe, observation_of
-from remuda.http.patience import Patience
-from remuda.http.server import Address, Server
+from remuda.http.observation import observation_of
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness

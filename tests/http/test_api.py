@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 
 from remuda.http.api import ApiSettings
-from remuda.http.observe import Observation
+from remuda.http.observation import Observation
 from remuda.kernel.errors import NotFound
 from tests.contract.kinds import horse
 from tests.http.paddock import HORSE, HORSES, ORGANIZATION, running

@@ -10,9 +10,9 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from remuda.http.answers import Answer
-from remuda.http.health import PAGES, PROCESS, Health, ProcessPages, Readiness, Version, store_check
-from remuda.http.metrics import Metrics
-from remuda.http.mounts import Mounted, Mounts
+from remuda.http.edge.health import PAGES, PROCESS, Health, ProcessPages, Readiness, Version, store_check
+from remuda.http.edge.metrics import Metrics
+from remuda.http.edge.mounts import Mounted, Mounts
 from remuda.http.routes import Table
 from remuda.version import ServiceDescriptor
 from tests.http.serving import Lines, observed

@@ -10,9 +10,10 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remuda.http.answers import Answer
-from remuda.http.health import PROCESS
-from remuda.http.metrics import Metrics
-from remuda.http.observe import Observe, observation_of
+from remuda.http.edge.health import PROCESS
+from remuda.http.edge.metrics import Metrics
+from remuda.http.edge.observe import Observe
+from remuda.http.observation import observation_of
 from remuda.kernel.randomness import SeededRandomness
 from tests.http.clocks import HandClock
 from tests.http.serving import Lines

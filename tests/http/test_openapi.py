@@ -5,8 +5,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from remuda.http.openapi import document
-from remuda.http.responses import HEADERS
+from remuda.http.documents.openapi import document
+from remuda.http.documents.responses import HEADERS
 from remuda.http.routes import ENCODED_TWICE, Table
 from tests.http.paddock import ORGANIZATION, ReferencePath, route, running, table
 

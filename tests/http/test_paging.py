@@ -10,10 +10,10 @@ import pytest
 
 from remuda.http.answers import Answer
 from remuda.http.etag import tagged
-from remuda.http.paging import SLICE, answer_list, batches
+from remuda.http.lists.paging import SLICE, answer_list, batches
+from remuda.http.lists.tokens import PageTokens
 from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery
-from remuda.http.tokens import PageTokens
 from remuda.kernel.errors import Malformed
 from tests.contract.kinds import Horse
 from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, view

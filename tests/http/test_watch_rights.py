@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
-from remuda.http.sse import Received
-from remuda.http.watch import WatchPorts
+from remuda.http.lists.sse import Received
+from remuda.http.lists.watch import WatchPorts
 from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
 from tests.contract.kinds import REGISTRY, horse
 from tests.http.meadow import ANNA, herd

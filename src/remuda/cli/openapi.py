@@ -3,7 +3,7 @@
 import msgspec
 
 from remuda.app import tables
-from remuda.http.openapi import document
+from remuda.http.documents.openapi import document
 from remuda.kernel.errors import Invalid
 from remuda.version import describe
 

@@ -8,7 +8,7 @@ from typing import Annotated
 import uvloop
 from cyclopts import Parameter
 
-from remuda.http.server import Address
+from remuda.http.edge.server import Address
 from remuda.kernel.errors import Invalid
 from remuda.process import Settings, run
 

@@ -23,21 +23,21 @@ from remuda.http.answers import Answer
 from remuda.http.audit import Audit, Component
 from remuda.http.credentials import read_credentials
 from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
-from remuda.http.docs import Pages
+from remuda.http.documents.docs import Pages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.headers import read_header, read_if_match
 from remuda.http.inbound import Inbound
 from remuda.http.limits import read_body
-from remuda.http.observe import Observation
-from remuda.http.paging import answer_list
+from remuda.http.lists.paging import answer_list
+from remuda.http.lists.tokens import PageTokens
+from remuda.http.lists.watch import answer_watch
+from remuda.http.observation import Observation
 from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import anonymous
 from remuda.http.replies import Collection
 from remuda.http.routes import Call, Table
 from remuda.http.timing import within
-from remuda.http.tokens import PageTokens
-from remuda.http.watch import answer_watch
 from remuda.kernel.errors import NotAllowed, RemudaError, Unauthenticated
 
 __all__ = ["Api", "ApiPorts", "ApiSettings"]

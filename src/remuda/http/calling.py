@@ -19,8 +19,8 @@ import httpcore2  # noqa: F401
 import httpx2
 
 from remuda.access.context import Context
+from remuda.http.lists.sse import EventReader, Received
 from remuda.http.remote import Credentials, error_from
-from remuda.http.sse import EventReader, Received
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
 from remuda.kernel.randomness import Randomness

@@ -21,9 +21,9 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.http.calling import Caller, ClientSettings, Request
+from remuda.http.lists.sse import Received
 from remuda.http.remote import Credentials, encode_body, read_answer, target_of
 from remuda.http.routes import ListQuery, Parameters, Route
-from remuda.http.sse import Received
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, RemudaError
 from remuda.kernel.ids import derived_id, random_id

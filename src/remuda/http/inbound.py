@@ -9,7 +9,7 @@ from remuda.http.answers import Header
 from remuda.http.credentials import Credentials
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
-from remuda.http.observe import Observation
+from remuda.http.observation import Observation
 
 __all__ = ["Inbound"]
 

@@ -19,57 +19,21 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remuda.http.answers import Header
+from remuda.http.edge.lines import Sink
+from remuda.http.edge.metrics import Metrics
 from remuda.http.errors import answer_to
-from remuda.http.lines import Sink
-from remuda.http.metrics import Metrics
+from remuda.http.observation import Observation
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["AccessLine", "Observation", "Observe", "observation_of"]
+__all__ = ["AccessLine", "Observe"]
 
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?=-|\Z)")
 _VERSION_0_LENGTH = 55
 _SAMPLED = "01"
 _CLIENT_GONE = 499
 """What an access log says, by custom, of a request that nobody waited for."""
-
-
-class Observation:
-    """What is known of one request so far. The layers below write to it."""
-
-    __slots__ = (
-        "bytes",
-        "error_code",
-        "is_cut",
-        "is_stream",
-        "peer",
-        "principal",
-        "route",
-        "service",
-        "started",
-        "status",
-        "trace_id",
-    )
-
-    def __init__(self, trace_id: str, started: float, peer: tuple[str, int] | None) -> None:
-        self.trace_id, self.started, self.peer = trace_id, started, peer
-        self.service: str | None = None
-        """The table's name, set by the dispatcher."""
-        self.route: str | None = None
-        """The operation's name, set by the dispatcher; none if the path is unknown."""
-        self.principal = ""
-        """Who asks, once that is known: `Principal.who`."""
-        self.error_code: str | None = None
-        """The `code` of the error that was answered."""
-        self.status = 0
-        """The answer's status, once it has begun."""
-        self.bytes = 0
-        """The length of the answer's body so far."""
-        self.is_stream = False
-        """The answer is a stream of events, which lasts as long as the client wants."""
-        self.is_cut = False
-        """The client left before the answer was complete."""
 
 
 class AccessLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="request", tag_field="event"):
@@ -90,12 +54,6 @@ class AccessLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     error: str | None = None
     cut: bool = False
     """The client left before the answer was complete."""
-
-
-def observation_of(scope: Scope) -> Observation:
-    """Return the observation of a request."""
-    found: Observation = scope["remuda"]
-    return found
 
 
 class Observe:

@@ -30,7 +30,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from remuda.http.patience import HeadTooLarge, Watchman
+from remuda.http.edge.patience import HeadTooLarge, Watchman
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 __all__ = ["Connection"]

@@ -20,11 +20,11 @@ from starlette.types import Receive, Scope, Send
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS
 from remuda.http.answers import JSON, Answer, Header
-from remuda.http.docs import Pages as Documents
+from remuda.http.documents.docs import Pages as Documents
+from remuda.http.edge.front import front_page
+from remuda.http.edge.mounts import Mounted
 from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.front import front_page
-from remuda.http.mounts import Mounted
-from remuda.http.observe import Observation, observation_of
+from remuda.http.observation import Observation, observation_of
 from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
 from remuda.kernel.errors import NotAllowed, RemudaError, Unavailable
 from remuda.store.sqlite.upkeep import Integrity

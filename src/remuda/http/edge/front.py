@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from html import escape
 
-from remuda.http.mounts import Mounted
+from remuda.http.edge.mounts import Mounted
 from remuda.version import ServiceDescriptor
 
 __all__ = ["front_page"]

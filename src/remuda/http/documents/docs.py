@@ -16,10 +16,10 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.types import Scope
 
 from remuda.http.answers import JSON, Answer, Header
+from remuda.http.documents.openapi import document
+from remuda.http.documents.schemas import FieldRow, field_rows, type_text
 from remuda.http.errors import NO_CACHE
-from remuda.http.openapi import document
 from remuda.http.routes import Table
-from remuda.http.schemas import FieldRow, field_rows, type_text
 from remuda.kernel.errors import NotAllowed, NotFound
 
 __all__ = ["Pages", "render_docs"]
@@ -79,7 +79,7 @@ class Pages:
 def render_docs(api: Node) -> tuple[bytes, str]:
     """Return an OpenAPI document as a page, and the policy that lets a browser load nothing else for it."""
     environment = Environment(
-        loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("remuda.http.documents"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     style = environment.get_template("docs.css").render()
     operations = sorted(_operations(api), key=lambda one: [tag["name"] for tag in api["tags"]].index(one.heading))

@@ -17,9 +17,9 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from remuda.http.answers import JSON, Answer, Header
 from remuda.http.etag import bare, bare_all
+from remuda.http.lists.tokens import PageTokens, bad_token
 from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery
-from remuda.http.tokens import PageTokens, bad_token
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.store.contract import Page, View
 

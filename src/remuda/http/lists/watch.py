@@ -26,11 +26,11 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.answers import Answer, Header
 from remuda.http.etag import bare
-from remuda.http.paging import SLICE, batches, let_others_run, read_items
-from remuda.http.pulse import Pulse
+from remuda.http.lists.paging import SLICE, batches, let_others_run, read_items
+from remuda.http.lists.pulse import Pulse
+from remuda.http.lists.sight import in_sight
+from remuda.http.lists.sse import HEARTBEAT, added_events, event
 from remuda.http.replies import Collection
-from remuda.http.sight import in_sight
-from remuda.http.sse import HEARTBEAT, added_events, event
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, Malformed, RemudaError
 from remuda.store.contract import Bookmark, Event

@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 
 from remuda.http.bodies import wire_schema
+from remuda.http.documents.responses import HEADERS, error_responses, error_statuses, success_response
 from remuda.http.errors import ErrorBody, OtherErrorBody
 from remuda.http.headers import HEADER_PATTERN
-from remuda.http.responses import HEADERS, error_responses, error_statuses, success_response
 from remuda.http.routes import AnyRoute, Parameters, Table
 
 __all__ = ["document"]

@@ -1,0 +1,1 @@
+"""The documents: what is written about an API, made from its table. OpenAPI for programs, a page for people."""
