@@ -23,7 +23,7 @@ GROUPS: Mapping[str, Groups] = {
         "sqlite": ("writes", "saturation", "watchers", "gets", "pages", "opening", "holding"),
         "kubernetes": ("kubernetes",),
     },
-    "http": {"sqlite": ("requests", "judging", "lists", "long_lists", "streams")},
+    "http": {"sqlite": ("requests", "judging", "lists", "long_lists", "streams", "starting")},
     "reconcile": {"sqlite": ("passes", "scans", "sources")},
     "operations": {"sqlite": ("journal", "speed")},
 }
