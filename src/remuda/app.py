@@ -3,13 +3,24 @@
 import gc
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from remuda.http.edge.health import PROCESS
 from remuda.http.routes import Table
 from remuda.store.kinds import Registry
 
-__all__ = ["prepare_interpreter", "registry", "tables"]
+__all__ = ["Published", "prepare_interpreter", "registry", "tables"]
 
 _SWITCH_INTERVAL_S = 0.0005
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A table, and where one process mounts it."""
+
+    prefix: str
+    """Such as `/compute`; empty for what has all the room."""
+    table: Table
 
 
 def prepare_interpreter() -> None:
@@ -29,6 +40,6 @@ def registry() -> Registry:
     return Registry([])
 
 
-def tables() -> Mapping[str, Table]:
-    """Return the routes of every service, by its name. A service adds its table here when it comes."""
-    return {}
+def tables() -> Mapping[str, Published]:
+    """Return the routes of the process and of every service, by name. A service adds its table here when it comes."""
+    return {PROCESS.service: Published("", PROCESS)}

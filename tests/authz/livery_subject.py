@@ -11,7 +11,6 @@ import msgspec
 from remuda.access.context import Context
 from remuda.http.api import ApiSettings
 from remuda.http.credentials import TrustedProxies
-from remuda.http.documents.openapi import document
 from remuda.http.edge.server import Address, Server
 from remuda.http.lists.sse import EventReader
 from remuda.http.ratelimit import RateLimit
@@ -29,7 +28,7 @@ from tests.authz.matrix import ABSENT, Caller, Place, Row, Target
 from tests.example import wire
 from tests.example.app import LiveryApp, build, registry
 from tests.example.client import Client, Stream
-from tests.example.contract import Contract
+from tests.example.contract import contract_of
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
 from tests.example.sagas import NewMount
@@ -49,7 +48,7 @@ class LiverySubject:
         self.app = self._build()
         self.table = self.app.ports.table
         self.doors: dict[str, Door] = {
-            "api": ApiDoor(self.app.asgi, Contract(document(self.table, version="0")), self.gate),
+            "api": ApiDoor(self.app.asgi, contract_of(self.table), self.gate),
             "port": PortDoor(port_calls(self.app.service), self.gate),
         }
         self._things: dict[tuple[str, Place], str] = {}

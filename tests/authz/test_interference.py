@@ -2,13 +2,12 @@
 
 import asyncio
 
-from remuda.http.documents.openapi import document
 from tests.authz.tenants import Diary, Intruder, Tenant
 from tests.example.api import table
 from tests.example.app import build, registry
 from tests.example.authenticator import ORGANIZATION, PROJECT
 from tests.example.client import Client
-from tests.example.contract import Contract
+from tests.example.contract import contract_of
 from tests.example.pasture import SimPasture
 from tests.example.ports import Ports
 from tests.sim.runner import World, simulate
@@ -28,7 +27,7 @@ async def _play(world: World, diary: Diary, *, with_intruder: bool) -> None:
         Ports(store=store, log=store, clock=world.clock, randomness=world.randomness, pasture=pasture, table=api)
     )
     await app.start()
-    client = Client(app=app.asgi, contract=Contract(document(api, version="0")))
+    client = Client(app=app.asgi, contract=contract_of(api))
     tenant = Tenant(client.having("organization-admin"), world.seed, ORGANIZATION, PROJECT)
     intruder = Intruder(client.having("foreigner"), world.seed, tenant)
     for step in range(STEPS):

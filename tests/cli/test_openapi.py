@@ -2,6 +2,7 @@ import msgspec
 import pytest
 
 import remuda.cli.openapi
+from remuda.app import Published
 from remuda.cli import main
 from tests.http.paddock import table
 
@@ -9,16 +10,26 @@ from tests.http.paddock import table
 def test_the_document_of_a_service_is_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remuda.cli.openapi, "tables", lambda: {"paddock": table()})
+    monkeypatch.setattr(remuda.cli.openapi, "tables", lambda: {"paddock": Published("/paddock", table())})
     assert main(["openapi", "paddock"]) == 0
     printed = msgspec.json.decode(capsys.readouterr().out)
     assert (printed["openapi"], printed["info"]["title"]) == ("3.1.0", "Paddock")
+    assert printed["servers"] == [{"url": "/paddock"}]
+
+
+def test_this_release_prints_what_a_process_says_about_itself(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["openapi", "process"]) == 0
+    printed = msgspec.json.decode(capsys.readouterr().out)
+    assert "/readyz" in printed["paths"]
+    assert printed["servers"] == [{"url": "/"}]
 
 
 def test_an_unknown_service_is_told_which_there_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remuda.cli.openapi, "tables", lambda: {"region": table(), "identity": table()})
+    monkeypatch.setattr(
+        remuda.cli.openapi, "tables", lambda: dict.fromkeys(["region", "identity"], Published("", table()))
+    )
     assert main(["openapi", "nonsense"]) == 1
     assert capsys.readouterr() == ("", "the service nonsense is not known: use one of identity, region.\n")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import httpx2
 
+from tests.example.asking import ask
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -28,11 +30,11 @@ def hosting(data: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
 
 def test_a_service_has_a_say_in_readiness_and_in_the_metrics(tmp_path: Path) -> None:
     with hosting(tmp_path) as (_, url):
-        unready = httpx2.get(f"{url}/readyz")
+        unready = ask(f"{url}/readyz")
         assert (unready.status_code, unready.json()["problems"][0]["pointer"]) == (503, "slow")
-        assert "\nwaits_total 0.0\n" in httpx2.get(f"{url}/metrics").text
+        assert "\nwaits_total 0.0\n" in ask(f"{url}/metrics").text
         assert httpx2.get(f"{url}/slow/").text == "done"
-        assert httpx2.get(f"{url}/readyz").status_code == 200
+        assert ask(f"{url}/readyz").status_code == 200
 
 
 def test_services_are_left_after_the_last_answer_and_before_the_store_is_closed(tmp_path: Path) -> None:
@@ -40,7 +42,7 @@ def test_services_are_left_after_the_last_answer_and_before_the_store_is_closed(
         answers: list[str] = []
         asking = threading.Thread(target=lambda: answers.append(httpx2.get(f"{url}/slow/wait", timeout=30).text))
         asking.start()
-        while "\nwaits_total 1.0\n" not in httpx2.get(f"{url}/metrics").text:
+        while "\nwaits_total 1.0\n" not in ask(f"{url}/metrics").text:
             time.sleep(0.01)
         process.send_signal(signal.SIGTERM)
         said, log = process.communicate(timeout=30)

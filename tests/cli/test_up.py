@@ -13,16 +13,17 @@ import pytest
 from remuda.cli.up import _default_data
 from remuda.kernel.errors import Invalid
 from tests.cli.running import refused, running
+from tests.example.asking import ask, judged
 
 
 def test_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:
     data = tmp_path / "deep" / "data"
     with running(data) as one:
-        assert httpx2.get(f"{one.url}/healthz").json() == {"status": "ok"}
-        assert httpx2.get(f"{one.url}/readyz").status_code == 200
-        assert httpx2.get(f"{one.url}/api/version").json()["name"] == "remuda"
-        assert "<h1>Remuda</h1>" in httpx2.get(one.url).text
-        assert "remuda_loop_lag_seconds_count" in httpx2.get(f"{one.url}/metrics").text
+        assert ask(f"{one.url}/healthz").json() == {"status": "ok"}
+        assert ask(f"{one.url}/readyz").status_code == 200
+        assert ask(f"{one.url}/api/version").json()["name"] == "remuda"
+        assert "<h1>Remuda</h1>" in ask(one.url).text
+        assert "remuda_loop_lag_seconds_count" in ask(f"{one.url}/metrics").text
         assert one.stop()[0] == 0
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [data, *data.iterdir()]}
     assert modes == {"data": 0o700, "keys.json": 0o600, "remuda.db": 0o600, "remuda.db.lock": 0o600}
@@ -31,7 +32,7 @@ def test_the_first_start_makes_everything_private_and_answers(tmp_path: Path) ->
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly_with_the_whole_log_written(tmp_path: Path, how: signal.Signals) -> None:
     with running(tmp_path) as one:
-        httpx2.get(f"{one.url}/api/version", params={"token": "secret"})
+        ask(f"{one.url}/api/version", params={"token": "secret"})
         code, log = one.stop(how)
     assert code == 0
     (line,) = map(json.loads, log.splitlines())
@@ -44,7 +45,7 @@ def test_it_starts_again_after_kill_9_with_the_same_keys(tmp_path: Path) -> None
     keys = set()
     for _ in range(3):
         with running(tmp_path) as one:
-            assert httpx2.get(f"{one.url}/readyz").status_code == 200
+            assert ask(f"{one.url}/readyz").status_code == 200
             keys.add((tmp_path / "keys.json").read_text())
             assert one.stop(signal.SIGKILL)[0] == -signal.SIGKILL
         assert (tmp_path / "remuda.db.lock").read_text() == "open\n"
@@ -61,7 +62,7 @@ def test_many_who_ask_while_it_stops_get_an_answer_or_no_connection(tmp_path: Pa
             with httpx2.Client() as client:
                 try:
                     while True:
-                        answers.append(client.get(f"{one.url}/api/version").status_code)
+                        answers.append(judged(client.get(f"{one.url}/api/version")).status_code)
                 except httpx2.TransportError:
                     return
 

@@ -2,13 +2,12 @@
 
 `build(ports)` makes it; `start` recovers operations and begins control; `stop` ends both, before the store is closed.
 `asgi` can be called from the first moment on, and so can `api`, which is the same for a process that has its own access
-log around all its APIs (`hosting`).
+log around all its APIs (`hosting`). No answer gets out of either that is not in the livery's own OpenAPI document.
 """
 
 from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
 
 from remuda.http.api import Api, ApiPorts
 from remuda.http.edge.metrics import Metrics
@@ -29,6 +28,7 @@ from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.store.duties import Duties
 from remuda.store.kinds import Registry
 from tests.example.authenticator import PROJECTS, TokenAuthenticator
+from tests.example.contract import contract_of
 from tests.example.control import Control
 from tests.example.kinds import KINDS
 from tests.example.monitor import Monitor
@@ -36,6 +36,7 @@ from tests.example.ports import Ports
 from tests.example.sagas import CREATE_MOUNT, MountPorts
 from tests.example.service import Livery
 from tests.example.stalls import Stalls
+from tests.example.validating import Validated
 
 
 def registry() -> Registry:
@@ -67,14 +68,16 @@ class LiveryApp:
         self.authenticator = ports.authenticator or TokenAuthenticator(ports.clock)
         self.metrics = Metrics(CollectorRegistry(), [ports.table])
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
-        self.api = Api(ports.table, self.service, self._api_ports())
-        self.asgi: ASGIApp = Observe(
-            self.api,
+        api, contract = Api(ports.table, self.service, self._api_ports()), contract_of(ports.table)
+        self.api = Validated(api, contract)
+        observed = Observe(
+            api,
             clock=ports.clock,
             randomness=ports.randomness,
             metrics=self.metrics,
             sink=ports.sink,
         )
+        self.asgi = Validated(observed, contract)
         self._calls = CallMetrics(ports.metrics)
         self._control = Control(ports, self.stalls, self._calls)
         self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
@@ -114,11 +117,13 @@ class LiveryApp:
         await self._control.start()
 
     async def stop(self) -> None:
-        """End everything that goes on by itself."""
+        """End everything that goes on by itself. Fail if there was an answer that is in no document."""
         self.watches.closing.set()
         await self._control.stop()
         await self._duties.stop()
         await self.operations.stop()
+        for app in (self.api, self.asgi):
+            app.assert_documented()
 
     def _api_ports(self) -> ApiPorts:
         ports = self.ports

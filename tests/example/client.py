@@ -1,4 +1,7 @@
-"""A client that calls an ASGI app in its own process, and holds every answer against the API's own documents."""
+"""A client that calls an ASGI app in its own process, and holds every answer against the API's own documents.
+
+So does an app that is `validated`; then the client fails with what that complains of.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -10,7 +13,8 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.types import ASGIApp, Message, Scope
 
-from tests.example.contract import Contract, Reply
+from tests.example.contract import Contract, Reply, UndocumentedError
+from tests.example.validating import UNDOCUMENTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +77,9 @@ class Client:
             exchange.leave()
             await asyncio.wait({task}, timeout=5)
             task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            (end,) = await asyncio.gather(task, return_exceptions=True)
+            if isinstance(end, UndocumentedError):
+                raise end
 
     def _scope(self, method: str, path: str, query: Any, body: Any, headers: Mapping[str, str]) -> Scope:
         sent = {name.replace("_", "-").lower(): value for name, value in headers.items()}
@@ -107,6 +113,7 @@ class Stream:
     async def head(self) -> Reply:
         """Return status and headers."""
         await self._exchange.has_begun.wait()
+        assert self._exchange.status != UNDOCUMENTED, "see the complaint in the body"
         return Reply(self._exchange.status, self._exchange.headers, b"")
 
     async def chunks(self) -> AsyncIterator[bytes]:
@@ -152,7 +159,10 @@ class _Exchange:
         while not self.chunks.empty():
             chunks.append(self.chunks.get_nowait() or b"")
         assert self.status, "the app answered"
-        return Reply(self.status, self.headers, b"".join(chunks))
+        body = b"".join(chunks)
+        if self.status == UNDOCUMENTED:
+            raise UndocumentedError(body.decode())
+        return Reply(self.status, self.headers, body)
 
 
 async def _run(app: ASGIApp, scope: Scope, exchange: _Exchange) -> None:

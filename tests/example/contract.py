@@ -1,19 +1,38 @@
-"""Every answer is held against the API's own document: status, content type, headers and body."""
+"""Every answer is held against the API's own document: status, content type, headers and body.
+
+What the document does not list is no free ground: an unknown path, a method that a path does not have, a preflight and
+the pages of the API itself have one form each, wherever they are. HEAD is GET without the body. A stream is judged
+twice: when it begins, and event by event.
+"""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import jsonschema_rs
 import msgspec
 
+from remuda.http.documents.openapi import document
+from remuda.http.lists.sse import Received
+from remuda.http.routes import Table
+
 Document = Mapping[str, Any]
 """An OpenAPI document, as plain JSON."""
 
+STREAM = "text/event-stream"
+PAGES: Mapping[str, str] = {"/openapi.json": "application/json", "/docs": "text/html"}
+"""What every API has beside its routes, and of which type it is."""
+
+_ROOTS = frozenset({"", "/"})
+"""The place where an API is mounted, which leads to its docs."""
 _PARAMETER = re.compile(r"\{[^{}/]+\}")
-_EVERYWHERE = frozenset({"content-length", "content-type", "date", "server"})
+_EVERYWHERE = frozenset({"connection", "content-length", "content-type", "date", "server", "transfer-encoding"})
 """Headers that are HTTP's own and need no document."""
+_PREFLIGHT = {"access-control-allow-methods", "access-control-allow-headers", "access-control-max-age"}
+_ITEMS = frozenset({"added", "modified", "deleted"})
+"""Events that tell of an item; all others have a remark."""
 
 
 class UndocumentedError(AssertionError):
@@ -33,55 +52,91 @@ class Reply:
         """The body, decoded."""
         return msgspec.json.decode(self.body)
 
+    @property
+    def media(self) -> str:
+        """The type of the body."""
+        return self.headers.get("content-type", "").partition(";")[0]
+
 
 class Contract:
     """Judges answers by an OpenAPI document: status, content type, headers and body."""
 
-    def __init__(self, document: Document) -> None:
-        self._document = document
+    def __init__(self, document: Document, pages: Mapping[str, str] = PAGES) -> None:
+        self._document, self._pages = document, pages
         self._paths = [(_pattern(path), path) for path in document["paths"]]
+        self._headers = {name.lower() for name in document["components"]["headers"]}
         self._validators: dict[str, Any] = {}
 
     def check(self, method: str, path: str, reply: Reply) -> None:
-        """Raise UndocumentedError unless the documents say that this answer can come."""
-        template = self._template(path)
-        if template is None:
-            _demand(reply.status == 404, f"{method} {path} is in no document and answered {reply.status}")
-            return
-        operation = self._document["paths"][template].get(method.lower())
+        """Raise UndocumentedError unless the documents say that this answer can come; of a stream, how it begins."""
+        if method == "HEAD":
+            _demand(not reply.body, f"HEAD {path} has a body")
+        operation = self._operation(method, path)
+        place = f"{method} {self._template(path) or path} {reply.status}"
         if operation is None:
-            _demand(reply.status in {405, 204, 400}, f"{method} {template} answered {reply.status}")
+            self._check_unlisted(place, method, path, reply)
             return
-        place = f"{method} {template} {reply.status}"
         documented = operation["responses"].get(str(reply.status))
         _demand(documented is not None, f"{place} is not documented")
         self._check_headers(place, self._resolved(documented), reply)
-        self._check_body(place, self._resolved(documented), reply)
+        self._check_body(place, self._resolved(documented), reply, has_body=method != "HEAD")
+
+    def check_event(self, path: str, event: Received) -> None:
+        """Raise UndocumentedError unless the documents say that this event can come in the stream at a path."""
+        operation, place = self._operation("GET", path), f"{self._template(path)} {event.type}"
+        assert operation is not None, f"{path} has no stream: its beginning was judged"
+        content = self._resolved(operation["responses"]["200"])["content"]
+        told = {"event": event.type, "data": event.data.decode()} | ({} if event.id is None else {"id": event.id})
+        self._check_json(f"{place} event", content[STREAM]["schema"], told)
+        data = msgspec.json.decode(event.data)
+        if event.type not in _ITEMS:
+            _demand(isinstance(data, dict), f"{place} has no remark: {data}")
+            return
+        self._check_json(place, self._resolved(content["application/json"]["schema"])["items"], data)
+
+    def _check_unlisted(self, place: str, method: str, path: str, reply: Reply) -> None:
+        allowed, is_root = set(self._headers), path in _ROOTS
+        is_known = self._template(path) is not None or path in self._pages or is_root
+        if method == "OPTIONS" and is_known and reply.status == 204:
+            _demand(not reply.body, f"{place} has a body")
+            allowed |= _PREFLIGHT
+        elif is_root and reply.status == 307:
+            _demand(not reply.body, f"{place} has a body")
+            allowed |= {"location"}
+        elif path in self._pages and reply.status == 200:
+            _demand(reply.media == self._pages[path], f"{place} is {reply.media}")
+            allowed |= {"content-security-policy"}
+        else:
+            can_be = {400, 405} if is_known else {400, 404}
+            _demand(reply.status in can_be, f"{place} is in no document")
+            _demand(reply.status != 405 or "allow" in reply.headers, f"{place} does not say what is allowed")
+            _demand(reply.media == "application/json", f"{place} is {reply.media}")
+            if method != "HEAD":
+                self._check_json(f"error {place}", {"$ref": "#/components/schemas/ErrorBody"}, reply.json)
+        _only(allowed, place, reply)
 
     def _check_headers(self, place: str, documented: Document, reply: Reply) -> None:
         known = {name.lower(): self._resolved(header) for name, header in documented.get("headers", {}).items()}
         for name, header in known.items():
             _demand(name in reply.headers or not header.get("required", False), f"{place} lacks the header {name}")
-        named = {name for name in reply.headers if name not in _EVERYWHERE}
-        _demand(named <= known.keys(), f"{place} has undocumented headers: {sorted(named - known.keys())}")
+        _only(known.keys(), place, reply)
 
-    def _check_body(self, place: str, documented: Document, reply: Reply) -> None:
-        content = documented.get("content", {})
+    def _check_body(self, place: str, documented: Document, reply: Reply, *, has_body: bool) -> None:
+        content, media = documented.get("content", {}), reply.media
         if not content:
             _demand(not reply.body, f"{place} has a body and none is documented")
             return
-        media = reply.headers.get("content-type", "").partition(";")[0]
         _demand(media in content, f"{place} is {media or 'nothing'}, documented is {sorted(content)}")
-        if media == "application/json":
-            problems = [str(error) for error in self._validator(place, content[media]).iter_errors(reply.json)]
-            _demand(not problems, f"{place}: {'; '.join(problems)}")
+        if media == "application/json" and has_body:
+            self._check_json(place, content[media]["schema"], reply.json)
 
-    def _validator(self, place: str, content: Document) -> Any:
+    def _check_json(self, place: str, schema: Document, value: Any) -> None:
         if place not in self._validators:
             # The schema's references begin at the document's root, so its components come along.
-            schema = {**content["schema"], "components": self._document.get("components", {})}
-            self._validators[place] = jsonschema_rs.Draft202012Validator(schema)
-        return self._validators[place]
+            whole = {**schema, "components": self._document["components"]}
+            self._validators[place] = jsonschema_rs.Draft202012Validator(whole)
+        problems = [str(error) for error in self._validators[place].iter_errors(value)]
+        _demand(not problems, f"{place}: {'; '.join(problems)}")
 
     def _resolved(self, node: Document) -> Document:
         while "$ref" in node:
@@ -91,14 +146,30 @@ class Contract:
             node = target
         return node
 
+    def _operation(self, method: str, path: str) -> Any:
+        template = self._template(path)
+        item = {} if template is None else self._document["paths"][template]
+        return item.get("get" if method == "HEAD" else method.lower())
+
     def _template(self, path: str) -> str | None:
         fitting = [template for pattern, template in self._paths if pattern.fullmatch(path)]
         return min(fitting, key=lambda template: template.count("{"), default=None)
 
 
+@cache
+def contract_of(table: Table) -> Contract:
+    """Return what every answer of an API is held against."""
+    return Contract(msgspec.json.decode(msgspec.json.encode(document(table, version="0"))))
+
+
 def _pattern(template: str) -> re.Pattern[str]:
     fixed = [re.escape(part) for part in _PARAMETER.split(template)]
     return re.compile("[^/]*".join(fixed))
+
+
+def _only(known: Iterable[str], place: str, reply: Reply) -> None:
+    unknown = {*reply.headers} - _EVERYWHERE - {*known}
+    _demand(not unknown, f"{place} has undocumented headers: {sorted(unknown)}")
 
 
 def _demand(holds: bool, sentence: str) -> None:  # noqa: FBT001  reads as an assertion

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, cast
 
-from remuda.http.documents.openapi import document
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.randomness import Randomness
@@ -21,7 +20,7 @@ from tests.example.api import table
 from tests.example.app import LiveryApp, build
 from tests.example.book import Book
 from tests.example.client import Client
-from tests.example.contract import Contract
+from tests.example.contract import Contract, contract_of
 from tests.example.customers import Customer
 from tests.example.flaky import FlakyWatches
 from tests.example.laws import Snapshot, snapshot, unrest
@@ -48,10 +47,9 @@ shared_table = cache(table)
 """One table for all processes of a test: it never changes."""
 
 
-@cache
 def contract() -> Contract:
     """Return what every answer is held against."""
-    return Contract(document(shared_table(), version="0"))
+    return contract_of(shared_table())
 
 
 class Machine(Protocol):
@@ -136,8 +134,11 @@ class House:
         self.recorder = Recorder()
         self.apps: list[LiveryApp] = []
         self.store: Any = None
+        """None between two boots."""
         self.is_serving = False
         """Customers are at it, and trouble may come."""
+        self.after_act: Callable[[], None] = lambda: None
+        """Called whenever a customer has done something; a proof hooks in here."""
         self._line = Line(self.pasture, machine)
 
     async def boot(self, *, processes: int = 1, is_calm: bool = False) -> None:
@@ -168,7 +169,8 @@ class House:
         self._line.is_cut = self.machine.is_down
         apps, self.apps = self.apps, []
         await asyncio.gather(*[app.stop() for app in apps])
-        await self.machine.close(self.store)
+        store, self.store = self.store, None
+        await self.machine.close(store)
 
     async def serve(self, *, customers: int, acts: int, trouble: Callable[[], Awaitable[None]]) -> None:
         """Let customers act at random in the midst of trouble, until they have had enough or the machine is down."""
@@ -218,6 +220,7 @@ class House:
             if self.machine.is_down:
                 return
             await customer.act()
+            self.after_act()
 
     def _client(self) -> Client:
         app = self.apps[self.machine.randomness.randrange(len(self.apps))]

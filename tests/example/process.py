@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import httpx2
 import uvloop
 
 from remuda.http.edge.patience import Patience
@@ -24,8 +23,10 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import Settings, run
 from tests.example.app import registry
+from tests.example.asking import ask
 from tests.example.hosting import PREFIX, hosted
 from tests.example.stone import StonePasture
+from tests.example.validating import LINE
 
 _ROOT = Path(__file__).parents[2]
 _PATIENCE_S, _CONNECTIONS = 30.0, 10_000
@@ -56,7 +57,7 @@ class Standing:
 
     def metrics(self) -> dict[str, float]:
         """Return every series with its value."""
-        lines = httpx2.get(f"{self.server}/metrics").text.splitlines()
+        lines = ask(f"{self.server}/metrics").text.splitlines()
         pairs = [line.rpartition(" ") for line in lines if not line.startswith("#")]
         return {series: float(value) for series, _, value in pairs}
 
@@ -77,7 +78,8 @@ def standing(
 ) -> Iterator[Standing]:
     """Run the livery until it is stopped, killed, or the block ends."""
     command = [sys.executable, "-m", "tests.example.process", str(data), str(patience_s), str(connections)]
-    with (log or data.with_suffix(".log")).open("ab") as lines:
+    told = log or data.with_suffix(".log")
+    with told.open("ab") as lines:
         process = subprocess.Popen(command, cwd=_ROOT, stdout=subprocess.PIPE, stderr=lines, text=True)
     with process:
         try:
@@ -85,6 +87,7 @@ def standing(
             yield Standing(process, int(process.stdout.readline()))
         finally:
             process.kill()
+    assert LINE not in told.read_text(errors="replace"), f"an answer was in no document: see {told}"
 
 
 async def main(data: Path, patience_s: float, connections: int) -> None:

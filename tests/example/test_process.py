@@ -10,6 +10,7 @@ import httpx2
 
 from remuda.operations.kinds import CLOSED_PHASES, OPEN_PHASES
 from remuda.reconcile.reporter import PASS_OUTCOMES
+from tests.example.asking import ask
 from tests.example.calling import VERBS
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.process import Standing, pasture_of, standing
@@ -28,7 +29,7 @@ def until(holds: Callable[[], bool]) -> None:
 
 
 def is_ready(one: Standing) -> bool:
-    return httpx2.get(f"{one.server}/readyz").status_code == 200
+    return ask(f"{one.server}/readyz").status_code == 200
 
 
 def test_it_is_mounted_with_its_controllers_and_stops_in_order(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 """One run of schemathesis: all phases, all default checks, and what came of it.
 
-Two settings differ from the defaults, and no others may: data that fits the schema may still be answered 400 or 422,
-because rules are more than schemas; and `use_after_free` is a check of ours.
+Two checks differ from the defaults, and no others may: data that fits the schema may still be answered 400 or 422,
+because rules are more than schemas; and `use_after_free` is a check of ours. Beside the checks, a run differs in what
+it sends and how long it waits, never in what it lets pass: how many examples there are, drawn from a seed or the same
+each time and kept nowhere; no values from earlier answers, because `lending` gives real ids; one event of a stream is
+enough, because streams do not end; a request may take 20 s; and a failure does not end the run.
 """
 
 from collections import Counter

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
+from starlette.types import ASGIApp
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
 from remuda.http.api import Api, ApiSettings
 from remuda.http.credentials import Credentials
-from remuda.http.documents.openapi import document
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated
@@ -23,7 +23,8 @@ from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse
 from tests.example.client import Client
-from tests.example.contract import Contract
+from tests.example.contract import contract_of
+from tests.example.validating import Validated
 from tests.http.clocks import SkippingClock
 from tests.http.ports import api_ports
 from tests.sim.store import SEALER
@@ -118,7 +119,7 @@ async def _get(paddock: Paddock, call: AnyCall) -> HorseRead:
 
 
 async def _get_rendered(paddock: Paddock, call: AnyCall) -> Rendered[HorseRead]:
-    return Rendered(msgspec.json.encode(await paddock.answer(call)), etag='"1"', headers={"X-Continue": "x"})
+    return Rendered(msgspec.json.encode(await paddock.answer(call)), etag='"1"', headers={"Vary": "Accept"})
 
 
 async def _create(paddock: Paddock, call: AnyCall) -> HorseRead:
@@ -184,6 +185,7 @@ def routes() -> list[AnyRoute]:
         route("GET", "/api/v1/all", "collect", _collect, query_type=ListQuery, answer_type=list[HorseRead]),
         route("POST", "/api/v1/brand", "brand", _brand, answer_type=BrandRead, holds_secret=True),
         route("POST", "/api/v1/leak", "leak", _leak, answer_type=BrandRead),
+        route("POST", "/notices", "publish", _nothing, scope="public", permission=None, success=202),
         route("GET", "/public", "public", _get, scope="public", permission=None, **read),
     ]  # fmt: skip
 
@@ -218,7 +220,7 @@ class Tokens:
 class Running:
     """An API that answers."""
 
-    api: Api
+    api: ASGIApp
     client: Client
     paddock: Paddock
     tokens: Tokens
@@ -234,9 +236,10 @@ async def running(directory: Path, *, settings: ApiSettings | None = None, quota
     ports = api_ports(
         store, tokens, clock=clock, randomness=randomness, quota=quota, settings=settings or ApiSettings()
     )
-    api = Api(table(), paddock, ports)
-    contract = Contract(msgspec.json.decode(msgspec.json.encode(document(table(), version="1"))))
+    own = table()
+    api = Validated(Api(own, paddock, ports), contract_of(own))
     try:
-        yield Running(api, Client(app=api, token="good", contract=contract), paddock, tokens, store, clock)
+        yield Running(api, Client(app=api, token="good"), paddock, tokens, store, clock)
     finally:
         await store.close()
+        api.assert_documented()

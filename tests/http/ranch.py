@@ -19,6 +19,8 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.sqlite.store import open_store
 from tests.contract.kinds import REGISTRY
+from tests.example.contract import contract_of
+from tests.example.validating import Validated
 from tests.http.ports import api_ports
 from tests.http.ranch_api import TABLE, RanchService
 from tests.sim.store import SEALER
@@ -29,13 +31,14 @@ class Doorman:
 
     def __init__(self) -> None:
         self.token = "good"
+        self.access = AccessList()
         self.seen: list[Credentials] = []
 
     async def authenticate(self, credentials: Credentials) -> Principal:
         self.seen.append(credentials)
         if credentials.token != self.token:
             raise Unauthenticated("token is invalid or has expired")
-        return Principal(subject="anna@example.com", type="user", access=AccessList())
+        return Principal(subject="anna@example.com", type="user", access=self.access)
 
 
 class Ranch:
@@ -48,6 +51,7 @@ class Ranch:
         self.service = RanchService(self.store, hold)
         self.address = Address("127.0.0.1", 0)
         self._server: Server | None = None
+        self._api: Validated | None = None
 
     @property
     def url(self) -> str:
@@ -58,8 +62,9 @@ class Ranch:
         ports = api_ports(
             self.store, self.doorman, clock=clock, randomness=randomness, watch=WatchPorts(clock=clock, closing=closing)
         )
+        self._api = Validated(Api(TABLE, self.service, ports), contract_of(TABLE))
         self._server = Server(
-            Api(TABLE, self.service, ports),
+            self._api,
             clock=clock,
             randomness=randomness,
             count_cut=lambda _: None,
@@ -70,6 +75,8 @@ class Ranch:
     async def stop(self) -> None:
         if self._server is not None:
             await self._server.stop()
+        if self._api is not None:
+            self._api.assert_documented()
 
 
 @asynccontextmanager

@@ -26,6 +26,7 @@ from remuda.kernel.randomness import SystemRandomness
 LOCAL = Address("127.0.0.1", 0)
 BODY_LIMIT = 64 * 1024
 EVENT = b"data: " + b"x" * 4096 + b"\n\n"
+LONG = b"x" * 600_000
 
 
 class Lines:
@@ -39,7 +40,7 @@ class Lines:
 
 
 class TinyApp:
-    """Greets, echoes, streams for ever, waits until it may answer, and fails."""
+    """Greets, echoes, tells at length, streams for ever, waits until it may answer, and fails."""
 
     def __init__(self, closing: asyncio.Event) -> None:
         self.closing = closing
@@ -48,11 +49,21 @@ class TinyApp:
         self.streams = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        pages = {"/echo": self.echo, "/stream": self.stream, "/quiet": self.quiet, "/wait": self.wait, "/bug": self.bug}
+        pages = {
+            "/echo": self.echo,
+            "/long": self.tell,
+            "/stream": self.stream,
+            "/quiet": self.quiet,
+            "/wait": self.wait,
+            "/bug": self.bug,
+        }
         await pages.get(scope["path"], self.greet)(scope, receive, send)
 
     async def greet(self, _scope: Scope, _receive: Receive, send: Send) -> None:
         await Answer(200, b"hello").send(send)
+
+    async def tell(self, _scope: Scope, _receive: Receive, send: Send) -> None:
+        await Answer(200, LONG).send(send)
 
     async def echo(self, scope: Scope, receive: Receive, send: Send) -> None:
         seen = observation_of(scope)

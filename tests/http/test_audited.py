@@ -108,3 +108,11 @@ def scope() -> dict[str, Any]:
     headers = [(b"authorization", b"Bearer good"), (b"content-type", b"application/json")]
     path = HORSES.encode()
     return {"type": "http", "method": "POST", "path": HORSES, "raw_path": path, "query_string": b"", "headers": headers}
+
+
+async def test_an_answer_that_is_given_again_is_marked_as_such(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        for _ in range(2):
+            await api.client.post(HORSES, GOOD, idempotency_key="k")
+        records = await audited(api)
+    assert [each["result"] for each in records] == [{"status": 201}, {"status": 201, "replayed": True}]

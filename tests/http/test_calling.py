@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import aclosing
+from dataclasses import replace
 
 import msgspec
 import pytest
@@ -100,6 +101,19 @@ async def test_a_lost_answer_is_asked_for_again() -> None:
         assert (await client.send(CREATE, body=BAY)).id == "h"
     async with Scripted(answering(CUT, FOUND)) as url, client_of(url) as client:
         assert (await client.send(GET, path=HorsePath(horse="h"))).id == "h"
+
+
+async def test_a_public_write_has_no_key_so_it_is_not_sent_again_if_it_may_have_been_done() -> None:
+    asked: list[int] = []
+
+    async def script(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, number: int) -> None:
+        asked.append(number)
+        await answering(CUT)(reader, writer, number)
+
+    async with Scripted(script) as url, client_of(url) as client:
+        with pytest.raises(OutcomeUnknown):
+            await client.send(replace(CREATE, scope="public"), body=BAY)
+    assert asked == [0]
 
 
 async def test_a_server_that_is_not_there_has_done_nothing() -> None:

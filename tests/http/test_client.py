@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from remuda.access.principal import AccessList, OrganizationAccess
 from remuda.http.audit import STREAM as AUDIT
 from remuda.http.client import Client, ClientSettings, Seen
+from remuda.http.lists.places import Places
 from remuda.kernel.errors import (
     AlreadyExists,
     Conflict,
@@ -191,9 +193,26 @@ async def test_a_watch_from_a_version_that_is_forgotten_is_gone(tmp_path: Path) 
         version = (await running.store.get(Horse, first.id)).version
         await client.send(PAINT, path=HorsePath(horse=first.id), body=HorseWrite(colour="grey"))
         running.store._reader.feed(running.store.registry.of(Horse)).lose_history(1_000)
-        async with aclosing(client.watch(LIST, since=version)) as watch:
+        async with aclosing(client.watch(LIST, since=Places(AccessList()).write(version))) as watch:
             with pytest.raises(Gone):
                 await anext(watch)
+
+
+async def test_a_watch_is_gone_when_rights_change_under_it_or_while_it_is_away(tmp_path: Path) -> None:
+    async with at_the_ranch(tmp_path) as (running, client):
+        async with aclosing(client.watch(LIST)) as watch:
+            synced = await anext(watch)
+            running.doorman.access = AccessList(organizations={"o": OrganizationAccess()})
+            await asyncio.sleep(1.1)
+            await fill(running.store, ["h-1"])
+            with pytest.raises(Gone):
+                await anext(watch)
+        async with aclosing(client.watch(LIST, since=synced.version)) as watch:
+            with pytest.raises(Gone):
+                await anext(watch)
+        running.doorman.access = AccessList()
+        async with aclosing(client.watch(LIST, since=synced.version)) as watch:
+            assert (await anext(watch)).type == "added"
 
 
 async def until(condition: Callable[[], bool]) -> None:

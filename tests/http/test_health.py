@@ -15,6 +15,8 @@ from remuda.http.edge.metrics import Metrics
 from remuda.http.edge.mounts import Mounted, Mounts
 from remuda.http.routes import Table
 from remuda.version import ServiceDescriptor
+from tests.example.asking import process_contract
+from tests.example.validating import Validated
 from tests.http.serving import Lines, observed
 
 ABOUT = ServiceDescriptor("remuda", "1.2.3", "abcdef")
@@ -29,7 +31,8 @@ class Process:
         registry = CollectorRegistry()
         metrics = Metrics(registry, [PROCESS])
         pages = ProcessPages(description=ABOUT, checks=[self.check], registry=registry, mounted=mounted)
-        app = observed(Mounts(mounted, pages, kept=PAGES), metrics, self.lines)
+        judged = Validated(pages, process_contract())
+        app = observed(Mounts(mounted, judged, kept=PAGES), metrics, self.lines)
         self.client = httpx2.AsyncClient(transport=httpx2.ASGITransport(app), base_url="http://here")
 
     def check(self) -> Iterable[tuple[str, str]]:
@@ -98,7 +101,20 @@ async def test_an_unknown_page_is_404_and_a_wrong_method_405_in_the_error_envelo
     assert absent.json()["trace_id"] == absent.headers["x-trace-id"]
     wrong = await client.post("/healthz")
     assert (wrong.status_code, wrong.json()["error"]) == (405, "method_not_allowed")
-    assert wrong.headers["allow"] == "GET, HEAD"
+    assert wrong.headers["allow"] == "GET, HEAD, OPTIONS"
+    assert (await client.post("/metrics")).headers["allow"] == "GET, HEAD"
+
+
+async def test_pages_of_other_origins_may_read_what_is_documented() -> None:
+    client = Process().client
+    asked = {"origin": "https://page.example.com", "access-control-request-method": "GET"}
+    for path in ("/healthz", "/readyz", "/api/version", "/openapi.json", "/docs"):
+        assert (await client.get(path)).headers["access-control-allow-origin"] == "*"
+        preflight = await client.options(path, headers=asked)
+        assert (preflight.status_code, preflight.headers["access-control-allow-origin"]) == (HTTPStatus.NO_CONTENT, "*")
+        assert preflight.headers["access-control-allow-methods"] == "GET, HEAD, OPTIONS"
+    for path in ("/", "/metrics", "/nowhere"):
+        assert "access-control-allow-origin" not in (await client.get(path)).headers
 
 
 async def test_a_store_speaks_against_being_ready_when_it_is_damaged_or_its_duties_fail() -> None:

@@ -31,7 +31,8 @@ def references(node: Any) -> set[str]:
 
 def test_the_document_says_what_it_is() -> None:
     assert API["openapi"] == "3.1.0"
-    assert API["info"] == {"title": "Paddock", "version": "1.2.3", "description": "Horses & such."}
+    about = "Horses & such. Every path that has GET answers HEAD likewise, without the body."
+    assert API["info"] == {"title": "Paddock", "version": "1.2.3", "description": about}
     assert API["servers"] == [{"url": "/paddock"}]
 
 
@@ -86,6 +87,7 @@ def test_headers_that_a_route_understands_are_parameters() -> None:
     assert {"limit", "continue", "watch", "Last-Event-ID"} == parameters("collect").keys()
     assert not {"Idempotency-Key", "If-Match"} & parameters("list").keys()
     assert "parameters" not in operation("public")
+    assert "parameters" not in operation("publish"), "a stranger has no keys"
 
 
 def test_bodies_and_answers_are_those_of_the_types() -> None:
@@ -111,12 +113,12 @@ def test_a_collection_is_an_array_or_a_stream() -> None:
 @pytest.mark.parametrize(
     ("name", "statuses"),
     [
-        ("public", {200, 400, 422, 429, 500, 503}),
-        ("get", {200, 400, 401, 403, 404, 422, 429, 500, 503}),
-        ("collect", {200, 400, 401, 403, 410, 422, 429, 500, 503}),
-        ("delete", {202, 400, 401, 403, 404, 409, 412, 422, 429, 500, 503}),
-        ("refer", {201, 400, 401, 403, 404, 409, 422, 429, 500, 503}),
-        ("create", {201, 400, 401, 403, 404, 408, 409, 412, 413, 422, 429, 500, 503}),
+        ("public", {200, 400, 408, 422, 429, 431, 500, 503}),
+        ("get", {200, 400, 401, 403, 404, 408, 422, 429, 431, 500, 503}),
+        ("collect", {200, 400, 401, 403, 408, 410, 422, 429, 431, 500, 503}),
+        ("delete", {202, 400, 401, 403, 404, 408, 409, 412, 422, 429, 431, 500, 503}),
+        ("refer", {201, 400, 401, 403, 404, 408, 409, 422, 429, 431, 500, 503}),
+        ("create", {201, 400, 401, 403, 404, 408, 409, 412, 413, 422, 429, 431, 500, 503}),
     ],
 )
 def test_every_status_that_can_come_is_there(name: str, statuses: set[int]) -> None:
@@ -152,7 +154,7 @@ def test_errors_of_the_contract_have_its_words_and_others_have_ours() -> None:
             "server_error",
         }
     )
-    for status in (408, 410, 412, 429, 503):
+    for status in (408, 410, 412, 429, 431, 503):
         assert not words(status) & words(400)
 
 
@@ -169,7 +171,14 @@ def test_the_headers_of_an_answer_are_documented() -> None:
 
 
 def test_who_may_call_it_is_told() -> None:
-    assert operation("get")["security"] == [{"bearer": []}]
+    assert operation("get")["security"] == [{"bearer": []}, {"service": []}]
+    assert {name: scheme["type"] for name, scheme in API["components"]["securitySchemes"].items()} == {
+        "bearer": "http",
+        "service": "mutualTLS",
+    }
+    for header in ("X-Principal", "X-Impersonate"):
+        assert header in API["components"]["securitySchemes"]["service"]["description"]
+        assert API["components"]["parameters"][header]["in"] == "header"
     assert operation("get")["x-scope"] == "organization"
     assert operation("get")["x-permission"] == {"endpoint": "paddock:horses", "operation": "read"}
     assert operation("public")["security"] == []
@@ -183,7 +192,12 @@ async def test_the_document_is_served_to_anybody(tmp_path: Path) -> None:
         assert (reply.status, reply.headers["content-type"]) == (200, "application/json")
         assert reply.json["paths"] == API["paths"]
         refused = await client.post("/openapi.json")
-        assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD")
+        assert (refused.status, refused.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+        asked = {"origin": "https://page.example.com", "access-control-request-method": "GET"}
+        for page in ("/openapi.json", "/docs"):
+            assert (await client.get(page)).headers["access-control-allow-origin"] == "*"
+            preflight = await client.send("OPTIONS", page, headers=asked)
+            assert (preflight.status, preflight.headers["access-control-allow-origin"]) == (204, "*")
 
 
 async def test_a_mounted_api_knows_where_it_is(tmp_path: Path) -> None:
@@ -193,5 +207,9 @@ async def test_a_mounted_api_knows_where_it_is(tmp_path: Path) -> None:
             await api.api({**scope, "root_path": "/paddock"}, receive, send)
 
         client = type(api.client)(app=mounted, token="good")
+        for root in ("/paddock", "/paddock/"):
+            led = await client.get(root)
+            assert (led.status, led.headers["location"]) == (307, "/paddock/docs")
+        assert (await client.post("/paddock")).status == 405
         assert (await client.get("/paddock/openapi.json")).json["servers"] == [{"url": "/paddock"}]
         assert (await client.get(f"/paddock/api/v1/organizations/{ORGANIZATION}/horses")).status == 200

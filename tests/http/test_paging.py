@@ -8,9 +8,11 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 import pytest
 
+from remuda.access.principal import AccessList
 from remuda.http.answers import Answer
 from remuda.http.etag import tagged
 from remuda.http.lists.paging import SLICE, answer_list, batches
+from remuda.http.lists.places import Places
 from remuda.http.lists.tokens import PageTokens
 from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery
@@ -18,6 +20,8 @@ from remuda.kernel.errors import Malformed
 from tests.contract.kinds import Horse
 from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, view
 from tests.sim.store import SEALER
+
+PLACES = Places(AccessList())
 
 
 def names(count: int, prefix: str = "h") -> list[str]:
@@ -35,7 +39,7 @@ async def listed(
     after: str | None = None,
     by: PageTokens | None = None,
 ) -> Answer:
-    return await answer_list(collection, ListQuery(limit=limit, continue_=after), by or tokens())
+    return await answer_list(collection, ListQuery(limit=limit, continue_=after), by or tokens(), PLACES)
 
 
 async def pages(collection: Collection[Horse, Any], limit: int) -> AsyncIterator[list[str]]:
@@ -105,7 +109,9 @@ async def test_the_link_leads_to_the_next_page_and_keeps_the_filters(tmp_path: P
     async with meadow(tmp_path) as store:
         await fill(store, names(3))
         query = ListQuery(limit=2)
-        answer = await answer_list(herd(store), query, tokens("/a%2Fb/hörses"), query_string="tag=a%3Db&limit=2&tag=c")
+        answer = await answer_list(
+            herd(store), query, tokens("/a%2Fb/hörses"), PLACES, query_string="tag=a%3Db&limit=2&tag=c"
+        )
         found = re.fullmatch(r'<(.+)>; rel="next"', headers(answer)["link"])
         assert found is not None
         link = urlsplit(found[1])

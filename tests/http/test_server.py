@@ -72,6 +72,13 @@ async def test_too_many_headers_are_answered_431() -> None:
         assert status_of(await one.get("/", *[f"X-{number}: 1" for number in range(9)])) == 431
 
 
+async def test_too_many_headers_are_answered_431_before_the_head_ends() -> None:
+    async with serving() as one:
+        answer = await one.exchange(b"GET / HTTP/1.1\r\n" + b"X: 1\r\n" * 102)
+        assert status_of(answer) == 431
+        assert one.cuts == {"head_too_large": 1}
+
+
 async def test_a_long_body_does_not_make_a_head_too_long() -> None:
     async with serving(Patience(head_bytes=1024)) as one:
         sent = request("/echo", "Content-Length: 20000", "Connection: close", method="POST") + b"x" * 20_000

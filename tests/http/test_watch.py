@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from remuda.http.etag import tagged
 from remuda.http.lists.paging import SLICE
+from remuda.http.lists.places import Places
 from remuda.http.lists.watch import WatchPorts, answer_watch
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone, Malformed
@@ -32,6 +33,7 @@ async def remove(store: Store, name: str) -> None:
 
 
 SYNCED = ("bookmark", '{"synced":true}')
+PLACES = Places(ANNA.access)
 
 
 async def test_a_stream_begins_with_what_is_there_and_goes_on_with_what_happens(tmp_path: Path) -> None:
@@ -97,7 +99,7 @@ async def test_a_version_that_is_too_old_is_gone_before_anything_is_sent(tmp_pat
         await paint(store, "a", "grey")
         await store.upkeep.compact()
         with pytest.raises(Gone):
-            async with watching(herd(store), since=first.version):
+            async with watching(herd(store), since=PLACES.write(first.version)):
                 pass
 
 
@@ -105,6 +107,9 @@ async def test_an_id_that_is_none_is_told_by_its_header(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
         with pytest.raises(Malformed, match="Last-Event-ID is not an id of this stream"):
             async with watching(herd(store), since="yesterday"):
+                pass
+        with pytest.raises(Malformed, match="Last-Event-ID is not an id of this stream"):
+            async with watching(herd(store), since=PLACES.write("yesterday")):
                 pass
 
 
@@ -221,7 +226,11 @@ async def test_a_stream_that_is_left_leaves_nothing_behind(tmp_path: Path) -> No
             with pytest.raises(asyncio.CancelledError):
                 await waiting
         await answer_watch(
-            herd(store), last_event_id="1", principal=ANNA, renew=Rights().renew, ports=WatchPorts(clock=SystemClock())
+            herd(store),
+            last_event_id=PLACES.write("1"),
+            principal=ANNA,
+            renew=Rights().renew,
+            ports=WatchPorts(clock=SystemClock()),
         )
         await asyncio.sleep(0)
         assert asyncio.all_tasks() == before

@@ -8,9 +8,10 @@ import msgspec
 import pytest
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
+from remuda.http.lists.places import Places
 from remuda.http.lists.sse import Received
 from remuda.http.lists.watch import WatchPorts
-from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
+from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable
 from tests.contract.kinds import REGISTRY, horse
 from tests.http.meadow import ANNA, herd
 from tests.http.reading import Rights, watching
@@ -18,6 +19,11 @@ from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
 BEAT_S = 15.0
+
+
+def access_to(*organizations: str) -> AccessList:
+    held = frozenset({Permission("x", "read"), Permission("x", "update"), Permission("y", "read")})
+    return AccessList(organizations={name: OrganizationAccess(projects={"p": held}) for name in organizations})
 
 
 async def ending(world: World, rights: Rights, *, after_s: float, act: str) -> tuple[Received, float]:
@@ -37,8 +43,7 @@ async def ending(world: World, rights: Rights, *, after_s: float, act: str) -> t
                 case "fail":
                     rights.error = Unavailable("identity does not answer: try again.")
                 case "change":
-                    access = AccessList(organizations={"o": OrganizationAccess(frozenset({Permission("x", "read")}))})
-                    rights.principal = changed(rights.principal, access=access)
+                    rights.principal = changed(rights.principal, access=access_to("o"))
                 case _:
                     pass
             (end,) = await ended
@@ -65,6 +70,28 @@ def test_an_idle_stream_ends_soon_after_the_rights_behind_it(act: str, reason: s
         end, after_s = await ending(world, rights, after_s=100, act=act)
         assert (end.type, msgspec.json.decode(end.data)) == ("end", {"reason": reason})
         assert 100 <= after_s <= 100 + BEAT_S + 1
+        assert (end.id == "") == (act == "change"), "what was seen under other rights is no place to go on from"
+
+    simulate(scenario, 3)
+
+
+def test_a_reader_resumes_under_equal_rights_and_begins_anew_under_others() -> None:
+    async def scenario(world: World) -> None:
+        store, ports = open_simulated(world, REGISTRY), WatchPorts(clock=world.clock)
+        first = Rights(changed(ANNA, access=access_to("o", "q")))
+        equal = Rights(changed(ANNA, access=access_to("q", "o"), expires=world.clock.now() + timedelta(days=1)))
+        other = Rights(changed(ANNA, access=access_to("o")))
+        try:
+            async with watching(herd(store), rights=first, ports=ports) as reader:
+                synced = await reader.next()
+            await store.create(horse("a"))
+            async with watching(herd(store), since=synced.id, rights=equal, ports=ports) as reader:
+                assert (await reader.next()).type == "added"
+            with pytest.raises(Gone, match="Rights have changed since"):
+                async with watching(herd(store), since=synced.id, rights=other, ports=ports):
+                    pass
+        finally:
+            await store.close()
 
     simulate(scenario, 3)
 
@@ -113,7 +140,7 @@ def test_a_reader_that_may_see_none_of_what_happens_can_still_resume_behind_it()
                 waiting = asyncio.create_task(reader.next())
                 last = await store.create(horse("a"))
                 bookmark = await waiting
-            assert (bookmark.type, bookmark.id) == ("bookmark", last.version)
+            assert (bookmark.type, bookmark.id) == ("bookmark", Places(ANNA.access).write(last.version))
             assert bookmark.id != synced.id
         finally:
             await store.close()

@@ -1,16 +1,19 @@
 """The whole example service on a real API server, in real time: the same customers, pasture and laws."""
 
 import time
+from collections import Counter
+from dataclasses import replace
 
 import pytest
+from structlog.testing import capture_logs
 
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
 from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
 from tests.example.app import registry
 from tests.example.house import House, Pace
-from tests.example.laws import check_always
 from tests.example.pasture import FAULTS as PASTURE_FAULTS
+from tests.example.watchdog import Watchdog, check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster
 from tests.kubernetes.harness import settings_for
 from tests.sim.faults import FaultMenu, assert_all_fired
@@ -32,6 +35,10 @@ RATES = {
     "leader.two": 0.5,
     "process.killed": 0.5,
 }
+LOOKS = 10
+"""At the laws, from one trouble to the next."""
+EXPECTED = {"GET 200", "POST 201", "POST 202", "POST 403", "PUT 202", "DELETE 202"}
+"""What customers have to be told at least once for this to be a test."""
 REGISTRY = registry()
 _COLLECTOR_LOOKS_EVERY_S = 35
 
@@ -47,8 +54,9 @@ class ApiServer:
 
     async def open(self) -> KubernetesStore:
         self.is_down = False
-        source = kubeconfig(self._cluster.kubeconfig)
-        return await open_kubernetes_store(source, REGISTRY, SEALER, settings=settings_for(self._namespace))
+        source, settings = kubeconfig(self._cluster.kubeconfig), settings_for(self._namespace)
+        at_once = replace(settings, reader=replace(settings.reader, slice_objects=1000))  # the watchdog cannot wait
+        return await open_kubernetes_store(source, REGISTRY, SEALER, settings=at_once)
 
     async def close(self, store: KubernetesStore) -> None:
         await store.close()
@@ -65,35 +73,45 @@ def livery_cluster(cluster: Cluster) -> Cluster:
     return cluster
 
 
-async def trouble(house: House, machine: ApiServer) -> None:
+async def trouble(house: House, machine: ApiServer, watchdog: Watchdog) -> None:
     """Let things happen, each as the menu says."""
     faults, draw = machine.faults, machine.randomness.randrange
     while house.is_serving:
-        await machine.clock.sleep(0.2)
+        for _ in range(LOOKS):
+            await machine.clock.sleep(0.2 / LOOKS)
+            watchdog.check()
         if faults.fires("pasture.stray"):
             house.lose_a_mount()
         if faults.fires("control.restart"):
             await house.apps[draw(len(house.apps))].restart_control()
 
 
-async def live(cluster: Cluster, seed: int) -> FaultMenu:
-    """Serve, be killed, serve again, and come to rest."""
+async def live(cluster: Cluster, seed: int, outcomes: Counter[str]) -> FaultMenu:
+    """Serve, be killed, serve again, and come to rest; count what customers were told."""
     machine = ApiServer(cluster, seed)
     house = House(machine, PACE)
-    for _ in range(BOOTS):
-        await house.boot(processes=2 if machine.faults.fires("leader.two") else 1)
-        await house.serve(customers=2, acts=6, trouble=lambda: trouble(house, machine))
-        machine.is_down = machine.faults.fires("process.killed")
+    watchdog = Watchdog(house)
+    house.after_act = watchdog.check
+    with capture_logs() as lines:
+        for _ in range(BOOTS):
+            await house.boot(processes=2 if machine.faults.fires("leader.two") else 1)
+            await house.serve(customers=2, acts=6, trouble=lambda: trouble(house, machine, watchdog))
+            machine.is_down = machine.faults.fires("process.killed")
+            await house.halt()
+        machine.faults.stop()
+        await house.boot(is_calm=True)
+        await house.come_to_rest()
+        house.lose_a_mount()
+        await house.come_to_rest()
+        watchdog.check()
         await house.halt()
-    machine.faults.stop()
-    await house.boot(is_calm=True)
-    await house.come_to_rest()
-    house.lose_a_mount()
-    await house.come_to_rest()
-    check_always(await house.see(), house.book, house.pasture)
-    await house.halt()
+    check_log(lines)
+    assert watchdog.looks > LOOKS, "the laws were held against what went on"
+    outcomes.update(house.book.outcomes)
     return machine.faults
 
 
 async def test_the_livery_keeps_its_promises_on_an_api_server(livery_cluster: Cluster) -> None:
-    assert_all_fired([await live(livery_cluster, seed) for seed in range(SEEDS)])
+    outcomes: Counter[str] = Counter()
+    assert_all_fired([await live(livery_cluster, seed, outcomes) for seed in range(SEEDS)])
+    assert outcomes.keys() >= EXPECTED, outcomes

@@ -2,17 +2,17 @@
 
 import os
 from collections import Counter
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, TypeVar
+from typing import Any
 
 import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.kernel.errors import NotFound, StoreInaccessible, Unavailable
+from remuda.kernel.errors import NotFound, StoreInaccessible
 from remuda.operations.recovery import Recovery
 from remuda.operations.steps import Work
 from remuda.store.sqlite import writer as writing
@@ -23,17 +23,15 @@ from tests.example.app import registry
 from tests.example.calling import CalledPasture
 from tests.example.house import House, Pace
 from tests.example.kinds import Intent, Ledger, Mount
-from tests.example.laws import Snapshot, check_always, check_removal
 from tests.example.monitor import Monitor
 from tests.example.pasture import FAULTS as PASTURE_FAULTS
 from tests.example.rules import mount_id
 from tests.example.sagas import MountPorts, NewMount
 from tests.example.stalls import Stalls
+from tests.example.watchdog import Watchdog, check_log
 from tests.sim.platter import Keep
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
-
-T = TypeVar("T")
 
 SEEDS = 200
 BOOTS = 2
@@ -57,8 +55,6 @@ RATES = {
     "disk.fills_up": 0.03,
     "power.cut": 0.06,
 }
-DEFECTS = {"pass failed", "step failed", "a step failed unexpectedly", "change not mapped to keys"}
-"""Lines of the log that tell of an error nobody thought of."""
 EXPECTED = {
     *("GET 200", "POST 200", "POST 201", "POST 202", "POST 403", "POST 409", "POST 503"),
     *("PUT 200", "PUT 202", "PUT 422", "PUT 503", "DELETE 202", "DELETE 503"),
@@ -91,46 +87,6 @@ class SimMachine:
         self.world.disk.free()
         with suppress(apsw.Error):
             await store.close()
-
-
-class Watchdog:
-    """Holds every state of the store and the pasture against the laws."""
-
-    def __init__(self, house: House, machine: SimMachine) -> None:
-        self._house, self._machine = house, machine
-        self._checked: tuple[int, int, int] | None = None
-        house.pasture.before_removal = self._removing
-
-    def check(self) -> None:
-        """Look, if anything has changed since the last look."""
-        house = self._house
-        if self._machine.is_down or house.store is None or house.store._is_closed:
-            return
-        state = id(house.store), house.store._writer.version, house.pasture.version
-        if state != self._checked and (seen := self._look()) is not None:
-            self._checked = state
-            check_always(seen, house.book, house.pasture)
-
-    def _removing(self, name: str) -> None:
-        if not self._machine.is_down and (seen := self._look()) is not None:
-            check_removal(seen, name)
-
-    def _look(self) -> Snapshot | None:
-        try:
-            return at_once(self._house.see())
-        except Unavailable:
-            return None
-
-
-def at_once(reading: Coroutine[Any, Any, T]) -> T:
-    """Return what a coroutine returns that waits for nothing."""
-    try:
-        reading.send(None)
-    except StopIteration as end:
-        value: T = end.value
-        return value
-    reading.close()
-    raise AssertionError("a read of the store waits for nothing")
 
 
 def returning(*, answer: Any) -> Any:
@@ -166,7 +122,7 @@ async def live(world: World, pace: Pace | None = None) -> Counter[str]:
     """Serve on a bad machine, and come to rest on a good one; return what customers were told."""
     machine = SimMachine(world)
     house = House(machine, pace)
-    world.invariants[:] = [Watchdog(house, machine).check]
+    world.invariants[:] = [Watchdog(house, lambda: house.store._writer.version).check]
     with capture_logs() as lines:
         for _ in range(BOOTS):
             await house.boot(processes=2 if world.faults.fires("leader.two") else 1)
@@ -179,7 +135,7 @@ async def live(world: World, pace: Pace | None = None) -> Counter[str]:
         house.lose_a_mount()
         await house.come_to_rest()
         await house.halt()
-    assert not (defects := [line for line in lines if line["event"] in DEFECTS]), defects
+    check_log(lines)
     with looking_into(world.disk.directory / "remuda.db") as content:
         replace(content, registry=REGISTRY).check()
     return house.book.outcomes

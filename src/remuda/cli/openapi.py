@@ -16,12 +16,13 @@ def openapi(service: str, /) -> None:
     Parameters
     ----------
     service
-        The service's name.
+        The service's name, or `process` for what a process says about itself.
 
     """
     known = tables()
     if service not in known:
         remedy = f"use one of {', '.join(sorted(known))}" if known else "this release has none yet"
         raise Invalid(f"the service {service}", "is not known", remedy=remedy)
-    made = document(known[service], version=describe().version)
+    found = known[service]
+    made = document(found.table, version=describe().version, server=found.prefix or "/")
     print(msgspec.json.format(msgspec.json.encode(made)).decode())  # noqa: T201  a command line prints

@@ -9,7 +9,7 @@ one coroutine over endpoints that were prepared when the table was mounted. An e
 status; anything else is a defect, answered 500 and logged under the trace id that the caller has.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection as Many
 from importlib.metadata import version as release_of
 from typing import Any
 
@@ -26,10 +26,12 @@ from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
 from remuda.http.documents.docs import Pages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.headers import read_header, read_if_match
+from remuda.http.headers import read_header, read_if_match, read_key
+from remuda.http.idempotency import REPLAYED
 from remuda.http.inbound import Inbound
 from remuda.http.limits import read_body
 from remuda.http.lists.paging import answer_list
+from remuda.http.lists.places import Places
 from remuda.http.lists.tokens import PageTokens
 from remuda.http.lists.watch import answer_watch
 from remuda.http.observation import Observation
@@ -38,7 +40,7 @@ from remuda.http.ratelimit import anonymous
 from remuda.http.replies import Collection
 from remuda.http.routes import Call, Table
 from remuda.http.timing import within
-from remuda.kernel.errors import NotAllowed, RemudaError, Unauthenticated
+from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unauthenticated
 
 __all__ = ["Api", "ApiPorts", "ApiSettings"]
 
@@ -75,10 +77,14 @@ class Api:
         scope = inbound.scope
         path = path_of(scope)
         match = self._tree.find(path)
-        if match is None:
-            return self._pages.answer(path, scope)
+        if match is None and path not in self._pages:
+            raise NotFound("path", path)
         inbound.more = self._settings.cors.headers(inbound.headers.get(b"origin"))
         method = scope["method"]
+        if match is None:
+            if method not in {"GET", "HEAD"}:
+                return self._without_endpoint(inbound, {"GET"})
+            return self._pages.answer(path, mounted_at=scope.get("root_path", ""))
         endpoint = match.methods.get("GET" if method == "HEAD" else method)
         if endpoint is None:
             return self._without_endpoint(inbound, match.methods)
@@ -95,7 +101,7 @@ class Api:
             return await self._handle(inbound, context, endpoint.read_body(b"", inbound.headers))
         return await self._write(inbound, principal)
 
-    def _without_endpoint(self, inbound: Inbound, methods: Mapping[str, Endpoint]) -> Answer:
+    def _without_endpoint(self, inbound: Inbound, methods: Many[str]) -> Answer:
         allowed = sorted({*methods, "OPTIONS", *(("HEAD",) if "GET" in methods else ())})
         if inbound.scope["method"] == "OPTIONS":
             return self._settings.cors.preflight(inbound.headers.get(b"access-control-request-method"), allowed)
@@ -145,7 +151,7 @@ class Api:
         except Exception:
             await audit.finish(_DEFECTS)
             raise
-        await audit.finish(answer.status)
+        await audit.finish(answer.status, replayed=REPLAYED in answer.headers)
         return answer
 
     async def _carry_out(self, inbound: Inbound, principal: Principal, audit: Audit) -> Answer:
@@ -156,7 +162,7 @@ class Api:
             raw = await read_body(inbound.receive, sent, limit=settings.body_limit, timeout_s=settings.body_timeout_s)
         body = endpoint.read_body(raw, inbound.headers)
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
-        key = inbound.headers.get(b"idempotency-key")
+        key = read_key(inbound.headers, is_public=endpoint.route.scope == "public")
 
         async def work(operation: str) -> Answer:
             context = Context(
@@ -169,7 +175,7 @@ class Api:
             return await self._handle(inbound, context, body)
 
         return await self._ports.idempotency.once(
-            None if key is None else key.decode("latin-1"),
+            key,
             who=principal.caller,
             fingerprint=inbound.fingerprint(raw),
             keep=not endpoint.route.holds_secret,
@@ -186,11 +192,13 @@ class Api:
         if inbound.query.watch:
             return await self._watch(inbound, context.principal, reply, last_event_id)
         tokens = PageTokens(self._ports.sealer, path=whole_path_of(inbound.scope), caller=context.principal.caller)
-        return await within(limit_s, self._list(inbound, reply, tokens))
+        return await within(limit_s, self._list(inbound, reply, tokens, Places(context.principal.access)))
 
-    async def _list(self, inbound: Inbound, collection: Collection[Any, Any], tokens: PageTokens) -> Answer:
+    async def _list(
+        self, inbound: Inbound, collection: Collection[Any, Any], tokens: PageTokens, places: Places
+    ) -> Answer:
         query_string = inbound.scope["query_string"].decode("latin-1")
-        answer = await answer_list(collection, inbound.query, tokens, query_string=query_string)
+        answer = await answer_list(collection, inbound.query, tokens, places, query_string=query_string)
         return answer.with_headers(NO_CACHE)
 
     async def _watch(

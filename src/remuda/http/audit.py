@@ -6,7 +6,8 @@ be understood, too. Reads are not recorded.
 
 A service hands `witness` to the write that carries the request out, and the record is in that write's commit: neither
 is kept without the other. Where no write took it, or the request failed after all, `finish` keeps a record with the
-status before the answer goes out; if it cannot be kept, there is no such answer.
+status before the answer goes out; if it cannot be kept, there is no such answer. An answer that is given again, under
+its idempotency key, has a record that says `replayed`: nothing was done for it.
 
 The records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its
 own: that of the object written, else that of the path, else the one that pays, else the caller's only one. What belongs
@@ -64,8 +65,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
 
 
-class _Result(msgspec.Struct, frozen=True):
+class _Result(msgspec.Struct, frozen=True, omit_defaults=True):
     status: int
+    replayed: bool = False
 
 
 class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,13 +108,14 @@ class Audit:
     def witness(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the commit of the write that carries the request out."""
         self._is_witnessed, self._written_in = True, organization
-        return (self._record(self._success, Target(type=plural, id=name)),)
+        return (self._record(_Result(self._success), Target(type=plural, id=name)),)
 
-    async def finish(self, status: int, target: Target | None = None) -> None:
+    async def finish(self, status: int, target: Target | None = None, *, replayed: bool = False) -> None:
         """Keep a record of how the request ended, unless its write has done so."""
         if self._is_witnessed and status < _REFUSED:
             return
-        record = self._record(status, target or audited_target(self._operation.route, self._path))
+        about = target or audited_target(self._operation.route, self._path)
+        record = self._record(_Result(status, replayed), about)
         try:
             await self._log.append([record])
         except RemudaError as error:
@@ -121,7 +124,7 @@ class Audit:
             # What failed the request may well be what fails the log: the operator's log is what is left.
             structlog.get_logger().error("audit record not kept", record=bytes(record.data).decode(), cause=error.code)
 
-    def _record(self, status: int, target: Target) -> Record:
+    def _record(self, result: _Result, target: Target) -> Record:
         who = self._principal
         paying = {"organization": who.organization, "project": who.project}
         record = AuditRecord(
@@ -130,7 +133,7 @@ class Audit:
             operation=self._operation,
             scope={**self._path, **{name: value for name, value in paying.items() if value is not None}},
             resource=target,
-            result=_Result(status),
+            result=result,
             trace_id=self._trace_id,
         )
         return Record(stream=STREAM, subject=self._subject(), data=msgspec.Raw(msgspec.json.encode(record)))

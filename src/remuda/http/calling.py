@@ -66,6 +66,11 @@ class Request:
     headers: Mapping[str, str] = field(default_factory=dict)
     context: Context | None = None
 
+    @property
+    def is_repeatable(self) -> bool:
+        """Sent twice, it is done once."""
+        return self.method == "GET" or "Idempotency-Key" in self.headers
+
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
@@ -115,7 +120,7 @@ class Caller:
             is_lost = is_lost or outcome.is_lost
             pause_s = self.pause_s(failures, outcome.error)
             is_last = failures + 1 >= self._settings.attempts or self._clock.monotonic() + pause_s >= deadline
-            if outcome.is_passing and is_last and is_lost and request.method != "GET":
+            if outcome.is_passing and is_lost and (is_last or not request.is_repeatable) and request.method != "GET":
                 raise OutcomeUnknown(f"{request.name} at {self.server}")
             if is_last or not outcome.is_passing:
                 raise outcome.error

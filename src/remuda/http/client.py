@@ -5,8 +5,9 @@ that call `send`. Connections are pooled, everything has a time limit, and what 
 (`calling`). A write under a context has the idempotency key of that operation, so that a caller which was restarted and
 carries it out anew does not do it twice.
 
-`watch` reconnects and resumes by itself, for ever. It raises Gone when the server no longer knows the changes since, or
-when it was cut off before it had been told all that is there: begin anew then.
+`watch` reconnects and resumes by itself, for ever. It raises Gone when the server no longer knows the changes since,
+when rights have changed, so that changes alone do not tell what there is to see, or when it was cut off before it had
+been told all that is there: begin anew then.
 """
 
 import hashlib
@@ -153,10 +154,10 @@ class Client:
                     if isinstance(event, RemudaError):
                         failure = event
                         break
+                    if event.id == "":
+                        raise Gone(route.name, since or "0")
                     if event.type == "end":
                         break
-                    if event.type == "gone":
-                        raise Gone(route.name, since or "0")
                     failures, has_begun = 0, True
                     seen = self._seen(event, item_type)
                     since = seen.version or since
@@ -185,7 +186,7 @@ class Client:
         body: bytes | None = None,
     ) -> Request:
         target = target_of(route, path or route.path_type(), query or route.query_type())
-        if route.method != "GET":
+        if route.takes_key:
             headers = {**headers, "Idempotency-Key": self._key(route.method, target, body, context)}
         return Request(name=route.name, method=route.method, target=target, body=body, headers=headers, context=context)
 

@@ -79,7 +79,12 @@ TraceId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$", description="Nam
 class Problem(msgspec.Struct, frozen=True):
     """One place of a request that is wrong."""
 
-    pointer: Annotated[str, msgspec.Meta(description="Where, as a JSON pointer into the body.")]
+    pointer: Annotated[
+        str,
+        msgspec.Meta(
+            description="Where: a JSON pointer into the body, or the name of a parameter, a header or a part."
+        ),
+    ]
     reason: Annotated[str, msgspec.Meta(description="Why; never what was sent.")]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 from remuda.kernel.errors import Malformed
 
-__all__ = ["HEADER_PATTERN", "read_header", "read_if_match"]
+__all__ = ["HEADER_PATTERN", "read_header", "read_if_match", "read_key"]
 
 HEADER_PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"
 """What such a header looks like: visible characters, and blanks between them."""
@@ -30,3 +30,13 @@ def read_if_match(headers: Mapping[bytes, bytes], *, is_conditional: bool) -> st
         problem = "is not supported here"
         raise Malformed(f"If-Match {problem}, and would be ignored: leave it out.", [("If-Match", problem)])
     return read_header(headers, "If-Match")
+
+
+def read_key(headers: Mapping[bytes, bytes], *, is_public: bool) -> str | None:
+    """Return the idempotency key, or None; refuse it from strangers, who could not be told apart by it."""
+    key = headers.get(b"idempotency-key")
+    if is_public and key is not None:
+        problem = "is not supported here"
+        remedy = "leave it out, since nobody's key can be told from anybody else's"
+        raise Malformed(f"Idempotency-Key {problem}: {remedy}.", [("Idempotency-Key", problem)])
+    return None if key is None else key.decode("latin-1")

@@ -138,6 +138,11 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
         return tuple(_PARAMETER.findall(self.path))
 
     @property
+    def takes_key(self) -> bool:
+        """It is done once for each `Idempotency-Key`. Keys belong to callers, so a public route has none."""
+        return self.method != "GET" and self.scope != "public"
+
+    @property
     def has_body(self) -> bool:
         """Clients send a body with it."""
         return self.body_type is not Nothing

@@ -1,30 +1,28 @@
 """The pages of one API: its OpenAPI document, and the same to read.
 
-Both are made from the table when they are first asked for. The page needs nothing but itself: no script, no font, no
-image, no other host.
+Both are made from the table when they are first asked for, and the root of the API leads to the latter. That page needs
+nothing but itself: no script, no font, no image, no other host.
 """
 
 import base64
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from starlette.types import Scope
 
 from remuda.http.answers import JSON, Answer, Header
 from remuda.http.documents.openapi import document
 from remuda.http.documents.schemas import FieldRow, field_rows, type_text
 from remuda.http.errors import NO_CACHE
 from remuda.http.routes import Table
-from remuda.kernel.errors import NotAllowed, NotFound
 
 __all__ = ["Pages", "render_docs"]
 
-_METHODS = ("GET", "HEAD")
 _HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 Node = dict[str, Any]
 
@@ -49,22 +47,25 @@ class _Operation:
 
 
 class Pages:
-    """The pages of one API, by path: `/openapi.json` and `/docs`."""
+    """The pages of one API, by path: `/openapi.json`, `/docs`, and its root, which leads there."""
 
     def __init__(self, table: Table, version: str) -> None:
         self._table, self._version = table, version
         self._made: dict[tuple[str, str], Answer] = {}
+        self._makers: Mapping[str, Callable[[str], Answer]] = {
+            "/openapi.json": self._openapi,
+            "/docs": self._docs,
+            "/": _to_docs,
+            "": _to_docs,
+        }
 
-    def answer(self, path: str, scope: Scope) -> Answer:
-        """Answer with a page, or raise NotFound if there is none at this path."""
-        makers = {"/openapi.json": self._openapi, "/docs": self._docs}
-        if path not in makers:
-            raise NotFound("path", path)
-        if scope["method"] not in _METHODS:
-            raise NotAllowed(_METHODS)
-        mounted_at: str = scope.get("root_path", "")
+    def __contains__(self, path: str) -> bool:
+        return path in self._makers
+
+    def answer(self, path: str, *, mounted_at: str = "") -> Answer:
+        """Answer a GET with the page at one of these paths."""
         if (path, mounted_at) not in self._made:
-            self._made[path, mounted_at] = makers[path](mounted_at)
+            self._made[path, mounted_at] = self._makers[path](mounted_at)
         return self._made[path, mounted_at]
 
     def _openapi(self, mounted_at: str) -> Answer:
@@ -74,6 +75,10 @@ class Pages:
     def _docs(self, mounted_at: str) -> Answer:
         html, policy = render_docs(document(self._table, version=self._version, server=mounted_at or "/"))
         return Answer(200, html, (_HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
+
+
+def _to_docs(mounted_at: str) -> Answer:
+    return Answer(307, b"", ((b"location", quote(f"{mounted_at}/docs").encode()), NO_CACHE))
 
 
 def render_docs(api: Node) -> tuple[bytes, str]:

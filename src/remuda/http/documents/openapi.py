@@ -38,6 +38,29 @@ _LAST_EVENT_ID: Node = {
     "description": "With `watch`: the id of the last event that was seen, to go on from there.",
     "schema": {"type": "string", "pattern": HEADER_PATTERN},
 }
+_OF_SERVICES: Node = {
+    "X-Principal": {
+        "name": "X-Principal",
+        "in": "header",
+        "description": "For whom a service acts, as JSON in unpadded base64url. Only beside a certificate, and always.",
+        "schema": {"type": "string", "pattern": "^[0-9A-Za-z_-]+$"},
+    },
+    "X-Impersonate": {
+        "name": "X-Impersonate",
+        "in": "header",
+        "description": "The service wants no more than both it and the one it acts for may do.",
+        "schema": {"enum": ["true", "false"]},
+    },
+}
+"""No operation names them as its own: without a certificate they mean nothing, and are not looked at."""
+_SCHEMES: Node = {
+    "bearer": {"type": "http", "scheme": "bearer"},
+    "service": {
+        "type": "mutualTLS",
+        "description": "For services. They say for whom they act: `X-Principal`, and `X-Impersonate` if they want no "
+        "more than both may; see the parameters of this document.",
+    },
+}
 
 
 def document(table: Table, *, version: str, server: str = "/") -> Node:
@@ -45,7 +68,7 @@ def document(table: Table, *, version: str, server: str = "/") -> Node:
     schemas, components = _schemas(table)
     return {
         "openapi": "3.1.0",
-        "info": {"title": table.title, "version": version, "description": table.description},
+        "info": {"title": table.title, "version": version, "description": _about(table)},
         "servers": [{"url": server}],
         "tags": [{"name": name} for name in dict.fromkeys(route.heading for route in table.routes)],
         "paths": _paths(table, schemas),
@@ -55,9 +78,14 @@ def document(table: Table, *, version: str, server: str = "/") -> Node:
             "headers": {
                 name: {"description": about, "schema": {"type": "string"}} for name, about in sorted(HEADERS.items())
             },
-            "securitySchemes": {"bearer": {"type": "http", "scheme": "bearer"}},
+            "parameters": _OF_SERVICES,
+            "securitySchemes": _SCHEMES,
         },
     }
+
+
+def _about(table: Table) -> str:
+    return f"{table.description} Every path that has GET answers HEAD likewise, without the body.".lstrip()
 
 
 def _schemas(table: Table) -> tuple[Mapping[Any, Node], Node]:
@@ -87,7 +115,7 @@ def _operation(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
         operation["requestBody"] = {"required": True, "content": content}
     errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(route)}
     operation["responses"] = {str(route.success): success_response(route, schemas), **errors}
-    operation["security"] = [] if route.scope == "public" else [{"bearer": []}]
+    operation["security"] = [] if route.scope == "public" else [{name: []} for name in _SCHEMES]
     operation["x-scope"] = route.scope
     if route.permission is not None:
         operation["x-permission"] = {"endpoint": route.permission.endpoint, "operation": route.permission.verb}
@@ -122,7 +150,7 @@ def _without_null(schema: Node) -> Node:
 def _headers(route: AnyRoute) -> Iterator[Node]:
     if route.is_collection:
         yield _LAST_EVENT_ID
-    if route.method != "GET":
+    if route.takes_key:
         yield _IDEMPOTENCY_KEY
     if route.is_conditional:
         yield _IF_MATCH

@@ -56,13 +56,14 @@ _ABOUT: Mapping[int, str] = {
     401: "The credentials are missing or do not hold.",
     403: "The caller lacks the right.",
     404: "There is no such thing, or not for this caller.",
-    408: "The body did not arrive in time.",
+    408: "The request did not arrive in time.",
     409: "It exists already, has changed since, is in use, or is being worked on.",
-    410: "Changes since that version are no longer known: list again.",
+    410: "Changes since then are no longer known, or do not tell all since rights have changed: list again.",
     412: "The object is not what If-Match says.",
     413: "The body is too long.",
     422: "The request is understood, and its content breaks a rule.",
     429: "The caller asks too often.",
+    431: "The head of the request is too long.",
     500: "A defect of ours.",
     503: "Not now: try again a little later.",
 }
@@ -73,7 +74,7 @@ _EVENT: Node = {
     "type": "object",
     "properties": {
         "event": {"enum": ["added", "modified", "deleted", "bookmark", "gone", "end"]},
-        "id": {"type": "string", "description": "Where to resume: send it as Last-Event-ID."},
+        "id": {"type": "string", "description": "Where to resume: send it as Last-Event-ID. Empty: begin anew."},
         "data": {"type": "string", "contentMediaType": "application/json", "description": "The item, or a remark."},
     },
     "required": ["event", "data"],
@@ -86,13 +87,13 @@ def error_statuses(route: AnyRoute) -> list[int]:
 
 
 def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
-    yield from (400, 429, 500, 503)
+    yield from (400, 408, 429, 431, 500, 503)
     if route.scope != "public":
         yield from (401, 403)
     if route.parameters:
         yield 404
     if route.has_body:
-        yield from (408, 413)
+        yield 413
     if route.method != "GET":
         yield 409
     if route.is_conditional:
@@ -129,7 +130,7 @@ def _success_headers(route: AnyRoute) -> Iterator[str]:
         yield from ("Link", "X-Accel-Buffering", "X-Continue", "X-Resource-Version")
     elif route.answer_type is not NoneType:
         yield "ETag"
-    if route.method != "GET":
+    if route.takes_key:
         yield "Idempotency-Replayed"
 
 

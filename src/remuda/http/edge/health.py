@@ -20,13 +20,14 @@ from starlette.types import Receive, Scope, Send
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS
 from remuda.http.answers import JSON, Answer, Header
+from remuda.http.cors import Cors
 from remuda.http.documents.docs import Pages as Documents
 from remuda.http.edge.front import front_page
 from remuda.http.edge.mounts import Mounted
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.observation import Observation, observation_of
 from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
-from remuda.kernel.errors import NotAllowed, RemudaError, Unavailable
+from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.upkeep import Integrity
 from remuda.version import ServiceDescriptor
 
@@ -40,6 +41,8 @@ _ASKED: _Asked = Call(
     context=Context(principal=ANONYMOUS, operation=""), path=Nothing(), query=Nothing(), body=Nothing()
 )
 _METHODS = ("GET", "HEAD")
+_SHARED_METHODS = (*_METHODS, "OPTIONS")
+_DOCUMENTS = frozenset({"/openapi.json", "/docs"})
 _HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 _METRICS: Header = (b"content-type", CONTENT_TYPE_LATEST.encode())
 
@@ -85,7 +88,10 @@ class ProcessPages:
         checks: Sequence[Check],
         registry: CollectorRegistry,
         mounted: Sequence[Mounted] = (),
+        cors: Cors | None = None,
     ) -> None:
+        """Take which pages of other origins may read what is in the table: any, unless some are named."""
+        self._cors = cors or Cors()
         self.version = Version(name=description.name, version=description.version, revision=description.revision)
         self._checks, self._registry = checks, registry
         self._front = front_page(description, {**PAGES, **_DOCS}, mounted)
@@ -98,28 +104,34 @@ class ProcessPages:
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
         """Answer."""
-        seen = observation_of(scope)
+        seen, headers = observation_of(scope), dict(scope["headers"])
+        is_shared = scope["path"] in self._routes or scope["path"] in _DOCUMENTS
         try:
-            answer = await self._answer(scope, seen)
+            answer = await self._answer(scope, headers, seen)
         except RemudaError as error:
             seen.error_code = error.code
             answer = answer_to(error, trace_id=seen.trace_id)
-        await answer.send(send)
+        await answer.send(send, self._cors.headers(headers.get(b"origin")) if is_shared else ())
 
     def problems(self) -> list[tuple[str, str]]:
         """Return everything that speaks against being ready."""
         return [problem for check in self._checks for problem in check()]
 
-    async def _answer(self, scope: Scope, seen: Observation) -> Answer:
+    async def _answer(self, scope: Scope, headers: Mapping[bytes, bytes], seen: Observation) -> Answer:
         path: str = scope["path"]
-        route, page = self._routes.get(path), self._pages.get(path)
-        if route is None and page is None:
-            return self._documents.answer(path, scope)
-        if scope["method"] not in _METHODS:
-            raise NotAllowed(_METHODS)
-        if route is None:
-            assert page is not None
+        if page := self._pages.get(path):
+            if scope["method"] not in _METHODS:
+                raise NotAllowed(_METHODS)
             return await page()
+        route = self._routes.get(path)
+        if route is None and path not in _DOCUMENTS:
+            raise NotFound("path", path)
+        if scope["method"] == "OPTIONS":
+            return self._cors.preflight(headers.get(b"access-control-request-method"), _SHARED_METHODS)
+        if scope["method"] not in _METHODS:
+            raise NotAllowed(_SHARED_METHODS)
+        if route is None:
+            return self._documents.answer(path)
         seen.service, seen.route = PROCESS.service, route.name
         value = await route.handler(self, _ASKED)
         return Answer(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))

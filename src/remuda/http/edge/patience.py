@@ -4,6 +4,7 @@ Deadlines cost nothing while they are kept: they are numbers, compared by one sw
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -16,7 +17,7 @@ from remuda.http.errors import answer_to
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["HeadTooLarge", "Patience", "Watched", "Watchman"]
+__all__ = ["HeadTooLarge", "Patience", "Progress", "Watched", "Watchman"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +33,13 @@ class Patience:
     body_stall_s: float = 30.0
     """Between two pieces of a body, while we want more."""
     read_stall_s: float = 20.0
-    """For the client to read, while more than `write_buffer` waits for it."""
+    """Without any of it being read, while more than `write_buffer` or the end of a connection waits for the client."""
     write_buffer: int = 4 * 1024
     """How much waits for a client before whoever writes to it has to wait, too."""
     idle_s: float = 75.0
     """Between two requests."""
     linger_s: float = 2.0
-    """For the client to read an answer before a connection is closed under it."""
+    """For the client to read why it was refused before a connection is closed under it."""
     connections: int = 10_000
     """Open at once; those beyond are told 503."""
     pipelined: int = 16
@@ -55,6 +56,26 @@ class HeadTooLarge(RemudaError):  # noqa: N818  named like the rest of the tree
         super().__init__(
             f"The head has more than {patience.head_bytes} bytes or {patience.headers} headers: send less."
         )
+
+
+class Progress:
+    """Whether what should become less does so: each time it is seen to, it has `stall_s` for the next time."""
+
+    __slots__ = ("_deadline", "_least", "_stall_s")
+
+    def __init__(self, stall_s: float) -> None:
+        self._stall_s = stall_s
+        self.begin()
+
+    def begin(self) -> None:
+        """Forget how much it was."""
+        self._least = self._deadline = math.inf
+
+    def has_stalled(self, left: int, now: float) -> bool:
+        """Note how much is left, and return whether that has been so for too long."""
+        if left < self._least:
+            self._least, self._deadline = left, now + self._stall_s
+        return now > self._deadline
 
 
 class Watched(Protocol):

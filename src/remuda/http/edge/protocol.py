@@ -6,10 +6,10 @@ turn:
 
 - to send a head (408, and the connection is closed), of bounded size and number of headers (431);
 - to go on with a body it has begun (408);
-- to read what is written to it, once more than a little waits;
+- to read what is written to it: as slowly as it likes, but steadily;
 - to ask again, on an idle connection.
 
-The client's turn never includes the time in which the application thinks.
+The client's turn never includes the time in which the application thinks, and it need not send while it still reads.
 
 What is refused is answered in the error envelope, and the connection is closed only after the client had a moment to
 read it: closing at once, with its bytes still unread, would make the kernel throw our answer away.
@@ -20,17 +20,15 @@ import contextlib
 import math
 import socket
 import struct
-from collections.abc import Coroutine
 from typing import Any
 
 import httptools
-from starlette.requests import ClientDisconnect
-from uvicorn._types import ASGISendEvent
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from remuda.http.edge.patience import HeadTooLarge, Watchman
+from remuda.http.edge.exchange import Exchange, give_up
+from remuda.http.edge.patience import HeadTooLarge, Progress, Watchman
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 __all__ = ["Connection"]
@@ -39,15 +37,6 @@ _NEVER = math.inf
 _NO_LINGER = struct.pack("ii", 1, 0)
 _SPARE_CONNECTIONS = 64
 """How many connections beyond the cap are answered before they are closed."""
-
-
-class _Exchange(RequestResponseCycle):
-    """A request and its answer. Who writes to a client that left is told, where uvicorn would let it write for ever."""
-
-    def send(self, message: ASGISendEvent) -> Coroutine[Any, Any, None]:
-        if self.disconnected:
-            raise ClientDisconnect
-        return super().send(message)
 
 
 class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
@@ -61,7 +50,7 @@ class Connection(HttpToolsProtocol):
         super().__init__(config, server_state, {})
         self._watchman, self._patience = watchman, watchman.patience
         self._deadline, self._lateness = _NEVER, ""
-        self._read_deadline = _NEVER
+        self._reading = Progress(self._patience.read_stall_s)
         self._head_bytes, self._is_in_head = 0, False
         self._is_in_request = False  # its head has begun, and not all of it has arrived
         self._is_deaf = False  # nothing that still arrives matters
@@ -86,7 +75,7 @@ class Connection(HttpToolsProtocol):
         waiting = [cycle for cycle, _ in self.pipeline]
         self.pipeline.clear()
         for cycle in (self._running, *waiting):
-            _give_up(cycle)
+            give_up(cycle)
         super().connection_lost(exc)
         self._watchman.forget(self)
 
@@ -106,15 +95,10 @@ class Connection(HttpToolsProtocol):
             if self._is_in_head and self._head_bytes > self._patience.head_bytes:
                 self._refuse(HeadTooLarge(self._patience), "head_too_large")
 
-    def pause_writing(self) -> None:
-        """The client reads more slowly than we write."""
-        super().pause_writing()
-        self._read_deadline = self._watchman.now + self._patience.read_stall_s
-
     def resume_writing(self) -> None:
-        """It caught up."""
+        """The client, which read more slowly than we write, caught up."""
         super().resume_writing()
-        self._read_deadline = _NEVER
+        self._reading.begin()
 
     # What the parser tells
 
@@ -125,13 +109,19 @@ class Connection(HttpToolsProtocol):
         if self._is_answered():
             self._wait(self._patience.head_s, "head_too_slow")
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One more header: too many are not even kept until the head ends, since they need much more than they send."""
+        super().on_header(name, value)
+        if len(self.headers) > self._patience.headers:
+            raise HeadTooLarge(self._patience)
+
     def on_headers_complete(self) -> None:
         """Its head is here: let it be answered."""
         self._is_in_head = False
         self._check_head()
         self._deadline = _NEVER
         super().on_headers_complete()
-        self.cycle.__class__ = _Exchange  # uvicorn offers no other way to bring a cycle of one's own
+        self.cycle.__class__ = Exchange  # uvicorn offers no other way to bring a cycle of one's own
 
     def on_body(self, body: bytes) -> None:
         """A piece of its body is here."""
@@ -180,29 +170,34 @@ class Connection(HttpToolsProtocol):
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.transport.abort()
 
+    def break_off(self) -> None:
+        """End it at once, because the server ends, and count it if the client does not have all of its answer."""
+        if self.transport.get_write_buffer_size():
+            self._cut("not_reading")
+        else:
+            self.abort()
+
     def check(self, now: float) -> None:
         """End the connection if its time is up."""
-        if now > self._read_deadline:
-            self._cut("not_reading")
-        elif self.transport.is_closing() and self._lateness != "closing":
-            self._wait(self._patience.linger_s, "closing")
+        if self.flow.write_paused or self.transport.is_closing():  # nothing is added to what waits for the client
+            if self._reading.has_stalled(self.transport.get_write_buffer_size(), now):
+                self._cut("not_reading")
+            self._deadline = max(self._deadline, now + self._patience.linger_s)
         elif now > self._deadline:
             self._end_late()
 
     def _end_late(self) -> None:
-        if self._is_deaf or self._lateness == "closing":
+        if self._is_deaf:
             self.abort()
         elif self._lateness == "body_stalled" and self.flow.read_paused:
             self._wait(self._patience.body_stall_s, "body_stalled")  # it is we who do not read
         elif self._lateness in {"head_too_slow", "body_stalled"}:
             limit_s = self._patience.head_s if self._is_in_head else self._patience.body_stall_s
             self._refuse(TooSlow(limit_s), self._lateness)
-        elif self._lateness in {"idle", "body_unwanted"}:
+        else:
             self._watchman.count_cut(self._lateness)
             self._is_deaf = True
             self.transport.close()
-        else:
-            self._cut(self._lateness)
 
     def _wait(self, seconds: float, lateness: str) -> None:
         self._deadline, self._lateness = self._watchman.now + seconds, lateness
@@ -215,8 +210,7 @@ class Connection(HttpToolsProtocol):
             raise _TooFarAhead
         limit = self._patience.head_bytes
         # The bytes that came may include the body, so only where there are many the head is measured.
-        is_long = self._head_bytes > limit and len(self.url) + sum(len(n) + len(v) for n, v in self.headers) > limit
-        if is_long or len(self.headers) > self._patience.headers:
+        if self._head_bytes > limit and len(self.url) + sum(len(n) + len(v) for n, v in self.headers) > limit:
             raise HeadTooLarge(self._patience)
 
     def _refuse_unparsed(self, cause: BaseException | None) -> None:
@@ -232,7 +226,7 @@ class Connection(HttpToolsProtocol):
         if self._running and self._running.response_started and not self._running.response_complete:
             self._cut(reason)  # in the middle of an answer there is no place to say it
             return
-        _give_up(self._running)
+        give_up(self._running)
         self._is_deaf = True
         more = self.server_state.default_headers
         self.transport.write(self._watchman.refuse(error, reason, peer=self.client, more=more))
@@ -242,9 +236,3 @@ class Connection(HttpToolsProtocol):
     def _cut(self, reason: str) -> None:
         self._watchman.count_cut(reason)
         self.abort()
-
-
-def _give_up(cycle: RequestResponseCycle | None) -> None:
-    if cycle is not None and not cycle.response_complete:
-        cycle.disconnected = True
-        cycle.message_event.set()

@@ -3,9 +3,9 @@
 uvicorn's protocol is used, and its server is not: that one catches signals, looks ten times a second whether it should
 stop, and ends the process where a port is taken.
 
-Stopping is in order. No new connection is taken; idle ones are closed; requests in flight are finished, and streams,
-which would never end by themselves, do so by the event `closing`. What is not done after a grace period, or when
-somebody is in a hurry, is cancelled and answered 503.
+Stopping is in order. No new connection is taken; idle ones are closed; requests in flight are finished and their
+answers read to the end, and streams, which would never end by themselves, do so by the event `closing`. What is not
+done after a grace period, or when somebody is in a hurry, is cancelled and answered 503.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _SWEEP_S = 0.5
 _GRACE_S = 20.0
 _LAST_WORDS_S = 1.0
 _UNSENT_BYTES = 64 * 1024
-_USER_TIMEOUT_MS = 30_000
+_USER_TIMEOUT_MS = 300_000
 _HIGHEST_PORT = 65_535
 _PORT = re.compile(r"[0-9]{1,5}")
 
@@ -177,7 +177,7 @@ class Server:
         if self._state.tasks:
             await asyncio.wait(self._state.tasks, timeout=_LAST_WORDS_S)
         for connection in self._connections():
-            connection.abort()
+            connection.break_off()
 
     async def _keep_sweeping(self) -> None:
         while True:
@@ -197,7 +197,7 @@ def _listen(address: Address) -> socket.socket:
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     # Every connection inherits these. A client that does not read costs the kernel little, and one that is gone without
-    # a word is noticed soon.
+    # a word is noticed in minutes; not sooner, because the kernel counts also the time of a client that reads slowly.
     for option, value in (
         ("TCP_NODELAY", 1),
         ("TCP_NOTSENT_LOWAT", _UNSENT_BYTES),

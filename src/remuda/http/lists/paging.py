@@ -3,7 +3,7 @@
 Without `limit` a list is everything there is. What is short is one body; more is streamed, slice by slice, so that
 neither memory nor anybody's turn on the loop grows with the list, whether its reader reads or not. With `limit` it is a
 page: `X-Continue`, and the `Link` to the next page, are there as long as there is more. `X-Resource-Version` is always
-that of the first page.
+that of the first page: the place (`places`) from which a watch goes on.
 
 Rights are applied to what was read. So a page may be short, even empty, and still not be the last: `continue` stands
 for the last key that was *looked at*, and is sealed, because that may be one that the caller must not know of. A
@@ -17,6 +17,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from remuda.http.answers import JSON, Answer, Header
 from remuda.http.etag import bare, bare_all
+from remuda.http.lists.places import Places
 from remuda.http.lists.tokens import PageTokens, bad_token
 from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery
@@ -37,11 +38,16 @@ _LOOKS = 10
 
 
 async def answer_list(
-    collection: Collection[Any, Any], query: ListQuery, tokens: PageTokens, *, query_string: str = ""
+    collection: Collection[Any, Any],
+    query: ListQuery,
+    tokens: PageTokens,
+    places: Places,
+    *,
+    query_string: str = "",
 ) -> Answer:
     """Answer with a page, or with all there is."""
     if query.limit is None and query.continue_ is None:
-        return await _everything(collection)
+        return await _everything(collection, places)
     limit = query.limit or _WHOLE
     token = tokens.read(collection, query.continue_) if query.continue_ is not None else None
     try:
@@ -50,7 +56,7 @@ async def answer_list(
         if token is not None and error.field == "continue":
             raise bad_token() from None
         raise
-    headers = [JSON, _version(page)]
+    headers = [JSON, _version(page, places)]
     last = Page(page.items, page.version, None)
     if page.next is not None:
         more = tokens.write(collection, page.next)
@@ -84,9 +90,9 @@ def let_others_run() -> Any:
     yield
 
 
-async def _everything(collection: Collection[Any, Any]) -> Answer:
+async def _everything(collection: Collection[Any, Any], places: Places) -> Answer:
     first = await read_items(collection, limit=_WHOLE if collection.visible is None else SLICE)
-    return Answer(200, _body(collection, first), (JSON, _version(first)))
+    return Answer(200, _body(collection, first), (JSON, _version(first, places)))
 
 
 def _body(collection: Collection[Any, Any], first: Page[bytes]) -> bytes | AsyncIterator[bytes]:
@@ -145,8 +151,8 @@ def _array(items: Sequence[bytes]) -> bytes:
     return b",".join([b"[" + first, *others[:-1], others[-1] + b"]"]) if others else b"[" + first + b"]"
 
 
-def _version(page: Page[bytes]) -> Header:
-    return b"x-resource-version", page.version.encode()
+def _version(page: Page[bytes], places: Places) -> Header:
+    return b"x-resource-version", places.write(page.version).encode()
 
 
 def _link(path: str, query_string: str, limit: int, token: str) -> bytes:

@@ -18,9 +18,9 @@ _LONGEST = 16 << 20
 """Bytes of one event that are taken: many times the largest object."""
 
 
-def event(kind: str, data: bytes, *, version: str | None = None) -> bytes:
-    """Return an event. An empty version makes the reader forget where it was; none leaves it there."""
-    resume = "" if version is None else f"id: {version}\n"
+def event(kind: str, data: bytes, *, place: str | None = None) -> bytes:
+    """Return an event. An empty place makes the reader forget where it was; none leaves it there."""
+    resume = "" if place is None else f"id: {place}\n"
     return b"event: %b\n%bdata: %b\n\n" % (kind.encode(), resume.encode(), _one_line(data))
 
 

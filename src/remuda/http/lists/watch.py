@@ -1,12 +1,12 @@
 """Watches: a collection as a stream of server-sent events.
 
 `added`, `modified` and `deleted` carry an item as the list shows it (of a deleted one, its last state) and as `id` the
-version to resume from. A stream without `Last-Event-ID` begins with what is there, as `added` without ids, and then a
+place to resume from. A stream without `Last-Event-ID` begins with what is there, as `added` without ids, and then a
 `bookmark` that says `synced`. Later bookmarks let an idle reader resume too; comments show that the stream lives.
 
-A version too old to resume from is answered 410, or, if that is found out later, by the event `gone`. The event `end`
-says why the server closed the stream, and that the reader may come back: its credentials ended, its rights changed, the
-server closes, the store fails.
+A place that is too old to resume from, or was seen under other rights, is answered 410; if the former is found out
+later, it is the event `gone`. The event `end` says why the server closed the stream, and that the reader may come back:
+its credentials ended, the server closes, the store fails. After `access_changed` it has to begin anew.
 
 A reader sees what it may see: what leaves its sight arrives as deleted, in the last state it could see, and what comes
 into sight as added. That is noticed when labels or declared indexes change: then the store knows the state before.
@@ -27,12 +27,13 @@ from remuda.access.principal import Principal
 from remuda.http.answers import Answer, Header
 from remuda.http.etag import bare
 from remuda.http.lists.paging import SLICE, batches, let_others_run, read_items
+from remuda.http.lists.places import Places, bad_place
 from remuda.http.lists.pulse import Pulse
 from remuda.http.lists.sight import in_sight
 from remuda.http.lists.sse import HEARTBEAT, added_events, event
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Gone, Invalid, Malformed, RemudaError
+from remuda.kernel.errors import Gone, Invalid, RemudaError
 from remuda.store.contract import Bookmark, Event
 
 __all__ = ["WatchPorts", "answer_watch"]
@@ -40,6 +41,7 @@ __all__ = ["WatchPorts", "answer_watch"]
 _HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))
 _PART_BYTES = 4 << 10
 """So much of what is there is sent at once: readers may be many, and not read."""
+_ACCESS_CHANGED = "access_changed"
 _RIGHTS_HOLD_S = 1.0
 """How long a stream that sends may rely on rights it has checked."""
 
@@ -70,10 +72,13 @@ async def answer_watch(
     ports: WatchPorts,
 ) -> Answer:
     """Answer with a stream, or raise Gone if it cannot resume where the reader was."""
+    places, since = Places(principal.access), None
     if last_event_id:
-        await _check_resumable(collection, last_event_id)
-    stream = _Stream(collection, _Rights(principal, renew, ports), ports)
-    return Answer(200, stream.events(last_event_id or None), _HEADERS)
+        since = places.read(last_event_id)
+        await _check_resumable(collection, since)
+        places.check(last_event_id, collection.kind.__name__)
+    stream = _Stream(collection, _Rights(principal, renew, ports), places, ports)
+    return Answer(200, stream.events(since), _HEADERS)
 
 
 async def _check_resumable(collection: Collection[Any, Any], version: str) -> None:
@@ -93,10 +98,7 @@ async def _check_resumable(collection: Collection[Any, Any], version: str) -> No
         try:
             attempt.result()
         except Invalid:
-            problem = "is not an id of this stream"
-            raise Malformed(
-                f"Last-Event-ID {problem}: leave it out to begin anew.", [("Last-Event-ID", problem)]
-            ) from None
+            raise bad_place() from None
 
 
 @asynccontextmanager
@@ -131,7 +133,7 @@ class _Rights:
             except RemudaError as error:
                 return error.code
             if renewed.access != self._principal.access:
-                return "access_changed"
+                return _ACCESS_CHANGED
             self._principal, self._checked_at = renewed, now
         expires = self._principal.expires
         return "expired" if expires is not None and self._clock.now() >= expires else None
@@ -140,8 +142,8 @@ class _Rights:
 class _Stream:
     """One reader."""
 
-    def __init__(self, collection: Collection[Any, Any], rights: _Rights, ports: WatchPorts) -> None:
-        self._collection, self._rights, self._ports = collection, rights, ports
+    def __init__(self, collection: Collection[Any, Any], rights: _Rights, places: Places, ports: WatchPorts) -> None:
+        self._collection, self._rights, self._places, self._ports = collection, rights, places, ports
         self._seen: str | None = None
         """The version up to which the reader's sight was followed."""
         self._told: str | None = None
@@ -159,11 +161,15 @@ class _Stream:
                 async for chunk in changes:
                     yield chunk
         except Gone as error:
-            yield event("gone", msgspec.json.encode({"reason": error.sentence}), version="")
+            yield event("gone", msgspec.json.encode({"reason": error.sentence}), place="")
         except _EndedError as ended:
-            yield event("end", msgspec.json.encode({"reason": ended.reason}), version=self._seen)
+            yield self._end(ended.reason)
         except RemudaError as error:
-            yield event("end", msgspec.json.encode({"reason": error.code}), version=self._seen)
+            yield self._end(error.code)
+
+    def _end(self, reason: str) -> bytes:
+        place = "" if reason == _ACCESS_CHANGED else self._seen and self._places.write(self._seen)
+        return event("end", msgspec.json.encode({"reason": reason}), place=place)
 
     async def _present(self) -> AsyncGenerator[bytes]:
         """Yield what is there."""
@@ -177,7 +183,7 @@ class _Stream:
             await self._go_on(at_once=False)
             page = await read_items(self._collection, limit=SLICE, after=page.next)
         self._seen = self._told = page.version
-        yield event("bookmark", b'{"synced":true}', version=page.version)
+        yield event("bookmark", b'{"synced":true}', place=self._places.write(page.version))
 
     async def _changes(self) -> AsyncGenerator[bytes]:
         """Yield what happens from now on."""
@@ -213,10 +219,10 @@ class _Stream:
 
     def _heartbeat(self) -> bytes:
         """Say something: where the reader may resume, if that has moved while it was told nothing."""
-        if self._seen == self._told:
+        if self._seen is None or self._seen == self._told:
             return HEARTBEAT
         self._told = self._seen
-        return event("bookmark", b"{}", version=self._seen)
+        return event("bookmark", b"{}", place=self._places.write(self._seen))
 
     def _shown(self, news: Event[Any]) -> bytes | None:
         """Return what the reader is told of a change, if anything."""
@@ -229,7 +235,7 @@ class _Stream:
         self._told = news.version
         kind, resource = told
         view = self._collection.view
-        return event(kind, bare(view, view(resource)), version=news.version)
+        return event(kind, bare(view, view(resource)), place=self._places.write(news.version))
 
 
 class _EndedError(Exception):

@@ -1,0 +1,123 @@
+"""What is not documented does not get out of an app that is validated."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from starlette.types import Message, Receive, Scope, Send
+from structlog.testing import capture_logs
+
+from remuda.http.answers import JSON, Answer
+from remuda.http.lists.sse import event
+from tests.example.client import Client
+from tests.example.contract import UndocumentedError
+from tests.example.customers import MOUNTS
+from tests.example.house import contract
+from tests.example.validating import LINE, UNDOCUMENTED, Validated
+
+ERROR = b'{"error":"not_found","error_description":"no","trace_id":"%b","code":"absent"}' % (b"a" * 32)
+EVENTS = (b"content-type", b"text/event-stream")
+
+
+def answering(answer: Answer) -> Client:
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await answer.send(send)
+
+    return Client(app=Validated(app, contract()))
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "answer", "complaint"),
+    [
+        ("GET", MOUNTS, Answer(200, b"[{}]", (JSON,)), "required property"),
+        ("GET", MOUNTS, Answer(200, b"[]", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
+        ("GET", MOUNTS, Answer(200, b"[]", ((b"content-type", b"text/plain"),)), "is text/plain"),
+        ("GET", MOUNTS, Answer(418, b"{}", (JSON,)), "not documented"),
+        ("HEAD", MOUNTS, Answer(200, b"[]", (JSON,)), "has a body"),
+        ("HEAD", MOUNTS, Answer(200, b"", (JSON, (b"x-extra", b"1"))), "undocumented headers"),
+        ("GET", "/nowhere", Answer(404, b"{}", (JSON,)), "required property"),
+        ("GET", "/nowhere", Answer(404, b"no"), "is "),
+        ("GET", "/nowhere", Answer(200, b"{}", (JSON,)), "in no document"),
+        ("PATCH", MOUNTS, Answer(405, ERROR, (JSON,)), "what is allowed"),
+        ("PATCH", MOUNTS, Answer(404, ERROR, (JSON,)), "in no document"),
+        ("OPTIONS", MOUNTS, Answer(204, b"", ((b"x-extra", b"1"),)), "undocumented headers"),
+        ("GET", "/docs", Answer(200, b"{}", (JSON,)), "is application/json"),
+    ],
+)
+async def test_an_undocumented_answer_is_a_complaint(method: str, path: str, answer: Answer, complaint: str) -> None:
+    with pytest.raises(UndocumentedError, match=complaint):
+        await answering(answer).send(method, path)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "answer"),
+    [
+        ("GET", MOUNTS, Answer(200, b"[]", (JSON,))),
+        ("HEAD", MOUNTS, Answer(200, b"", (JSON,))),
+        ("GET", "/nowhere", Answer(404, ERROR, (JSON,))),
+        ("PATCH", MOUNTS, Answer(405, ERROR, (JSON, (b"allow", b"GET")))),
+        ("OPTIONS", MOUNTS, Answer(204)),
+    ],
+)
+async def test_a_documented_answer_passes_as_it_is(method: str, path: str, answer: Answer) -> None:
+    reply = await answering(answer).send(method, path)
+    assert (reply.status, reply.body) == (answer.status, answer.body)
+
+
+async def test_a_complaint_is_a_status_of_its_own_and_is_not_forgotten() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def app(_scope: Scope, _receive: Receive, send: Send) -> None:
+        await Answer(418, b"secret").send(send)
+
+    scope = {"type": "http", "method": "GET", "path": MOUNTS, "headers": []}
+    judged = Validated(app, contract())
+    judged.assert_documented()
+    with capture_logs() as lines:
+        await judged(scope, _never, send)
+    assert [line["event"] for line in lines] == [LINE]
+    with pytest.raises(AssertionError, match="not documented"):
+        judged.assert_documented()
+    assert sent[0]["status"] == UNDOCUMENTED
+    assert b"not documented" in sent[1]["body"]
+
+
+async def _never() -> Any:
+    raise AssertionError("nobody asks for the body")
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [event("added", b"{}")],
+        [event("bookmark", b"{}", place="7"), event("deleted", b"{}", place="8")],
+        [event("surprise", b"{}")],
+        [event("end", b"[]")],
+    ],
+)
+async def test_a_stream_with_an_undocumented_event_breaks_off(events: Sequence[bytes]) -> None:
+    with pytest.raises(UndocumentedError):
+        await _read(answering(Answer(200, _chunks(events), (EVENTS,))))
+
+
+async def test_a_stream_that_begins_undocumented_never_begins() -> None:
+    with pytest.raises(UndocumentedError, match="undocumented headers"):
+        await _read(answering(Answer(200, _chunks([]), (EVENTS, (b"x-extra", b"1")))))
+
+
+async def test_documented_events_pass() -> None:
+    sent = [b":\n\n", event("bookmark", b"{}", place="7"), event("end", b'{"reason":"closing"}')]
+    assert await _read(answering(Answer(200, _chunks(sent), (EVENTS,)))) == sent
+
+
+async def _chunks(events: Sequence[bytes]) -> Any:
+    for each in events:
+        yield each
+
+
+async def _read(client: Client) -> list[bytes]:
+    async with client.stream(MOUNTS, {"watch": "true"}) as stream:
+        return [chunk async for chunk in stream.chunks()]
