@@ -91,7 +91,10 @@ def unrest(seen: Snapshot, book: Book, pasture: SimPasture) -> list[str]:
     kept = (*seen.yards.values(), *seen.mounts.values(), *seen.ledgers.values())
     found += [f"{type(each).__name__} {each.name} is still going" for each in kept if each.is_marked]
     for yard in seen.yards.values():
-        found += _not_available(yard)
+        head = seen.ledgers.get(yard.name)
+        # A mount may take a stall between the judgement of a smaller yard and its becoming true: then it has to say so.
+        is_too_full = head is not None and head.spec.used > yard.spec.stalls
+        found += _not_saying(yard, "TooFull") if is_too_full else _not_available(yard)
     for mount in seen.mounts.values():
         found += _not_available(mount)
         grazing = pasture.mounts.get(pasture_name(mount))
@@ -108,9 +111,13 @@ def unrest(seen: Snapshot, book: Book, pasture: SimPasture) -> list[str]:
 
 
 def _not_available(each: Yard | Mount) -> list[str]:
+    return _not_saying(each, "Provisioned")
+
+
+def _not_saying(each: Yard | Mount, reason: str) -> list[str]:
     available = find_condition(each.status.conditions, "Available")
     is_current = available is not None and available.observed_generation == each.metadata.generation
-    if available is None or not is_current or available.status != "True":
+    if available is None or not is_current or available.reason != reason:
         said = "nothing" if available is None else f"{available.reason}: {available.message}"
-        return [f"the {type(each).__name__} {each.name} is not available ({said})"]
+        return [f"the {type(each).__name__} {each.name} does not say {reason} but {said}"]
     return []
