@@ -35,15 +35,15 @@ test: $(READY) lint ## Everything fast: what must pass before each commit
 prove: $(READY) ## More of what chance decides: 1,000 seeds, 50 kills
 	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
 
-fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation, another run each time
-	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} REMUDA_FUZZ_SEED=$${REMUDA_FUZZ_SEED:-$$(date +%s)} \
-		$(BIN)/pytest -q tests/fuzz
+fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_FUZZ_SEED makes it another run)
+	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} $(BIN)/pytest -q tests/fuzz
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
 	@$(BIN)/pytest -q -m kubernetes tests/kubernetes
 
 soak: $(READY) ## An hour or two: 20,000 seeds, 1,000 kills
 	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
+	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(BIN)/pytest -q tests/fuzz
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
 	@$(BIN)/python -m bench store http reconcile operations

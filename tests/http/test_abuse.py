@@ -123,7 +123,7 @@ def thousands_of_descriptors(many_descriptors: None) -> None:  # noqa: ARG001  h
 
 
 def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=2, most_growth=CROWD * 16 * KIB) as one, ExitStack() as clients:
+    with victim(tmp_path, patience_s=2, most_growth=CROWD * 32 * KIB) as one, ExitStack() as clients:
         crowd = [clients.enter_context(one.dial()) for _ in range(CROWD)]
         for client in crowd:
             client.sendall(b"GET / HTTP/1.1\r\nX: ")
@@ -137,7 +137,7 @@ def test_hundreds_that_dribble_their_heads_are_cut_off_and_others_are_served(tmp
 
 
 def test_a_body_of_a_gibibyte_is_refused_and_never_held(tmp_path: Path) -> None:
-    most_growth = 5 * MIB
+    most_growth = 8 * MIB
     with victim(tmp_path, patience_s=5, most_growth=most_growth) as one:
         block = b"x" * MIB
         head = (TOKEN, "Content-Type: application/json")
@@ -158,7 +158,7 @@ def test_a_body_of_a_gibibyte_is_refused_and_never_held(tmp_path: Path) -> None:
 
 
 def test_floods_of_headers_are_refused(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=5, most_growth=2 * MIB) as one:
+    with victim(tmp_path, patience_s=5, most_growth=6 * MIB) as one:
         flood = b"GET / HTTP/1.1\r\n" + b"X-Header: abcdefghijklmnopqrstuvwxyz\r\n" * 20_000
         for _ in range(50):
             with one.dial() as client:
@@ -170,7 +170,7 @@ def test_floods_of_headers_are_refused(tmp_path: Path) -> None:
 
 
 def test_requests_sent_ahead_without_end_are_refused(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=5, most_growth=2 * MIB) as one:
+    with victim(tmp_path, patience_s=5, most_growth=6 * MIB) as one:
         flood = request(WATCH, TOKEN) + request(LIST, TOKEN) * 20_000
         for _ in range(20):
             with one.dial() as client:
@@ -183,7 +183,7 @@ def test_requests_sent_ahead_without_end_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("thousands_of_descriptors")
 def test_thousands_of_watchers_that_never_read_are_cut_off_and_others_are_served(tmp_path: Path) -> None:
-    most_growth = WATCHERS * 48 * KIB  # what so many open watches need by themselves, and a little
+    most_growth = WATCHERS * 64 * KIB  # what so many open watches need by themselves, and a little
     with victim(tmp_path, patience_s=4, most_growth=most_growth) as one, ExitStack() as clients:
         mounts = {name: one.make_mount(name) for name in map("m{}".format, range(HERD))}
         crowd = [clients.enter_context(one.dial(buffer=4096)) for _ in range(WATCHERS)]
@@ -212,7 +212,7 @@ def wait_until_closed(crowd: list[socket.socket]) -> None:
 
 
 def test_a_crowd_beyond_the_cap_is_told_so_and_cannot_keep_others_out_for_long(tmp_path: Path) -> None:
-    with victim(tmp_path, patience_s=1, most_growth=4 * MIB, connections=100) as one, ExitStack() as clients:
+    with victim(tmp_path, patience_s=1, most_growth=8 * MIB, connections=100) as one, ExitStack() as clients:
         crowd = []
         for _ in range(CROWD):
             with contextlib.suppress(ConnectionError):
