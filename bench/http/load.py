@@ -49,7 +49,7 @@ class Load:
         for connection in self._connections:
             self.take_turn(connection)
         # A client that sleeps has to be woken, and whoever answers it pays for that: this one never sleeps.
-        while self._answers:  # noqa: ASYNC110
+        while self._answers:  # noqa: ASYNC110  therefore
             await asyncio.sleep(0)
 
     def take_turn(self, connection: "_Connection") -> None:
@@ -79,7 +79,7 @@ class _Connection(asyncio.Protocol):
     def itself(self) -> "_Connection":
         return self
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a socket's transport goes both ways
         self.transport = transport
 
     def send(self) -> None:

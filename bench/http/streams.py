@@ -64,7 +64,7 @@ class _Reader(asyncio.Protocol):
         reader.transport.write(request)
         return reader
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a socket's transport goes both ways
         self.transport = transport
 
     def data_received(self, data: bytes) -> None:

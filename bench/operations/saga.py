@@ -99,7 +99,7 @@ def operations_on(ground: Ground) -> Operations:
     )
 
 
-async def run_saga(operations: Operations, saga: Saga[Any, Order], number: int, *, id: str) -> Operation | None:  # noqa: A002
+async def run_saga(operations: Operations, saga: Saga[Any, Order], number: int, *, id: str) -> Operation | None:  # noqa: A002  as `run` has it
     """Run a saga once; return its record, or nothing if it was undone."""
     try:
         return await operations.run(saga, id=id, actor="bench", input=Order(number))

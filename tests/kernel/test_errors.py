@@ -92,7 +92,7 @@ def family(root: type[RemudaError]) -> Iterator[type[RemudaError]]:
     """Yield the tree as the kernel has it; a layer above may add facts to an error of its own."""
     yield root
     for child in root.__subclasses__():
-        if child.__module__ == errors.__name__:
+        if child.__module__.startswith(f"{errors.__name__}."):
             yield from family(child)
 
 

@@ -25,7 +25,7 @@ class Witness(Protocol):
         ...
 
 
-def _nobody(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001
+def _nobody(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  a Witness
     return ()
 
 

@@ -14,8 +14,8 @@ from itertools import count
 from typing import Any
 
 # httpx2 imports these two when its first request goes out, and would hold the loop for that long.
-import anyio._backends._asyncio  # noqa: F401
-import httpcore2  # noqa: F401
+import anyio._backends._asyncio  # noqa: F401  to have it imported
+import httpcore2  # noqa: F401  same
 import httpx2
 
 from remuda.access.context import Context

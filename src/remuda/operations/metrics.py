@@ -42,11 +42,11 @@ class Metrics(Reporter):
             self._prepare(saga)
         self.obstructed({})
 
-    def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002
+    def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002  as the port has it
         """Count it."""
         self._failed.labels(operation.spec.saga, step or _NO_STEP).inc()
 
-    def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002
+    def undo_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002  as the port has it
         """Count it."""
         self._undo_failed.labels(operation.spec.saga, step or _NO_STEP).inc()
 

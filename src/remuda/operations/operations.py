@@ -103,7 +103,7 @@ class Operations:
                 return done
         raise AssertionError("there is always a next attempt")
 
-    async def retry(self, id: str) -> Operation:  # noqa: A002
+    async def retry(self, id: str) -> Operation:  # noqa: A002  as in `run`
         """Try now to undo an operation that is stuck or waits for its next try; return what came of it."""
         operation = await self.journal.read(id)
         if operation.phase not in {"undoing", "stuck"}:
@@ -117,7 +117,7 @@ class Operations:
         await asyncio.wait([run.tried])
         return await self.journal.read(id)
 
-    async def abandon(self, id: str, *, reason: str, actor: str) -> Operation:  # noqa: A002
+    async def abandon(self, id: str, *, reason: str, actor: str) -> Operation:  # noqa: A002  as in `run`
         """Give up undoing an operation: what it made stays until somebody removes it by hand."""
         if not reason.strip():
             raise Invalid("reason", "is empty", remedy="say why it is abandoned and what was left behind")
@@ -174,7 +174,7 @@ class Operations:
         *,
         request: str,
         actor: str,
-        input: InputT,  # noqa: A002
+        input: InputT,  # noqa: A002  as in `run`
         trace_id: str,
     ) -> OperationSpec:
         subject_kind, subject = saga.subject(input)

@@ -23,7 +23,7 @@ OpenCounts = Mapping[tuple[str, Phase], int]
 class Reporter:
     """Hears of operations, and by itself says nothing: override what you care for."""
 
-    def records(self, operation: Operation) -> Sequence[Record]:  # noqa: ARG002
+    def records(self, operation: Operation) -> Sequence[Record]:  # noqa: ARG002  for those who keep some
         """Return what to keep in the write that brings the operation into its present phase."""
         return ()
 

@@ -58,7 +58,7 @@ class Connection(HttpToolsProtocol):
 
     # What the transport tells
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a socket's transport goes both ways
         """Begin, unless there are too many already."""
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=self._patience.write_buffer)

@@ -1,0 +1,130 @@
+"""What is wrong with an object: as it was sent, as it stands, or as it is stored."""
+
+# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
+
+from remuda.kernel.errors.root import RemudaError
+
+__all__ = [
+    "AlreadyExists",
+    "Conflict",
+    "Gone",
+    "Invalid",
+    "NotFound",
+    "OwnerRefused",
+    "ReferenceRefused",
+    "Unreadable",
+    "Unsealable",
+]
+
+
+class Invalid(RemudaError):
+    """Raised when an input breaks a rule; the caller corrects the named field."""
+
+    code = "invalid"
+    status = 422
+
+    def __init__(self, field: str, problem: str, *, remedy: str) -> None:
+        super().__init__(f"{field} {problem}: {remedy}.")
+        self.field = field
+
+
+class NotFound(RemudaError):
+    """Raised when no object of this kind has this name; check the name, or create the object."""
+
+    code = "not_found"
+    status = 404
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"There is no {kind} {name}: check the name, or create it first.")
+        self.kind, self.name = kind, name
+
+
+class AlreadyExists(RemudaError):
+    """Raised by a create whose name is taken; use the object that is there, or choose another name."""
+
+    code = "already_exists"
+    status = 409
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"The {kind} {name} already exists: use it, or choose another name.")
+        self.kind, self.name = kind, name
+
+
+class Conflict(RemudaError):
+    """Raised when a write names a version or uid that is no longer the stored one; read again and redo the change."""
+
+    code = "conflict"
+    status = 409
+    retry = True
+
+    def __init__(self, kind: str, name: str) -> None:
+        super().__init__(f"The {kind} {name} has changed since it was read: read it again and redo the change.")
+        self.kind, self.name = kind, name
+
+
+class ReferenceRefused(RemudaError):
+    """Raised when an object names a target that is absent or being deleted; point it at one that will stay."""
+
+    code = "reference_refused"
+    status = 409
+
+    def __init__(self, kind: str, name: str, *, target_kind: str, target: str) -> None:
+        super().__init__(
+            f"The {kind} {name} cannot use the {target_kind} {target}, which is absent or being deleted: name another."
+        )
+        self.kind, self.name = kind, name
+        self.target_kind, self.target = target_kind, target
+
+
+class OwnerRefused(RemudaError):
+    """Raised when a child is written under an owner that is absent or being deleted; choose a living owner."""
+
+    code = "owner_refused"
+    status = 409
+
+    def __init__(self, kind: str, name: str, *, owner: str) -> None:
+        super().__init__(
+            f"The {kind} {name} cannot belong to {owner}, which is absent or being deleted: choose another owner."
+        )
+        self.kind, self.name, self.owner = kind, name, owner
+
+
+class Gone(RemudaError):
+    """Raised when a watch asks for a version the change log no longer reaches; list, then watch from the list."""
+
+    code = "gone"
+    status = 410
+
+    def __init__(self, kind: str, version: str) -> None:
+        super().__init__(
+            f"Changes of {kind} since version {version} are no longer known: "
+            "list again, then watch from the version of that list."
+        )
+        self.kind, self.version = kind, version
+
+
+class Unreadable(RemudaError):
+    """A stored document does not fit its type, as when somebody else wrote it or a field changed its meaning.
+
+    Compare it with the kind's schema, and mend the document or restore it from a backup.
+    """
+
+    code = "unreadable"
+    status = 500
+
+    def __init__(self, kind: str, name: str, *, cause: str) -> None:
+        super().__init__(f"The stored {kind} {name} cannot be read: {cause}. Mend the document to fit its schema.")
+
+
+class Unsealable(RemudaError):
+    """Raised when a sealed field does not open: its key is missing or wrong, or the field was altered or moved."""
+
+    code = "unsealable"
+    status = 500
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__(
+            f"A field sealed with key {key_id} does not open: "
+            "put the key it was sealed with back into the key file, or set the field again."
+        )
+        self.key_id = key_id

@@ -1,0 +1,17 @@
+"""The root of the tree, and what every error has."""
+
+from typing import ClassVar
+
+__all__ = ["RemudaError"]
+
+
+class RemudaError(Exception):
+    """The root, never raised itself: catch it where any of our errors becomes an answer or an exit."""
+
+    code: ClassVar[str] = "error"
+    status: ClassVar[int] = 500
+    retry: ClassVar[bool] = False
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(sentence)
+        self.sentence = sentence

@@ -1,0 +1,148 @@
+"""What does not work right now, and what will not until somebody acts."""
+
+# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
+
+from remuda.kernel.errors.root import RemudaError
+
+__all__ = [
+    "OutcomeUnknown",
+    "ServerUnreachable",
+    "StorageFailing",
+    "StorageFull",
+    "StoreClosed",
+    "StoreDamaged",
+    "StoreForeign",
+    "StoreInaccessible",
+    "StoreLocked",
+    "StoreTooNew",
+    "TimedOut",
+    "Unavailable",
+    "Unusable",
+]
+
+
+class Unavailable(RemudaError):
+    """Raised when something needed does not work right now; wait a little and try again."""
+
+    code = "unavailable"
+    status = 503
+    retry = True
+
+
+class StorageFull(Unavailable):
+    """Raised when a write finds no room on the disk; free some space, and writing goes on by itself."""
+
+    code = "storage_full"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The disk that holds {path} is full: free some space, then try again.")
+        self.path = path
+
+
+class StorageFailing(Unavailable):
+    """Raised when the disk refuses a read or a write; if it does not pass, look after the disk."""
+
+    code = "storage_failing"
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"The disk failed while using {path} ({cause}): try again, and check the disk if it persists.")
+        self.path, self.cause = path, cause
+
+
+class TimedOut(Unavailable):
+    """Raised when an answer is not ready in time; read first, because the work may well have been done."""
+
+    code = "timed_out"
+
+    def __init__(self, limit_s: float) -> None:
+        super().__init__(f"The answer was not ready within {limit_s:g} s: read what became of it before trying again.")
+
+
+class ServerUnreachable(Unavailable):
+    """Raised when a server we depend on does not answer; try again, then check its address and the network."""
+
+    code = "server_unreachable"
+
+    def __init__(self, server: str, cause: str) -> None:
+        super().__init__(
+            f"The server {server} cannot be reached ({cause}): try again, and check its address if it persists."
+        )
+        self.server, self.cause = server, cause
+
+
+class OutcomeUnknown(Unavailable):
+    """Raised when a write was sent and no answer came; read first, because it may well have happened."""
+
+    code = "outcome_unknown"
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"No answer came to {what}, which may have happened or not: read before trying again.")
+        self.what = what
+
+
+class Unusable(RemudaError):
+    """Raised when a store cannot be opened; waiting does not help, somebody has to act."""
+
+    code = "unusable"
+    status = 503
+
+
+class StoreLocked(Unusable):
+    """Raised when another process has the store open; stop that one, or choose another file."""
+
+    code = "store_locked"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"Another process has the store {path} open: stop it, or use another file.")
+        self.path = path
+
+
+class StoreDamaged(Unusable):
+    """Raised when the content of a store contradicts itself; restore it from a backup."""
+
+    code = "store_damaged"
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"The store {path} is damaged ({cause}): keep a copy of it and restore a backup.")
+        self.path, self.cause = path, cause
+
+
+class StoreTooNew(Unusable):
+    """Raised when a later release has written the store; run that release or a newer one."""
+
+    code = "store_too_new"
+
+    def __init__(self, path: str, *, found: int, known: int) -> None:
+        super().__init__(
+            f"The store {path} has format {found}, and this release knows formats up to {known}: run a newer release."
+        )
+        self.path, self.found, self.known = path, found, known
+
+
+class StoreForeign(Unusable):
+    """Raised when the file is something else than a store of ours; it is left untouched, so name another."""
+
+    code = "store_foreign"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The file {path} was not written by Remuda and is left as it is: name another file.")
+        self.path = path
+
+
+class StoreClosed(Unusable):
+    """Raised when a store is used after it was closed, as by a request that outlives the process's shutdown."""
+
+    code = "store_closed"
+
+    def __init__(self, path: str) -> None:
+        super().__init__(f"The store {path} is closed: open it again to use it.")
+
+
+class StoreInaccessible(Unusable):
+    """Raised when the system does not let us open or create the store; mend the path or its permissions."""
+
+    code = "store_inaccessible"
+
+    def __init__(self, path: str, cause: str) -> None:
+        super().__init__(f"The store {path} cannot be opened ({cause}): check the path and its permissions.")
+        self.path, self.cause = path, cause
