@@ -16,6 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 import msgspec
 
 from remuda.http.problems import Explainer, pointer
+from remuda.http.secrets import hide
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
 
@@ -34,7 +35,7 @@ class BodyReader(Generic[BodyT]):
 
     def __init__(self, body: type[BodyT]) -> None:
         self._type = body
-        self._decode = msgspec.json.Decoder(body, dec_hook=_hide).decode
+        self._decode = msgspec.json.Decoder(body, dec_hook=hide).decode
 
     def read(self, body: bytes, content_type: bytes | None) -> BodyT:
         """Return the body as its type, or raise Malformed with every place that is wrong."""
@@ -79,12 +80,6 @@ def wire_schema(kind: type) -> dict[str, Any]:
     if kind is object:
         return {"description": "Anything."}
     raise NotImplementedError
-
-
-def _hide(kind: type, value: Any) -> Any:
-    if kind is Secret and isinstance(value, str):
-        return Secret(value)
-    raise TypeError
 
 
 def _parse(body: bytes) -> Any:

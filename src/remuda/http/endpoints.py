@@ -13,7 +13,7 @@ from remuda.http.bodies import BodyReader
 from remuda.http.errors import NO_CACHE
 from remuda.http.replies import Rendered
 from remuda.http.routes import AnyRoute, Nothing
-from remuda.kernel.secrets import Secret
+from remuda.http.secrets import reveal
 
 __all__ = ["Endpoint"]
 
@@ -47,7 +47,7 @@ class Endpoint:
         refused = ("watch",) if route.is_list and not route.is_collection else ()
         self.bind_query = Binder(route.query_type, refused=refused).bind_query
         self._body = BodyReader(route.body_type) if route.has_body else None
-        encoder = msgspec.json.Encoder(enc_hook=_reveal) if route.holds_secret else msgspec.json.Encoder()
+        encoder = msgspec.json.Encoder(enc_hook=reveal) if route.holds_secret else msgspec.json.Encoder()
         self._encode: Callable[[Any], bytes] = encoder.encode
         self._is_empty = route.answer_type is NoneType
         self._success = route.success
@@ -78,9 +78,3 @@ def _headers(reply: Rendered[Any]) -> list[Header]:
     if reply.etag is not None:
         headers.append((b"etag", reply.etag.encode()))
     return headers
-
-
-def _reveal(value: Any) -> str:
-    if isinstance(value, Secret):
-        return value.reveal()
-    raise TypeError(f"a {type(value).__name__} cannot be sent")

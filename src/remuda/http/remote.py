@@ -16,6 +16,7 @@ from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.credentials import Claim
 from remuda.http.routes import AnyRoute, Nothing, Parameters
+from remuda.http.secrets import hide, reveal
 from remuda.kernel import errors
 from remuda.kernel.errors import Invalid, RemudaError, ServerUnreachable
 from remuda.kernel.secrets import Secret
@@ -111,13 +112,7 @@ def encode_body(body: Any) -> bytes | None:
     """Return a request's body, or None if it has none."""
     if body is None or isinstance(body, Nothing):
         return None
-    return msgspec.json.encode(body, enc_hook=_reveal)
-
-
-def _reveal(value: Any) -> str:
-    if isinstance(value, Secret):
-        return value.reveal()
-    raise NotImplementedError(f"a {type(value).__name__} cannot be sent")
+    return msgspec.json.encode(body, enc_hook=reveal)
 
 
 def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> AnswerT:
@@ -125,15 +120,9 @@ def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> Answ
     if answer_type is type(None):
         return None
     try:
-        return msgspec.json.decode(body, type=answer_type, dec_hook=_hide)
+        return msgspec.json.decode(body, type=answer_type, dec_hook=hide)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise ServerUnreachable(server, "its answer is not what the route promises") from None
-
-
-def _hide(kind: type, value: Any) -> Any:
-    if kind is Secret and isinstance(value, str):
-        return Secret(value)
-    raise NotImplementedError(f"a {kind.__name__} cannot be read")
 
 
 class _Problem(msgspec.Struct, frozen=True):
