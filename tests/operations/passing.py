@@ -73,6 +73,9 @@ class Passing:
         self.before_read()
         return await self.inner.list_names(kind, **selection)
 
+    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
+        return self.inner.stamp(kinds)
+
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         self.before_read()
         return await self.inner.referrers(kind, name, limit=limit)

@@ -36,6 +36,8 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     operation: str
     """The id of what this request does. Sent again under its idempotency key it is the same, so what a service names
     after it is not made twice."""
+    key: str | None = None
+    """The idempotency key that the caller chose, if it did. A service that calls another names its operation here."""
     trace_id: str = "0" * 32
     if_match: str | None = None
     """The state the caller has seen, as the ETag of a read."""

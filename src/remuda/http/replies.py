@@ -9,7 +9,7 @@ import msgspec
 from remuda.store.contract import Store, View
 from remuda.store.objects import ResourceT
 
-__all__ = ["Collection", "Rendered"]
+__all__ = ["Collection", "Page", "Redirect", "Rendered"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -19,6 +19,21 @@ class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
 
     body: bytes
     etag: str | None = None
+    headers: Mapping[str, str] = {}
+
+
+class Page(msgspec.Struct, frozen=True):
+    """A page for a browser."""
+
+    html: str
+    status: int = 200
+    headers: Mapping[str, str] = {}
+
+
+class Redirect(msgspec.Struct, frozen=True):
+    """Sends a browser elsewhere, with 302."""
+
+    location: str
     headers: Mapping[str, str] = {}
 
 

@@ -14,7 +14,7 @@ A table that contradicts itself is a defect, and cannot be made.
 
 import re
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from types import NoneType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
@@ -94,6 +94,10 @@ class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=T
     path: PathT
     query: QueryT
     body: BodyT
+    headers: Mapping[str, str] = {}
+    """Those that the route declares, as far as they were sent."""
+    peer: str = ""
+    """The address that the request came from."""
 
     @property
     def principal(self) -> Principal:
@@ -128,6 +132,16 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
     holds_secret: bool = False
     """The answer carries a secret: it is neither stored nor replayed."""
+    form: bool = False
+    """The body is a form (`application/x-www-form-urlencoded`) rather than JSON."""
+    page: bool = False
+    """It is for browsers: it answers with a page or sends elsewhere, and what goes wrong is a page too."""
+    redirects: bool = False
+    """It may answer with 302, whatever its success is."""
+    oauth: bool = False
+    """It refuses in the words of OAuth2 (`OAuthRefusal`), and nobody may keep what it answers."""
+    headers: tuple[str, ...] = ()
+    """The request headers that its handler is given, in lower case."""
     tag: str = ""
     """The heading in the docs; by default the last fixed segment of the path."""
     description: str = ""

@@ -12,7 +12,7 @@ import msgspec
 
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
-from remuda.store.objects import ResourceT
+from remuda.store.objects import Resource, ResourceT
 
 __all__ = ["Bookmark", "Change", "Event", "Page", "Referrer", "Store", "View"]
 
@@ -170,6 +170,14 @@ class Store(Protocol):
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
         """Request deletion. Return the marked object, or None if it is gone already."""
+        ...
+
+    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
+        """Return a number that is another one as soon as a read of one of these kinds could be.
+
+        It is of this process and of no meaning elsewhere: what is made of several objects can be kept for as long as
+        their stamp stays.
+        """
         ...
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:

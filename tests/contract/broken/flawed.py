@@ -56,6 +56,9 @@ class Flawed:
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         return await self.sound.delete(kind, name, **options)
 
+    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
+        return self.sound.stamp(kinds)
+
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         return await self.sound.referrers(kind, name, limit=limit)
 

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 
 from remuda.store.contract import Event, Page, Referrer, View
 from remuda.store.kinds import Registry
-from remuda.store.objects import ResourceT
+from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.watching import watch
 
@@ -65,6 +65,10 @@ class Reads:
             return await reader.page(
                 of, lambda names: reader.views(of, names, view), labels=labels, index=index, limit=limit, after=after
             )
+
+    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
+        """Return a number that is another one as soon as a read of one of these kinds could be."""
+        return self._reader.stamp(kinds)
 
     async def list_names(
         self,

@@ -1,0 +1,39 @@
+"""What identity stores. One module for each room; `KINDS` is all of them.
+
+Kinds of the group `identity.unikorn-cloud.org` have the fields that existing clusters know, and some of our own beside
+them. Kinds of the group `identity.remuda` are ours alone.
+"""
+
+from typing import Any
+
+from remuda.identity.kinds.oauth import AUTHORIZATION_CODE, DEVICE_GRANT, OAUTH2_CLIENT, OAUTH2_PROVIDER, PASSWORD
+from remuda.identity.kinds.people import GROUP, ORGANIZATION_USER, SERVICE_ACCOUNT, USER
+from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, QUOTA_METADATA
+from remuda.identity.kinds.rights import ROLE
+from remuda.identity.kinds.tenancy import ORGANIZATION, PROJECT
+from remuda.identity.kinds.tokens import REVOCATION, SESSION, SIGNING_KEY
+from remuda.store.kinds import Kind
+
+__all__ = ["KINDS"]
+
+KINDS: tuple[Kind[Any], ...] = (
+    ORGANIZATION,
+    PROJECT,
+    USER,
+    ORGANIZATION_USER,
+    SERVICE_ACCOUNT,
+    GROUP,
+    ROLE,
+    QUOTA_METADATA,
+    QUOTA,
+    ALLOCATION,
+    OAUTH2_PROVIDER,
+    OAUTH2_CLIENT,
+    PASSWORD,
+    AUTHORIZATION_CODE,
+    DEVICE_GRANT,
+    SIGNING_KEY,
+    SESSION,
+    REVOCATION,
+)
+"""Every kind of the identity service."""

@@ -1,0 +1,195 @@
+"""What logging in needs to remember: providers, clients, passwords, and grants that wait for their other half."""
+
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from remuda.identity.kinds.groups import OURS, SHARED, VERSION
+from remuda.kernel.conditions import Condition
+from remuda.kernel.secrets import Secret
+from remuda.kernel.tags import Tag
+from remuda.store.kinds import Index, Kind
+from remuda.store.objects import Resource, StoredStruct
+from remuda.store.schema import keyed
+
+__all__ = [
+    "AUTHORIZATION_CODE",
+    "DEVICE_GRANT",
+    "OAUTH2_CLIENT",
+    "OAUTH2_PROVIDER",
+    "PASSWORD",
+    "AuthorizationCode",
+    "AuthorizationCodeSpec",
+    "BearerTrust",
+    "DeviceGrant",
+    "DeviceGrantSpec",
+    "OAuth2Client",
+    "OAuth2ClientSpec",
+    "OAuth2ClientStatus",
+    "OAuth2Provider",
+    "OAuth2ProviderSpec",
+    "Password",
+    "PasswordSpec",
+    "ProviderType",
+]
+
+ProviderType = Literal["custom", "google", "microsoft", "github"]
+"""Whose way of doing things a provider follows."""
+
+
+class BearerTrust(StoredStruct, frozen=True):
+    """Under which conditions a provider's own tokens are believed here."""
+
+    audience: str
+    allow_external_identity: bool = False
+    skip_email_verification: bool = False
+    require_authz_claim: bool = False
+    signing_algorithms: tuple[str, ...] = ()
+    groups_claim: str = ""
+
+
+class OAuth2ProviderSpec(StoredStruct, frozen=True):
+    """Somebody else who knows people."""
+
+    issuer: str = ""
+    type: ProviderType = "custom"
+    client_id: str = msgspec.field(default="", name="clientID")
+    client_secret: Secret | None = None
+    client_secret_name: str = ""
+    authorization_uri: str = msgspec.field(default="", name="authorizationURI")
+    token_uri: str = msgspec.field(default="", name="tokenURI")
+    bearer_trust: BearerTrust | None = None
+    tags: tuple[Tag, ...] = ()
+
+
+class OAuth2Provider(Resource, frozen=True):
+    """An external OpenID provider, of one organization or, without that label, of the whole system."""
+
+    spec: OAuth2ProviderSpec = OAuth2ProviderSpec()
+
+
+class OAuth2ClientSpec(StoredStruct, frozen=True):
+    """A program that people log in to through us."""
+
+    redirect_uri: str = ""
+    redirect_uris: tuple[str, ...] = ()
+    """More of them; every one is compared as a whole, letter by letter."""
+    home_uri: str = ""
+    login_uri: str = ""
+    error_uri: str = ""
+    is_public: bool = False
+    """It cannot keep a secret: it has none, and PKCE is demanded of it."""
+    public_key: str = ""
+    """PEM: it proves who it is by an assertion that the matching key signed."""
+    tags: tuple[Tag, ...] = ()
+
+
+class OAuth2ClientStatus(StoredStruct, frozen=True):
+    """What was made for a client."""
+
+    secret: str = ""
+    """The SHA-256 of its secret, in hex: the secret itself is shown once and not kept."""
+    conditions: Annotated[tuple[Condition, ...], keyed("type")] = ()
+
+
+class OAuth2Client(Resource, frozen=True):
+    """A registered client, named by its client id."""
+
+    spec: OAuth2ClientSpec = OAuth2ClientSpec()
+    status: OAuth2ClientStatus = OAuth2ClientStatus()
+
+
+class PasswordSpec(StoredStruct, frozen=True):
+    """How a local account proves who it is."""
+
+    hash: Secret | None = None
+    """What argon2 made of the password; sealed besides."""
+    changed: datetime | None = None
+    reset_hash: str = ""
+    """The SHA-256 of a link by which the password can be set once, in hex."""
+    reset_expires: datetime | None = None
+
+
+class Password(Resource, frozen=True):
+    """A local account's password, named after its user."""
+
+    spec: PasswordSpec = PasswordSpec()
+
+
+class AuthorizationCodeSpec(StoredStruct, frozen=True):
+    """A login that a client has yet to exchange for tokens."""
+
+    user: str = ""
+    client: str = ""
+    redirect_uri: str = ""
+    scope: str = ""
+    nonce: str = ""
+    challenge: str = ""
+    challenge_method: Literal["", "plain", "S256"] = ""
+    provider: str = ""
+    authenticated: datetime | None = None
+    expires: datetime | None = None
+    is_used: bool = False
+
+
+class AuthorizationCode(Resource, frozen=True):
+    """An authorization code, named after the SHA-256 of what was handed out."""
+
+    spec: AuthorizationCodeSpec = AuthorizationCodeSpec()
+
+
+class DeviceGrantSpec(StoredStruct, frozen=True):
+    """A device that waits for its user to say yes elsewhere."""
+
+    client: str = ""
+    scope: str = ""
+    user_code: str = ""
+    """What the user types, hashed with SHA-256, in hex."""
+    user: str = ""
+    """Who said yes."""
+    is_denied: bool = False
+    provider: str = ""
+    authenticated: datetime | None = None
+    expires: datetime | None = None
+    interval_s: int = 5
+
+
+class DeviceGrant(Resource, frozen=True):
+    """A device grant, named after the SHA-256 of its device code."""
+
+    spec: DeviceGrantSpec = DeviceGrantSpec()
+
+
+OAUTH2_PROVIDER = Kind(
+    type=OAuth2Provider,
+    group=SHARED,
+    version=VERSION,
+    plural="oauth2providers",
+    columns={"Issuer": ".spec.issuer", "Client ID": ".spec.clientID"},
+)
+"""Providers."""
+
+OAUTH2_CLIENT = Kind(
+    type=OAuth2Client,
+    group=SHARED,
+    version=VERSION,
+    plural="oauth2clients",
+    columns={"Redirect URI": ".spec.redirectUri"},
+)
+"""Clients."""
+
+PASSWORD = Kind(type=Password, group=OURS, version=VERSION, plural="passwords")
+"""Passwords."""
+
+AUTHORIZATION_CODE = Kind(type=AuthorizationCode, group=OURS, version=VERSION, plural="authorizationcodes")
+"""Codes, for the minute that they live."""
+
+DEVICE_GRANT = Kind(
+    type=DeviceGrant,
+    group=OURS,
+    version=VERSION,
+    plural="devicegrants",
+    indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code]),),
+)
+"""Device grants, found by what the user types."""

@@ -1,0 +1,199 @@
+"""Users, memberships, service accounts and groups as they are stored.
+
+A user is one for the whole system and is known by its subject, an e-mail address; its id is derived from the subject,
+so there cannot be two. A membership is a user in one organization. Who is in a group is written in the group alone.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from remuda.identity.kinds.groups import SHARED, VERSION
+from remuda.kernel.ids import derived_id
+from remuda.kernel.tags import Tag
+from remuda.resources.labels import USER as USER_LABEL
+from remuda.store.kinds import Index, Kind, Reference
+from remuda.store.objects import Resource, StoredStruct
+from remuda.store.schema import keyed
+
+__all__ = [
+    "GROUP",
+    "ORGANIZATION_USER",
+    "SERVICE_ACCOUNT",
+    "USER",
+    "Group",
+    "GroupSpec",
+    "LastLogin",
+    "OrganizationUser",
+    "OrganizationUserSpec",
+    "ServiceAccount",
+    "ServiceAccountSpec",
+    "Subject",
+    "User",
+    "UserSpec",
+    "UserState",
+    "account_member",
+    "membership_id",
+    "subject_member",
+    "user_id",
+    "user_member",
+]
+
+UserState = Literal["active", "pending", "suspended"]
+"""Only who is active can log in, and only an active membership gives rights."""
+
+_USERS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c01"
+_MEMBERSHIPS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c02"
+
+
+def user_id(subject: str) -> str:
+    """Return the id of the user with this subject. Addresses differ in more than their case."""
+    return derived_id(_USERS, subject.strip().lower())
+
+
+def membership_id(organization: str, user: str) -> str:
+    """Return the id of a user's membership in an organization."""
+    return derived_id(_MEMBERSHIPS, f"{organization}/{user}")
+
+
+class LastLogin(StoredStruct, frozen=True):
+    """When a user last logged in through a client. The tokens are in the session of that name, as hashes."""
+
+    client_id: str = msgspec.field(name="clientID")
+    authorization_code_id: str = msgspec.field(name="authorizationCodeID")
+    access_token: str = ""
+    refresh_token: str = ""
+    last_authentication: datetime | None = None
+
+
+class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
+    """A person."""
+
+    subject: str = ""
+    state: UserState = "active"
+    tags: tuple[Tag, ...] = ()
+    sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
+
+
+class User(Resource, frozen=True):
+    """A person, for the whole system."""
+
+    spec: UserSpec = UserSpec()
+
+
+class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
+    """How a user stands in an organization."""
+
+    state: UserState = "active"
+    tags: tuple[Tag, ...] = ()
+
+
+class OrganizationUser(Resource, frozen=True):
+    """A membership. Labels say of whom and where."""
+
+    spec: OrganizationUserSpec = OrganizationUserSpec()
+
+
+class ServiceAccountSpec(StoredStruct, frozen=True, omit_defaults=False):
+    """An account for automation, with the one token that is good for it."""
+
+    access_token: str = ""
+    """The SHA-256 of the token, in hex: the token itself is shown once and not kept."""
+    token_id: str = ""
+    """The `jti` of the token, by which it is revoked."""
+    expiry: datetime | None = None
+    tags: tuple[Tag, ...] = ()
+
+
+class ServiceAccount(Resource, frozen=True):
+    """An account for automation."""
+
+    spec: ServiceAccountSpec = ServiceAccountSpec()
+
+
+class Subject(StoredStruct, frozen=True, omit_defaults=False):
+    """A user of some issuer; ours has the empty name."""
+
+    id: str = msgspec.field(name="ID")
+    issuer: str = ""
+    email: str = ""
+
+
+class GroupSpec(StoredStruct, frozen=True):
+    """Who has which roles. `user_ids` are memberships; `subjects` are the same people, and those of other issuers."""
+
+    role_ids: tuple[str, ...] = msgspec.field(default=(), name="roleIDs")
+    service_account_ids: tuple[str, ...] = msgspec.field(default=(), name="serviceAccountIDs")
+    user_ids: tuple[str, ...] = msgspec.field(default=(), name="userIDs")
+    subjects: tuple[Subject, ...] = ()
+    tags: tuple[Tag, ...] = ()
+
+
+class Group(Resource, frozen=True):
+    """People and service accounts with the same roles."""
+
+    spec: GroupSpec = GroupSpec()
+
+
+def user_member(membership: str) -> str:
+    """Return the value of the index `member` for a user of ours, by membership."""
+    return f"user/{membership}"
+
+
+def account_member(account: str) -> str:
+    """Return the value of the index `member` for a service account."""
+    return f"account/{account}"
+
+
+def subject_member(issuer: str, subject: str) -> str:
+    """Return the value of the index `member` for a user of another issuer."""
+    return f"subject/{issuer}/{subject}"
+
+
+def _members(group: Group) -> Iterator[str]:
+    yield from map(user_member, group.spec.user_ids)
+    yield from map(account_member, group.spec.service_account_ids)
+    yield from (subject_member(each.issuer, each.id) for each in group.spec.subjects if each.issuer)
+
+
+USER = Kind(
+    type=User,
+    group=SHARED,
+    version=VERSION,
+    plural="users",
+    columns={"Subject": ".spec.subject", "State": ".spec.state"},
+)
+"""Users."""
+
+ORGANIZATION_USER = Kind(
+    type=OrganizationUser,
+    group=SHARED,
+    version=VERSION,
+    plural="organizationusers",
+    references=(
+        Reference(target=f"users.{SHARED}", names=lambda membership: [membership.metadata.labels[USER_LABEL]]),
+    ),
+    columns={"State": ".spec.state"},
+)
+"""Memberships, found by the labels of organization and user. Nobody is left without its user record."""
+
+SERVICE_ACCOUNT = Kind(
+    type=ServiceAccount,
+    group=SHARED,
+    version=VERSION,
+    plural="serviceaccounts",
+    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name", "Expiry": ".spec.expiry"},
+)
+"""Service accounts."""
+
+GROUP = Kind(
+    type=Group,
+    group=SHARED,
+    version=VERSION,
+    plural="groups",
+    indexes=(Index(name="member", values=_members),),
+    columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
+)
+"""Groups, found by who is in them."""

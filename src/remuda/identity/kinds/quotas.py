@@ -1,0 +1,172 @@
+"""The quota ledger as it is stored: a head for each organization, and a row for each allocation.
+
+The head is the organization's `Quota` object, named after the organization: limits, totals and intents lie in one
+object, so that one compare-and-swap settles a race between an allocation and a lower limit. A row is an `Allocation`,
+named after the operation that took it.
+
+The law: a total is the sum of what the intents hold and of what the living rows without an intent hold.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Literal
+
+from remuda.identity.kinds.groups import SHARED, VERSION
+from remuda.kernel.tags import Tag
+from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
+from remuda.store.kinds import Index, Kind
+from remuda.store.objects import Resource, StoredStruct
+from remuda.store.schema import keyed
+
+__all__ = [
+    "ALLOCATION",
+    "KEEPS_LEDGER",
+    "QUOTA",
+    "QUOTA_METADATA",
+    "Allocation",
+    "AllocationSpec",
+    "Amount",
+    "Amounts",
+    "Intent",
+    "Life",
+    "Limit",
+    "Limits",
+    "ProjectLedger",
+    "Quota",
+    "QuotaMetadata",
+    "QuotaMetadataSpec",
+    "QuotaSpec",
+    "owner_value",
+]
+
+KEEPS_LEDGER = f"{SHARED}/ledger"
+"""Keeps a head until nothing is held from it, even while its organization goes."""
+
+Life = Literal["unconfirmed", "confirmed", "released"]
+"""How a row stands: its owner has yet to say that it is there, it has, or nothing is held any more."""
+
+
+class Amount(StoredStruct, frozen=True, omit_defaults=False):
+    """How much of one kind: in use for sure, and maybe in use."""
+
+    kind: str
+    committed: int = 0
+    reserved: int = 0
+
+
+Amounts = Annotated[tuple[Amount, ...], keyed("kind")]
+"""How much of each kind."""
+
+
+class Limit(StoredStruct, frozen=True, omit_defaults=False):
+    """How much of one kind there may be."""
+
+    kind: str
+    quantity: int
+
+
+Limits = Annotated[tuple[Limit, ...], keyed("kind")]
+"""How much of each kind there may be."""
+
+
+class ProjectLedger(StoredStruct, frozen=True):
+    """What one project may use, beside what its organization may, and what it does use."""
+
+    project: str
+    quotas: Limits = ()
+    totals: Amounts = ()
+
+
+class Intent(StoredStruct, frozen=True):
+    """A change that is not settled yet: a row being taken, changed or released."""
+
+    allocation: str
+    """The row's name."""
+    project: str
+    owner: str
+    """`owner_value` of what it is for."""
+    action: Literal["take", "change", "release"]
+    holds: Amounts
+    """What the totals hold for the row while this intent is open."""
+    deadline: datetime
+    wants: Amounts = ()
+    """What a change makes of the row."""
+
+
+class QuotaSpec(StoredStruct, frozen=True):
+    """The head: limits, totals, and the intents in flight."""
+
+    quotas: Limits = ()
+    totals: Amounts = ()
+    projects: Annotated[tuple[ProjectLedger, ...], keyed("project")] = ()
+    intents: Annotated[tuple[Intent, ...], keyed("allocation")] = ()
+
+
+class Quota(Resource, frozen=True):
+    """The head of one organization's ledger. Kinds without a limit here have that of their metadata."""
+
+    spec: QuotaSpec = QuotaSpec()
+
+
+class QuotaMetadataSpec(StoredStruct, frozen=True, omit_defaults=False):
+    """What one kind of quota is, and how much of it everybody has to begin with."""
+
+    display_name: str = ""
+    description: str = ""
+    default: int = 0
+    format: Literal["decimal", "binary"] = "decimal"
+
+
+class QuotaMetadata(Resource, frozen=True):
+    """One kind of quota, which is the name of this object."""
+
+    spec: QuotaMetadataSpec = QuotaMetadataSpec()
+
+
+class AllocationSpec(StoredStruct, frozen=True):
+    """What a row holds, and from when to when."""
+
+    allocations: Amounts = ()
+    life: Life = "unconfirmed"
+    started: datetime | None = None
+    ended: datetime | None = None
+    tags: tuple[Tag, ...] = ()
+
+
+class Allocation(Resource, frozen=True):
+    """A row. Labels say who pays and what it is for. A released one stays, for those who ask what was used when."""
+
+    spec: AllocationSpec = AllocationSpec()
+
+
+def owner_value(kind: str, name: str) -> str:
+    """Return the value of the index `owner` for the rows of one owner."""
+    return f"{kind}/{name}"
+
+
+def _owner(row: Allocation) -> Iterator[str]:
+    if row.spec.life != "released":
+        yield owner_value(row.metadata.labels[RESOURCE_KIND], row.metadata.labels[RESOURCE_ID])
+
+
+def _living(row: Allocation) -> Iterator[str]:
+    if row.spec.life != "released":
+        yield row.metadata.labels[ORGANIZATION]
+        yield row.metadata.labels[PROJECT]
+
+
+QUOTA_METADATA = Kind(type=QuotaMetadata, group=SHARED, version=VERSION, plural="quotametadata")
+"""The kinds of quota: those that are built in are written at each start, an operator may add others."""
+
+QUOTA = Kind(type=Quota, group=SHARED, version=VERSION, plural="quotas")
+"""Heads, named after their organizations."""
+
+ALLOCATION = Kind(
+    type=Allocation,
+    group=SHARED,
+    version=VERSION,
+    plural="allocations",
+    indexes=(Index(name="owner", values=_owner), Index(name="living", values=_living)),
+    columns={"Life": ".spec.life"},
+)
+"""Rows; living ones are found by what they are for, and by organization or project."""

@@ -1,0 +1,99 @@
+"""What tokens leave behind: the keys that sign them, sessions, and what was revoked before its time."""
+
+from datetime import datetime
+
+from remuda.identity.kinds.groups import OURS, SHARED, VERSION
+from remuda.kernel.secrets import Secret
+from remuda.store.kinds import Index, Kind
+from remuda.store.objects import Resource, StoredStruct
+
+__all__ = [
+    "REVOCATION",
+    "SESSION",
+    "SIGNING_KEY",
+    "PrivateKey",
+    "Revocation",
+    "RevocationSpec",
+    "Session",
+    "SessionSpec",
+    "SigningKey",
+    "SigningKeySpec",
+]
+
+
+class PrivateKey(StoredStruct, frozen=True):
+    """A key pair that signs, or did."""
+
+    pem: Secret
+    created: datetime | None = None
+    retired: datetime | None = None
+    """Since when it only verifies."""
+
+
+class SigningKeySpec(StoredStruct, frozen=True):
+    """All key pairs, the one that signs first. An older one stays for as long as a token of its can be alive."""
+
+    private_keys: tuple[PrivateKey, ...] = ()
+
+
+class SigningKey(Resource, frozen=True):
+    """The keys of this system; there is one such object."""
+
+    spec: SigningKeySpec = SigningKeySpec()
+
+
+class SessionSpec(StoredStruct, frozen=True):
+    """One login: who, through which client, and which refresh token is good for the next pair."""
+
+    user: str = ""
+    client: str = ""
+    provider: str = ""
+    """The id of the provider at which the user logged in; empty for a password of ours."""
+    scope: str = ""
+    authenticated: datetime | None = None
+    """When the user last proved who they are; refreshing does not move it."""
+    expires: datetime | None = None
+    """When even refreshing ends."""
+    refresh_hash: str = ""
+    """The SHA-256 of the refresh token that is good, in hex."""
+    used_hashes: tuple[str, ...] = ()
+    """Those of earlier ones: whoever shows one of these has stolen it, or was stolen from, and the session ends."""
+    code: str = ""
+    """The name of the authorization code that it began with: using that twice ends the session."""
+
+
+class Session(Resource, frozen=True):
+    """A login, named by the `sid` of its tokens. A label says of which user."""
+
+    spec: SessionSpec = SessionSpec()
+
+
+class RevocationSpec(StoredStruct, frozen=True):
+    """A token id (`jti`) or session id (`sid`) that is not to be believed any more."""
+
+    revoked: str = ""
+    expires: datetime | None = None
+    """When no token of that id can be alive any more, so that this can be forgotten."""
+
+
+class Revocation(Resource, frozen=True):
+    """One thing that was revoked. Services in other processes watch these."""
+
+    spec: RevocationSpec = RevocationSpec()
+
+
+SIGNING_KEY = Kind(type=SigningKey, group=SHARED, version=VERSION, plural="signingkeys")
+"""Signing keys."""
+
+SESSION = Kind(
+    type=Session,
+    group=OURS,
+    version=VERSION,
+    plural="sessions",
+    indexes=(Index(name="code", values=lambda session: [session.spec.code] if session.spec.code else []),),
+    columns={"User": ".spec.user", "Client": ".spec.client"},
+)
+"""Sessions, found by the label of their user and by the code that they began with."""
+
+REVOCATION = Kind(type=Revocation, group=OURS, version=VERSION, plural="revocations")
+"""Revocations, named after what they revoke."""

@@ -1,0 +1,1 @@
+"""OAuth2 and OpenID Connect."""

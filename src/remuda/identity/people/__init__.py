@@ -1,0 +1,1 @@
+"""Users, service accounts and the groups that bind them to roles."""

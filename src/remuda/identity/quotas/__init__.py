@@ -1,0 +1,1 @@
+"""How much an organization may use, and who uses it."""

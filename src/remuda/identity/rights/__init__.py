@@ -1,0 +1,1 @@
+"""Roles, and what they add up to for one caller."""

@@ -1,0 +1,24 @@
+"""One table from the routes of several rooms.
+
+Each room's handlers are given that room's service and nothing else, so that a room can be mounted and tested alone.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
+
+from remuda.http.routes import AnyRoute
+
+__all__ = ["within"]
+
+
+def within(room: Callable[[Any], object], routes: Iterable[AnyRoute]) -> list[AnyRoute]:
+    """Return a room's routes as they are mounted with a service of which `room` returns that room's part."""
+    return [replace(route, handler=_handler(room, route)) for route in routes]
+
+
+def _handler(room: Callable[[Any], object], route: AnyRoute) -> Any:
+    async def handle(service: Any, call: Any) -> Any:
+        return await route.handler(room(service), call)
+
+    return handle

@@ -1,0 +1,1 @@
+"""Tokens: signing, checking, revoking."""

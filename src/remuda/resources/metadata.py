@@ -1,0 +1,162 @@
+"""Stored metadata from what clients send, and what clients read from stored metadata.
+
+The projection of status: marked is `deprovisioning`; a kind without conditions (None here) is `provisioned` and
+`healthy` as it stands; before the first word of its controller an object is `pending`.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.kernel.conditions import Condition, find_condition
+from remuda.kernel.errors import Invalid
+from remuda.kernel.tags import Tag
+from remuda.resources.labels import CREATOR, DESCRIPTION, MODIFIED, MODIFIER, NAME, ORGANIZATION, PROJECT
+from remuda.resources.wire import (
+    Detail,
+    Health,
+    MetadataRead,
+    MetadataWrite,
+    OrganizationMetadataRead,
+    ProjectMetadataRead,
+    Provisioning,
+    TagWire,
+)
+from remuda.store.objects import Metadata
+
+__all__ = [
+    "changed_metadata",
+    "check_tags",
+    "new_metadata",
+    "read_metadata",
+    "read_organization_metadata",
+    "read_project_metadata",
+    "stored_tags",
+    "writable_metadata",
+]
+
+Conditions = tuple[Condition, ...] | None
+
+_PROVISIONING: dict[str, Provisioning] = {
+    "Provisioned": "provisioned",
+    "Errored": "error",
+    "DependencyNotFound": "error",
+    "Deprovisioning": "deprovisioning",
+    "Deprovisioned": "deprovisioning",
+}
+_HEALTH: dict[str, Health] = {"Healthy": "healthy", "Degraded": "degraded", "Errored": "error"}
+
+
+def new_metadata(
+    name: str, wanted: MetadataWrite, who: Principal, *, labels: Mapping[str, str], finalizers: Sequence[str] = ()
+) -> Metadata:
+    """Return the metadata of a new object with this id; `labels` say where it belongs."""
+    annotations = {CREATOR: who.subject} | _described(wanted)
+    labelled = dict(labels) | {NAME: wanted.name}
+    return Metadata(name=name, labels=labelled, annotations=annotations, finalizers=tuple(finalizers))
+
+
+def changed_metadata(metadata: Metadata, wanted: MetadataWrite, who: Principal, now: datetime) -> Metadata:
+    """Return metadata with everything replaced that a client may change, and who did it."""
+    kept = {key: value for key, value in metadata.annotations.items() if key != DESCRIPTION}
+    modified = {MODIFIER: who.subject, MODIFIED: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    return msgspec.structs.replace(
+        metadata,
+        labels=dict(metadata.labels) | {NAME: wanted.name},
+        annotations=kept | _described(wanted) | modified,
+    )
+
+
+def _described(wanted: MetadataWrite) -> dict[str, str]:
+    return {DESCRIPTION: wanted.description} if wanted.description else {}
+
+
+def check_tags(tags: Sequence[TagWire]) -> None:
+    """Refuse a tag that is there twice."""
+    names = [tag.name for tag in tags]
+    for name in names:
+        if names.count(name) > 1:
+            raise Invalid("metadata.tags", f"has {name!r} twice", remedy="give each tag one value")
+
+
+def stored_tags(wanted: MetadataWrite) -> tuple[Tag, ...]:
+    """Return tags as they are stored."""
+    return tuple(Tag(tag.name, tag.value) for tag in wanted.tags)
+
+
+def writable_metadata(metadata: Metadata, tags: Sequence[Tag]) -> MetadataWrite:
+    """Return the part of metadata that a client may change."""
+    return MetadataWrite(
+        name=metadata.labels[NAME], description=metadata.annotations.get(DESCRIPTION, ""), tags=_wire_tags(tags)
+    )
+
+
+def read_metadata(metadata: Metadata, tags: Sequence[Tag] = (), conditions: Conditions = None) -> MetadataRead:
+    """Return metadata as clients read it, of an object of the whole system."""
+    return MetadataRead(**_fields(metadata, tags, conditions))
+
+
+def read_organization_metadata(
+    metadata: Metadata, tags: Sequence[Tag] = (), conditions: Conditions = None
+) -> OrganizationMetadataRead:
+    """Return metadata as clients read it, of an object of an organization."""
+    fields = _fields(metadata, tags, conditions)
+    return OrganizationMetadataRead(**fields, organization_id=metadata.labels[ORGANIZATION])
+
+
+def read_project_metadata(
+    metadata: Metadata, tags: Sequence[Tag] = (), conditions: Conditions = None
+) -> ProjectMetadataRead:
+    """Return metadata as clients read it, of an object of a project."""
+    labels = metadata.labels
+    fields = _fields(metadata, tags, conditions)
+    return ProjectMetadataRead(**fields, organization_id=labels[ORGANIZATION], project_id=labels[PROJECT])
+
+
+def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> dict[str, Any]:
+    assert metadata.creation_timestamp is not None, "a stored object has a creation time"
+    annotations = metadata.annotations
+    modified = annotations.get(MODIFIED)
+    return {
+        "id": metadata.name,
+        "name": metadata.labels[NAME],
+        "description": annotations.get(DESCRIPTION, ""),
+        "tags": _wire_tags(tags),
+        "creation_time": metadata.creation_timestamp,
+        "created_by": annotations.get(CREATOR, ""),
+        "modified_time": datetime.fromisoformat(modified) if modified else None,
+        "modified_by": annotations.get(MODIFIER, ""),
+        "deletion_time": metadata.deletion_timestamp,
+        "provisioning_status": _provisioning(metadata, conditions),
+        "provisioning_status_detail": _detail(conditions, "Available"),
+        "health_status": _health(conditions),
+        "health_status_detail": _detail(conditions, "Healthy"),
+    }
+
+
+def _wire_tags(tags: Sequence[Tag]) -> tuple[TagWire, ...]:
+    return tuple(TagWire(name=tag.name, value=tag.value) for tag in tags)
+
+
+def _provisioning(metadata: Metadata, conditions: Conditions) -> Provisioning:
+    if metadata.deletion_timestamp is not None:
+        return "deprovisioning"
+    if conditions is None:
+        return "provisioned"
+    available = find_condition(conditions, "Available")
+    return "pending" if available is None else _PROVISIONING.get(available.reason, "provisioning")
+
+
+def _health(conditions: Conditions) -> Health:
+    if conditions is None:
+        return "healthy"
+    healthy = find_condition(conditions, "Healthy")
+    return "unknown" if healthy is None else _HEALTH.get(healthy.reason, "unknown")
+
+
+def _detail(conditions: Conditions, kind: str) -> Detail | None:
+    found = find_condition(conditions or (), kind)
+    return Detail(reason=found.reason, message=found.message) if found else None

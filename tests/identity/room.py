@@ -1,0 +1,116 @@
+"""One room of identity for tests: its routes over a real store, on the simulated machine, with principals to order.
+
+::
+
+    def test_…() -> None:
+        async def scenario(room: Room) -> None:
+            reply = await room.ask(administrator(ORG)).post("/api/v1/…", {…})
+
+        in_a_room(lambda desk: Tenancy(…), tenancy.routes, scenario)
+
+Every answer is held against the document of those routes.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
+from remuda.http.api import Api
+from remuda.http.credentials import Credentials
+from remuda.http.routes import AnyRoute, Table
+from remuda.identity.kinds import KINDS
+from remuda.kernel.errors import Unauthenticated
+from remuda.operations.kinds import OPERATION
+from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.store.kinds import Registry
+from remuda.store.sqlite.store import SqliteStore
+from tests.example.client import Client
+from tests.example.contract import contract_of
+from tests.example.validating import Validated
+from tests.http.ports import api_ports
+from tests.sim.runner import World, simulate
+from tests.sim.store import open_simulated
+
+ServiceT = TypeVar("ServiceT")
+
+ORG = "a0000000-0000-4000-8000-000000000001"
+PROJECT = "a0000000-0000-4000-8000-00000000000a"
+OTHER_ORG = "b0000000-0000-4000-8000-000000000002"
+
+
+def registry() -> Registry:
+    """Return every kind that identity needs."""
+    return Registry([*KINDS, OPERATION, LEASE, BREAKER])
+
+
+def rights(text: str) -> frozenset[Permission]:
+    """Return rights from text such as `identity:groups CRUD, identity:quotas R`."""
+    verbs = {"C": "create", "R": "read", "U": "update", "D": "delete"}
+    entries = [entry.split() for entry in text.split(",") if entry.strip()]
+    return frozenset(Permission(name, verbs[letter]) for name, letters in entries for letter in letters)  # type: ignore[arg-type]
+
+
+def member(subject: str, organization: str = ORG, text: str = "", **projects: str) -> Principal:
+    """Return a user with rights in an organization, and in projects by their ids (with `_` for `-`)."""
+    inside = {name.replace("_", "-"): rights(each) for name, each in projects.items()}
+    access = AccessList(organizations={organization: OrganizationAccess(permissions=rights(text), projects=inside)})
+    return Principal(subject=subject, type="user", access=access, organizations=(organization,))
+
+
+def everywhere(subject: str, text: str) -> Principal:
+    """Return a user with rights everywhere."""
+    return Principal(subject=subject, type="user", access=AccessList(everywhere=rights(text)))
+
+
+@dataclass
+class ByName:
+    """Knows whom it was told of, by a token that is the subject."""
+
+    known: dict[str, Principal] = field(default_factory=dict)
+
+    async def authenticate(self, credentials: Credentials) -> Principal:
+        if credentials.token not in self.known:
+            raise Unauthenticated("token is not valid")
+        return self.known[credentials.token]
+
+
+class Room(Generic[ServiceT]):
+    """A room's service, mounted."""
+
+    def __init__(self, world: World, store: SqliteStore, service: ServiceT, routes: Iterable[AnyRoute]) -> None:
+        self.world, self.store, self.service = world, store, service
+        self._door = ByName()
+        table = Table("identity", title="Identity", description="One room of it.", routes=routes)
+        ports = api_ports(store, self._door, clock=world.clock, randomness=world.randomness)
+        self._contract = contract_of(table)
+        self.app = Validated(Api(table, service, ports), self._contract)
+
+    def ask(self, principal: Principal | None) -> Client:
+        """Return the client of somebody."""
+        if principal is None:
+            return Client(app=self.app, token=None, contract=self._contract)
+        token = principal.caller.replace("@", ".").replace(" ", "-")
+        self._door.known[token] = principal
+        return Client(app=self.app, token=token, contract=self._contract)
+
+
+def in_a_room(
+    service: Callable[[World, SqliteStore], ServiceT],
+    routes: Callable[[], Iterable[AnyRoute]],
+    scenario: Callable[[Room[ServiceT]], Coroutine[Any, Any, None]],
+    *,
+    seed: int = 5,
+) -> None:
+    """Run a scenario in simulated time on a store of its own."""
+
+    async def run(world: World) -> None:
+        store = open_simulated(world, registry())
+        try:
+            room = Room(world, store, service(world, store), routes())
+            await scenario(room)
+            room.app.assert_documented()
+        finally:
+            await store.close()
+
+    simulate(run, seed)
