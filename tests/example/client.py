@@ -13,8 +13,12 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.types import ASGIApp, Message, Scope
 
+from remuda.http.forms import FORM
 from tests.example.contract import Contract, Reply, UndocumentedError
 from tests.example.validating import UNDOCUMENTED
+
+Form = Mapping[str, str] | Sequence[tuple[str, str]] | str
+"""The fields of a form, or all of it as it is sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,9 +38,9 @@ class Client:
         """Read."""
         return await self.send("GET", path, query=query, headers=headers)
 
-    async def post(self, path: str, body: Any = None, **headers: str) -> Reply:
-        """Make."""
-        return await self.send("POST", path, body=body, headers=headers)
+    async def post(self, path: str, body: Any = None, *, form: Form | None = None, **headers: str) -> Reply:
+        """Make, from JSON or from a form."""
+        return await self.send("POST", path, body=body, form=form, headers=headers)
 
     async def put(self, path: str, body: Any = None, **headers: str) -> Reply:
         """Change."""
@@ -53,9 +57,13 @@ class Client:
         *,
         query: Mapping[str, str] | Sequence[tuple[str, str]] = (),
         body: Any = None,
+        form: Form | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> Reply:
         """Send a request and wait for all of the answer; `if_match` stands for the header If-Match."""
+        if form is not None:
+            body = (form if isinstance(form, str) else urlencode(form)).encode()
+            headers = {"content-type": FORM, **(headers or {})}
         exchange = _Exchange(b"" if body is None else body if isinstance(body, bytes) else msgspec.json.encode(body))
         await self.app(self._scope(method, path, query, body, headers or {}), exchange.receive, exchange.send)
         reply = exchange.reply()
@@ -129,6 +137,7 @@ class _Exchange:
     def __init__(self, body: bytes) -> None:
         self.status = 0
         self.headers: dict[str, str] = {}
+        self.cookies: tuple[str, ...] = ()
         self.chunks: asyncio.Queue[bytes | None] = asyncio.Queue()
         self.has_begun = asyncio.Event()
         self._body: bytes | None = body
@@ -145,6 +154,7 @@ class _Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             self.headers = {name.decode(): value.decode() for name, value in message["headers"]}
+            self.cookies = tuple(value.decode() for name, value in message["headers"] if name == b"set-cookie")
             self.has_begun.set()
             return
         self.chunks.put_nowait(message.get("body", b""))
@@ -162,7 +172,7 @@ class _Exchange:
         body = b"".join(chunks)
         if self.status == UNDOCUMENTED:
             raise UndocumentedError(body.decode())
-        return Reply(self.status, self.headers, body)
+        return Reply(self.status, self.headers, body, self.cookies)
 
 
 async def _run(app: ASGIApp, scope: Scope, exchange: _Exchange) -> None:

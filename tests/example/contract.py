@@ -2,7 +2,8 @@
 
 What the document does not list is no free ground: an unknown path, a method that a path does not have, a preflight and
 the pages of the API itself have one form each, wherever they are. HEAD is GET without the body. A stream is judged
-twice: when it begins, and event by event.
+twice: when it begins, and event by event. A page must be one, and must say what keeps it safe; a redirect leads
+somewhere; what must not be kept says so.
 """
 
 import re
@@ -31,6 +32,14 @@ _PARAMETER = re.compile(r"\{[^{}/]+\}")
 _EVERYWHERE = frozenset({"connection", "content-length", "content-type", "date", "server", "transfer-encoding"})
 """Headers that are HTTP's own and need no document."""
 _PREFLIGHT = {"access-control-allow-methods", "access-control-allow-headers", "access-control-max-age"}
+_OF_PAGES = {
+    "content-security-policy": "default-src 'none'",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-store",
+}
+"""What every page says, at least."""
 _ITEMS = frozenset({"added", "modified", "deleted"})
 """Events that tell of an item; all others have a remark."""
 
@@ -46,6 +55,8 @@ class Reply:
     status: int
     headers: Mapping[str, str]
     body: bytes
+    cookies: tuple[str, ...] = ()
+    """Every `Set-Cookie`; among the headers there is one of them."""
 
     @property
     def json(self) -> Any:
@@ -80,6 +91,7 @@ class Contract:
         _demand(documented is not None, f"{place} is not documented")
         self._check_headers(place, self._resolved(documented), reply)
         self._check_body(place, self._resolved(documented), reply, has_body=method != "HEAD")
+        _check_manners(place, self._resolved(documented), reply)
 
     def check_event(self, path: str, event: Received) -> None:
         """Raise UndocumentedError unless the documents say that this event can come in the stream at a path."""
@@ -129,6 +141,8 @@ class Contract:
         _demand(media in content, f"{place} is {media or 'nothing'}, documented is {sorted(content)}")
         if media == "application/json" and has_body:
             self._check_json(place, content[media]["schema"], reply.json)
+        if media == "text/html" and has_body:
+            _demand(reply.body.startswith(b"<!doctype html>"), f"{place} is no page")
 
     def _check_json(self, place: str, schema: Document, value: Any) -> None:
         if place not in self._validators:
@@ -165,6 +179,17 @@ def contract_of(table: Table) -> Contract:
 def _pattern(template: str) -> re.Pattern[str]:
     fixed = [re.escape(part) for part in _PARAMETER.split(template)]
     return re.compile("[^/]*".join(fixed))
+
+
+def _check_manners(place: str, documented: Document, reply: Reply) -> None:
+    """Demand what pages, redirects and answers that nobody may keep owe to whoever gets them."""
+    if reply.media == "text/html":
+        for name, least in _OF_PAGES.items():
+            _demand(least in reply.headers.get(name, ""), f"{place} is a page without {name}: {least}")
+    if reply.status == 302:
+        _demand(reply.headers.get("location", "") != "", f"{place} leads nowhere")
+    if "Pragma" in documented.get("headers", {}):
+        _demand(reply.headers.get("cache-control") == "no-store", f"{place} may be kept")
 
 
 def _only(known: Iterable[str], place: str, reply: Reply) -> None:

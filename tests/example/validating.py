@@ -46,6 +46,10 @@ class Validated:
         """Fail if there was anything to complain of."""
         assert not self._complaints, self._complaints
 
+    def forgive(self) -> None:
+        """Forget the complaints so far, for whoever wanted them."""
+        self._complaints.clear()
+
 
 class _Passage:
     """One answer on its way out."""

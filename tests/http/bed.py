@@ -75,3 +75,6 @@ class FullDisk:
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         return await self._log.read(stream, subject, after=after, limit=limit)
+
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        return await self._log.read_back(stream, subject, before=before, limit=limit)

@@ -24,6 +24,13 @@ class HorseWrite(Wire, frozen=True):
     is_tame: bool = True
 
 
+class Offer(Wire, frozen=True):
+    colour: str
+    password: Secret
+    note: str | None = None
+    tags: tuple[str, ...] = ()
+
+
 class HorseRead(Wire, frozen=True):
     id: str
     colour: str
@@ -54,6 +61,7 @@ class RanchService:
         self.contexts: list[Context] = []
         self.queries: list[HorseQuery] = []
         self.paths: list[str] = []
+        self.offers: list[Offer] = []
         self.failures: list[RemudaError] = []
         """Raised by the next calls, one each."""
 
@@ -87,6 +95,12 @@ async def _create(ranch: RanchService, call: Call[Nothing, Nothing, HorseWrite])
 async def _brand(ranch: RanchService, call: Call[Nothing, Nothing, HorseWrite]) -> HorseRead:
     made = await ranch.create(call.context, call.body)
     return msgspec.structs.replace(made, brand=Secret("sesame"))
+
+
+async def _offer(ranch: RanchService, call: Call[Nothing, Nothing, Offer]) -> HorseRead:
+    ranch.enter(call.context)
+    ranch.offers.append(call.body)
+    return HorseRead(id="offered", colour=call.body.colour)
 
 
 async def _get(ranch: RanchService, call: Call[HorsePath, Nothing, Nothing]) -> Rendered[HorseRead]:
@@ -174,4 +188,15 @@ LIST = Route(
     query_type=HorseQuery,
     answer_type=list[HorseRead],
 )
-TABLE = Table("ranch", title="Ranch", description="Horses.", routes=[CREATE, BRAND, GET, PAINT, REFER, LIST])
+OFFER = Route(
+    method="POST",
+    path="/offers",
+    name="offer",
+    summary="Offer a price",
+    scope="authenticated",
+    handler=_offer,
+    form=True,
+    body_type=Offer,
+    answer_type=HorseRead,
+)
+TABLE = Table("ranch", title="Ranch", description="Horses.", routes=[CREATE, BRAND, GET, PAINT, REFER, LIST, OFFER])

@@ -1,4 +1,5 @@
 import enum
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -124,3 +125,14 @@ async def test_a_list_that_cannot_be_watched_says_so(tmp_path: Path) -> None:
         assert reply.status == 400
         assert reply.json["error_description"] == 'invalid path/query element: "watch" is not supported here'
         assert (await api.client.get(HORSES, {"limit": "3"})).status == 200
+
+
+def test_a_moment_needs_to_say_where() -> None:
+    class Span(Parameters, frozen=True):
+        since: Annotated[datetime, msgspec.Meta(tz=True)] | None = None
+
+    bind = Binder(Span).bind_query
+    assert bind(b"since=2026-01-02T03%3A04%3A05Z").since == datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+    for nonsense in (b"2026-01-02T03:04:05", b"2026-01-02", b"soon"):
+        with pytest.raises(Malformed, match='"since"'):
+            bind(b"since=" + nonsense)

@@ -28,7 +28,20 @@ from remuda.kernel.secrets import Secret
 from tests.contract.kinds import Horse
 from tests.http.meadow import fill
 from tests.http.ranch import Ranch, ranch
-from tests.http.ranch_api import BRAND, CREATE, GET, LIST, PAINT, REFER, HorsePath, HorseQuery, HorseRead, HorseWrite
+from tests.http.ranch_api import (
+    BRAND,
+    CREATE,
+    GET,
+    LIST,
+    OFFER,
+    PAINT,
+    REFER,
+    HorsePath,
+    HorseQuery,
+    HorseRead,
+    HorseWrite,
+    Offer,
+)
 from tests.http.riding import BAY, CONTEXT, QUICK, client_of
 
 ROOT = Path(__file__).parents[2]
@@ -255,3 +268,10 @@ async def test_a_server_that_is_killed_mid_call_and_comes_back_has_done_it_once(
             finally:
                 second.kill()
                 await second.wait()
+
+
+async def test_a_form_is_sent_as_one(tmp_path: Path) -> None:
+    async with at_the_ranch(tmp_path) as (running, client):
+        offer = Offer(colour="bay & white", password=Secret("sésame"), tags=("a", "b"))
+        assert (await client.send(OFFER, body=offer)).colour == "bay & white"
+        assert running.service.offers == [offer]

@@ -78,11 +78,38 @@ def test_certificates_from_anybody_else_do_not_exist(peer: str | None) -> None:
     with pytest.raises(Unauthenticated, match="authorization header missing"):
         read(*SERVICE.items(), peer=peer)
     theirs = {**SERVICE, "x-principal": "nonsense", "x-impersonate": "true", "authorization": "Bearer abc"}
-    assert read(*theirs.items(), peer=peer) == Credentials(token="abc")
+    assert read(*theirs.items(), peer=peer) == Credentials(token="abc", impersonate=True)
+
+
+def test_beside_a_token_a_claim_is_read_if_it_makes_sense() -> None:
+    claim = Claim(actor="anna", type="user", organization="o", project="p", organizations=("o", "q"))
+    said = {"authorization": "Bearer abc", "x-principal": encoded(CLAIM)}
+    assert read(*said.items()) == Credentials(token="abc", claim=claim)
+    assert read(*said.items(), x_impersonate="TRUE") == Credentials(token="abc", claim=claim, impersonate=True)
+    for nonsense in ("***", encoded([1]), encoded({"type": "king"}), "a.b.c", ""):
+        assert read(*{**said, "x-principal": nonsense}.items()) == Credentials(token="abc")
+    assert read(authorization="Bearer abc", x_impersonate="true") == Credentials(token="abc", impersonate=True)
 
 
 def test_no_proxy_is_trusted_unless_it_is_named() -> None:
     assert "127.0.0.1" not in TrustedProxies()
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded", "client"),
+    [
+        ("10.1.1.1", "192.0.2.7", "192.0.2.7"),
+        ("10.1.1.1", "6.6.6.6, 192.0.2.7, 10.2.2.2", "192.0.2.7"),
+        ("fd00::1", "2001:db8::1", "2001:db8::1"),
+        ("10.1.1.1", "6.6.6.6, nonsense", "10.1.1.1"),
+        ("10.1.1.1", "6.6.6.6, nonsense, 10.2.2.2", "10.2.2.2"),
+        ("10.1.1.1", "10.2.2.2, 10.3.3.3", "10.2.2.2"),
+        ("10.1.1.1", "", "10.1.1.1"),
+        ("192.0.2.9", "6.6.6.6", "192.0.2.9"),
+    ],
+)
+def test_the_client_is_the_last_one_that_is_no_proxy_of_ours(peer: str, forwarded: str, client: str) -> None:
+    assert PROXIES.client_of(peer, forwarded.encode()) == client
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from remuda.kernel.errors import (
     Malformed,
     NotAllowed,
     NotFound,
+    OAuthRefusal,
     OutcomeUnknown,
     OwnerRefused,
     PreconditionFailed,
@@ -46,6 +47,8 @@ WIRE: list[tuple[RemudaError, str, int, bool]] = [
     (Unauthenticated("authorization header missing"), "unauthenticated", 401, False),
     (Forbidden("operation is not allowed by rbac"), "forbidden", 403, False),
     (NotAllowed(["GET"]), "method_not_allowed", 405, False),
+    (OAuthRefusal("invalid_grant", "code is not valid"), "oauth_refused", 400, False),
+    (OAuthRefusal("invalid_client", "client is not known", 401), "oauth_refused", 401, False),
 ]
 """Errors whose sentences are the wire contract's, and not for us to choose."""
 

@@ -53,6 +53,10 @@ class Passing:
         self.before_read()
         return await cast("Log", self.inner).read(stream, subject, after=after, limit=limit)
 
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        self.before_read()
+        return await cast("Log", self.inner).read_back(stream, subject, before=before, limit=limit)
+
     async def get(self, kind: type[ResourceT], name: str) -> ResourceT:
         self.before_read()
         return await self.inner.get(kind, name)

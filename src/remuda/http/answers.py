@@ -1,13 +1,14 @@
 """An answer as it goes to the wire: status, headers and a body that is there or still comes."""
 
 import asyncio
-from collections.abc import AsyncIterator
+import re
+from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 
 import msgspec
 from starlette.types import Receive, Send
 
-__all__ = ["JSON", "Answer", "Header"]
+__all__ = ["HTML", "JSON", "Answer", "Header", "wire_headers"]
 
 Header = tuple[bytes, bytes]
 """A name in lower case, and its value."""
@@ -15,6 +16,10 @@ Header = tuple[bytes, bytes]
 JSON: Header = (b"content-type", b"application/json")
 """What almost every answer is."""
 
+HTML: Header = (b"content-type", b"text/html; charset=utf-8")
+"""What a page is."""
+
+_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = frozenset({204, 304})
 
 
@@ -54,6 +59,14 @@ class Answer(msgspec.Struct, frozen=True):
     def with_headers(self, *headers: Header) -> "Answer":
         """Return it with some more headers."""
         return msgspec.structs.replace(self, headers=(*self.headers, *headers))
+
+
+def wire_headers(headers: Mapping[str, str]) -> list[Header]:
+    """Return headers as they go to the wire. One that could end its line, and begin another, is a defect."""
+    for name, value in headers.items():
+        if _UNSPEAKABLE.search(value):
+            raise ValueError(f"the header {name} has a control character")
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
 
 async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:

@@ -22,23 +22,19 @@ from remuda.access.principal import ANONYMOUS, Principal
 from remuda.http.answers import Answer
 from remuda.http.audit import Audit, Component
 from remuda.http.credentials import read_credentials
-from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
+from remuda.http.dispatch import SegmentTree, path_of
 from remuda.http.documents.docs import Pages
 from remuda.http.endpoints import Endpoint
-from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.headers import read_header, read_if_match, read_key
+from remuda.http.headers import NO_HEADERS, read_declared, read_if_match, read_key
 from remuda.http.idempotency import REPLAYED
 from remuda.http.inbound import Inbound
 from remuda.http.limits import read_body
-from remuda.http.lists.paging import answer_list
-from remuda.http.lists.places import Places
-from remuda.http.lists.tokens import PageTokens
-from remuda.http.lists.watch import answer_watch
+from remuda.http.lists.serving import answer_collection
 from remuda.http.observation import Observation
 from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import anonymous
 from remuda.http.replies import Collection
-from remuda.http.routes import Call, Table
+from remuda.http.routes import NOTHING, Call, Table
 from remuda.http.timing import within
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unauthenticated
 
@@ -95,10 +91,12 @@ class Api:
         inbound.query = endpoint.bind_query(scope["query_string"])
         principal = await self._principal(inbound)
         if endpoint.is_read:
-            read_if_match(inbound.headers, is_conditional=False)
+            if b"if-match" in inbound.headers:
+                read_if_match(inbound.headers, is_conditional=False)
             # A read makes nothing that could be named after its operation.
-            context = Context(principal=principal, operation=inbound.seen.trace_id, trace_id=inbound.seen.trace_id)
-            return await self._handle(inbound, context, endpoint.read_body(b"", inbound.headers))
+            trace_id, placed = inbound.seen.trace_id, endpoint.place(principal, match.parameters)
+            context = Context(principal=placed, operation=trace_id, trace_id=trace_id)
+            return await self._handle(inbound, context, NOTHING)
         return await self._write(inbound, principal)
 
     def _without_endpoint(self, inbound: Inbound, methods: Many[str]) -> Answer:
@@ -109,21 +107,21 @@ class Api:
 
     async def _principal(self, inbound: Inbound) -> Principal:
         """Return who asks, after charging the request to that one, or to its address if it is nobody."""
-        scope, take = inbound.scope, self._ports.limiter.take
-        peer = scope.get("client")
-        if inbound.endpoint.route.scope == "public":
-            inbound.more += take(anonymous(peer))
+        peer, take = inbound.seen.peer, self._ports.limiter.take
+        if inbound.endpoint.is_public:
+            inbound.more += take(anonymous(inbound.client(self._settings.proxies)))
             return ANONYMOUS
         try:
             credentials = read_credentials(
                 inbound.headers,
-                all_headers=scope["headers"],
+                all_headers=inbound.scope["headers"],
                 peer=peer[0] if peer else None,
                 proxies=self._settings.proxies,
             )
-            principal = await self._ports.authenticator.authenticate(credentials)
+            asked = self._ports.authenticator.authenticate(credentials)
+            principal = await within(self._settings.time_limit_s, asked)
         except Unauthenticated:
-            inbound.more += take(anonymous(peer))
+            inbound.more += take(anonymous(inbound.client(self._settings.proxies)))
             raise
         inbound.credentials = credentials
         inbound.seen.principal = principal.who
@@ -131,6 +129,7 @@ class Api:
         return principal
 
     async def _write(self, inbound: Inbound, principal: Principal) -> Answer:
+        """Carry a write out, with a record of it. Of what strangers do, whoever lets them do it keeps the records."""
         endpoint = inbound.endpoint
         audit = Audit(
             self._ports.log,
@@ -141,6 +140,8 @@ class Api:
             success=endpoint.route.success,
             trace_id=inbound.seen.trace_id,
         )
+        if endpoint.is_public:
+            return await self._carry_out(inbound, principal, audit)
         try:
             answer = await self._carry_out(inbound, principal, audit)
         except ClientDisconnect:
@@ -162,12 +163,14 @@ class Api:
             raw = await read_body(inbound.receive, sent, limit=settings.body_limit, timeout_s=settings.body_timeout_s)
         body = endpoint.read_body(raw, inbound.headers)
         if_match = read_if_match(inbound.headers, is_conditional=endpoint.route.is_conditional)
-        key = read_key(inbound.headers, is_public=endpoint.route.scope == "public")
+        key = read_key(inbound.headers, is_public=endpoint.is_public)
+        placed = endpoint.place(principal, inbound.values)
 
         async def work(operation: str) -> Answer:
             context = Context(
-                principal=principal,
+                principal=placed,
                 operation=operation,
+                key=key,
                 trace_id=trace_id,
                 if_match=if_match,
                 witness=audit.witness,
@@ -183,40 +186,19 @@ class Api:
         )
 
     async def _handle(self, inbound: Inbound, context: Context, body: Any) -> Answer:
-        endpoint, limit_s = inbound.endpoint, self._settings.time_limit_s
-        call: Call[Any, Any, Any] = Call(context=context, path=inbound.path, query=inbound.query, body=body)
-        reply = await within(limit_s, endpoint.route.handler(self._service, call))
-        if not isinstance(reply, Collection):
-            return endpoint.answer(reply)
-        last_event_id = read_header(inbound.headers, "Last-Event-ID")
-        if inbound.query.watch:
-            return await self._watch(inbound, context.principal, reply, last_event_id)
-        tokens = PageTokens(self._ports.sealer, path=whole_path_of(inbound.scope), caller=context.principal.caller)
-        return await within(limit_s, self._list(inbound, reply, tokens, Places(context.principal.access)))
-
-    async def _list(
-        self, inbound: Inbound, collection: Collection[Any, Any], tokens: PageTokens, places: Places
-    ) -> Answer:
-        query_string = inbound.scope["query_string"].decode("latin-1")
-        answer = await answer_list(collection, inbound.query, tokens, places, query_string=query_string)
-        return answer.with_headers(NO_CACHE)
-
-    async def _watch(
-        self, inbound: Inbound, principal: Principal, collection: Collection[Any, Any], last_event_id: str | None
-    ) -> Answer:
-        async def renew() -> Principal:
-            if inbound.credentials is None:
-                return ANONYMOUS
-            return await self._ports.authenticator.authenticate(inbound.credentials)
-
-        answer = await answer_watch(
-            collection,
-            last_event_id=last_event_id,
-            principal=principal,
-            renew=renew,
-            ports=self._ports.watch,
+        endpoint, peer = inbound.endpoint, inbound.client(self._settings.proxies)
+        call: Call[Any, Any, Any] = Call(
+            context=context,
+            path=inbound.path,
+            query=inbound.query,
+            body=body,
+            headers=read_declared(endpoint.declared, inbound.scope["headers"]) if endpoint.declared else NO_HEADERS,
+            peer=peer[0] if peer else "",
         )
-        return answer.with_headers(NO_CACHE)
+        reply = await within(self._settings.time_limit_s, endpoint.route.handler(self._service, call))
+        if isinstance(reply, Collection):
+            return await answer_collection(inbound, context, reply, self._ports)
+        return endpoint.answer(reply)
 
     def _refusal(self, error: Exception, inbound: Inbound) -> Answer:
         seen = inbound.seen
@@ -229,7 +211,7 @@ class Api:
             structlog.get_logger().error(
                 "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, cause=error.sentence
             )
-        return answer_to(error, trace_id=seen.trace_id, host=inbound.headers.get(b"host", b""))
+        return inbound.refusal(error)
 
     def _unobserved(self, scope: Scope) -> Observation:
         """Return what `Observe` would have put there, for an API that stands alone."""

@@ -1,4 +1,4 @@
-"""Audit: one record for each request that may change something.
+"""Audit: one record for each request of a known caller that may change something.
 
 It says which component was asked, by whom, for what, where, about which object, and how it ended; never what was sent.
 Failures are recorded like successes, from the moment that the caller is known and within its rate: a body that cannot
@@ -9,6 +9,9 @@ is kept without the other. Where no write took it, or the request failed after a
 status before the answer goes out; if it cannot be kept, there is no such answer. An answer that is given again, under
 its idempotency key, has a record that says `replayed`: nothing was done for it.
 
+Public routes know no caller. Whoever serves one keeps records of what matters there, such as a login, with
+`audit_record`: in the commit of what it makes, or appended to the log where it makes nothing.
+
 The records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its
 own: that of the object written, else that of the path, else the one that pays, else the caller's only one. What belongs
 to none has the subject `system`, and so has what a stranger asked of an organization: nobody writes into the records of
@@ -16,6 +19,8 @@ others, or begins those of an organization that may not exist.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from importlib.metadata import version as release_of
 
 import msgspec
 import structlog
@@ -24,7 +29,20 @@ from remuda.access.principal import Principal
 from remuda.kernel.errors import RemudaError
 from remuda.store.logs import Log, Record
 
-__all__ = ["STREAM", "SYSTEM", "Actor", "Audit", "AuditRecord", "Component", "Operation", "Target", "audited_target"]
+__all__ = [
+    "STREAM",
+    "SYSTEM",
+    "Actor",
+    "Audit",
+    "AuditRecord",
+    "Component",
+    "Operation",
+    "Result",
+    "Target",
+    "audit_record",
+    "audited_target",
+    "subject_of_organization",
+]
 
 STREAM = "audit"
 """The log stream of the records."""
@@ -65,7 +83,9 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     id: str = ""
 
 
-class _Result(msgspec.Struct, frozen=True, omit_defaults=True):
+class Result(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How it ended; `replayed` if nothing was done for it."""
+
     status: int
     replayed: bool = False
 
@@ -79,7 +99,7 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     scope: Mapping[str, str]
     """The parameters of the path, and the organization and project that pay."""
     resource: Target
-    result: _Result
+    result: Result
     trace_id: str
 
 
@@ -108,14 +128,14 @@ class Audit:
     def witness(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
         """Return the record of a success, for the commit of the write that carries the request out."""
         self._is_witnessed, self._written_in = True, organization
-        return (self._record(_Result(self._success), Target(type=plural, id=name)),)
+        return (self._record(Result(self._success), Target(type=plural, id=name)),)
 
     async def finish(self, status: int, target: Target | None = None, *, replayed: bool = False) -> None:
         """Keep a record of how the request ended, unless its write has done so."""
         if self._is_witnessed and status < _REFUSED:
             return
         about = target or audited_target(self._operation.route, self._path)
-        record = self._record(_Result(status, replayed), about)
+        record = self._record(Result(status, replayed), about)
         try:
             await self._log.append([record])
         except RemudaError as error:
@@ -124,7 +144,7 @@ class Audit:
             # What failed the request may well be what fails the log: the operator's log is what is left.
             structlog.get_logger().error("audit record not kept", record=bytes(record.data).decode(), cause=error.code)
 
-    def _record(self, result: _Result, target: Target) -> Record:
+    def _record(self, result: Result, target: Target) -> Record:
         who = self._principal
         paying = {"organization": who.organization, "project": who.project}
         record = AuditRecord(
@@ -136,16 +156,60 @@ class Audit:
             result=result,
             trace_id=self._trace_id,
         )
-        return Record(stream=STREAM, subject=self._subject(), data=msgspec.Raw(msgspec.json.encode(record)))
+        return _stored(record, self._subject())
 
     def _subject(self) -> str:
+        """Return whose record it is. The principal is as its credentials say: a path names whom it likes."""
         who = self._principal
         named = self._path.get("organizationID")
         if self._written_in is None and named is not None and not _has_to_do_with(who, named):
             return SYSTEM
         only = who.organizations[0] if len(who.organizations) == 1 else None
         organization = self._written_in or named or who.organization or only
-        return SYSTEM if organization is None else f"organization/{organization}"
+        return subject_of_organization(organization)
+
+
+def audit_record(
+    *,
+    component: str,
+    actor: Actor,
+    operation: Operation,
+    resource: Target,
+    status: int,
+    trace_id: str,
+    organization: str | None = None,
+    scope: Mapping[str, str] | None = None,
+) -> Record:
+    """Return the record of an event that is no write of a known caller: a login, a session that ends, a token issued.
+
+    `operation` is what happened, such as `Operation(verb="LOGIN", route="/oauth2/v2/login")`; `status` is how it ended,
+    as HTTP would say it. It goes to the records of the organization, or to the system's if none is named: name one only
+    where the actor belongs there. Like every record it must hold nothing that somebody typed, and no secret.
+    """
+    record = AuditRecord(
+        component=Component(name=component, version=_release()),
+        actor=actor,
+        operation=operation,
+        scope=scope or {},
+        resource=resource,
+        result=Result(status),
+        trace_id=trace_id,
+    )
+    return _stored(record, subject_of_organization(organization))
+
+
+def subject_of_organization(organization: str | None) -> str:
+    """Return the subject of an organization's records, or of those that belong to none."""
+    return SYSTEM if organization is None else f"organization/{organization}"
+
+
+def _stored(record: AuditRecord, subject: str) -> Record:
+    return Record(stream=STREAM, subject=subject, data=msgspec.Raw(msgspec.json.encode(record)))
+
+
+@cache
+def _release() -> str:
+    return release_of("remuda")
 
 
 def _has_to_do_with(who: Principal, organization: str) -> bool:

@@ -1,5 +1,8 @@
 """The authentication port: credentials become a principal.
 
+A claim beside a certificate, or beside a token of a service, says for whom the service acts (`acting_for`). Beside any
+other token it is ignored: whoever is no service cannot act for others.
+
 The identity service stands behind it, in this process or over HTTP. It is asked once per request, and again now and
 then by a stream that stays open, which ends when the answer changes: an implementation caches what it can.
 """

@@ -20,7 +20,7 @@ from remuda.http.secrets import hide
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
 
-__all__ = ["BodyReader", "wire_schema"]
+__all__ = ["BodyReader", "invalid_body", "wire_schema"]
 
 BodyT = TypeVar("BodyT")
 
@@ -56,11 +56,11 @@ class BodyReader(Generic[BodyT]):
             raise self._told(document, fault)
         # Python's `$` matches before a newline at the end, which a JSON schema's does not: so ask the other judge, too.
         if _NEWLINE_AT_END.search(body) and (problems := self._problems(document)):
-            raise _invalid(problems)
+            raise invalid_body(problems)
         return value  # type: ignore[return-value]  # without a fault it is what was decoded
 
     def _told(self, document: Any, fault: msgspec.ValidationError) -> Malformed:
-        return _invalid(self._problems(document) or [(_pointer_of(fault), "is not valid")])
+        return invalid_body(self._problems(document) or [(_pointer_of(fault), "is not valid")])
 
     def _problems(self, document: Any) -> list[tuple[str, str]]:
         try:
@@ -113,7 +113,8 @@ def _unreadable() -> Malformed:
     return Malformed("the request body is missing or malformed")
 
 
-def _invalid(problems: list[tuple[str, str]]) -> Malformed:
+def invalid_body(problems: list[tuple[str, str]]) -> Malformed:
+    """Return the error for a body that is wrong in these places."""
     told = ", ".join(f'"{where}" {why}' for where, why in problems)
     return Malformed(f"the request body is not valid: {told}", problems)
 

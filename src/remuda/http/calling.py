@@ -8,7 +8,7 @@ never came is OutcomeUnknown.
 
 import asyncio
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
@@ -143,8 +143,13 @@ class Caller:
         is_passing = status in _NOT_NOW or isinstance(error, InFlight)
         return _Failure(error, is_passing=is_passing, is_lost=status in _LOST_BY_A_PROXY)
 
-    async def events(self, request: Request, since: str | None) -> AsyncGenerator[Received | RemudaError]:
-        """Yield the events of one stream until it ends; if it fails in a way that can pass, yield that last."""
+    async def events(
+        self, request: Request, since: str | None, heard: Callable[[], None] | None = None
+    ) -> AsyncGenerator[Received | RemudaError]:
+        """Yield the events of one stream until it ends; if it fails in a way that can pass, yield that last.
+
+        `heard` is called after anything that came was dealt with, heartbeats too.
+        """
         more = {} if since is None else {"Last-Event-ID": since}
         timeout = httpx2.Timeout(self._settings.silence_s, connect=self._settings.connect_s)
         reader = EventReader()
@@ -161,6 +166,8 @@ class Caller:
                 async for chunk in response.aiter_raw():
                     for event in reader.feed(chunk):
                         yield event
+                    if heard is not None:
+                        heard()
             finally:
                 await response.aclose()
         except httpx2.HTTPError as error:
@@ -175,7 +182,7 @@ class Caller:
     def _built(self, request: Request, more: Mapping[str, str] | None = None, **options: Any) -> httpx2.Request:
         headers = {"Accept": "application/json", **request.headers, **(more or {})}
         if request.body is not None:
-            headers["Content-Type"] = "application/json"
+            headers.setdefault("Content-Type", "application/json")
         if request.context is not None and request.context.trace_id != _NO_TRACE:
             headers["traceparent"] = f"00-{request.context.trace_id}-{self._randomness.token_bytes(8).hex()}-01"
         headers |= self._credentials.headers(request.context)

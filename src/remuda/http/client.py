@@ -12,7 +12,7 @@ been told all that is there: begin anew then.
 
 import hashlib
 import ssl
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import TracebackType
@@ -22,9 +22,10 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.http.calling import Caller, ClientSettings, Request
+from remuda.http.forms import FORM
 from remuda.http.lists.sse import Received
-from remuda.http.remote import Credentials, encode_body, read_answer, target_of
-from remuda.http.routes import ListQuery, Parameters, Route
+from remuda.http.remote import Credentials, encode_body, encode_form, read_answer, target_of
+from remuda.http.routes import ListQuery, PageQuery, Parameters, Route
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, RemudaError
 from remuda.kernel.ids import derived_id, random_id
@@ -34,6 +35,7 @@ __all__ = ["Client", "ClientSettings", "Seen"]
 
 PathT = TypeVar("PathT", bound=Parameters)
 QueryT = TypeVar("QueryT", bound=Parameters)
+PageQueryT = TypeVar("PageQueryT", bound=PageQuery)
 ListQueryT = TypeVar("ListQueryT", bound=ListQuery)
 BodyT = TypeVar("BodyT")
 AnswerT = TypeVar("AnswerT")
@@ -99,16 +101,17 @@ class Client:
     ) -> AnswerT:
         """Send a request and return its answer, or raise the error that the server told."""
         headers = {} if if_match is None else {"If-Match": if_match}
-        request = self._request(route, path, query, context, headers, body=encode_body(body))
+        encode = encode_form if route.form else encode_body
+        request = self._request(route, path, query, context, headers, body=encode(body))
         response = await self._caller.exchange(request)
         return read_answer(response.content, route.answer_type, server=self._caller.server)
 
     async def pages(
         self,
-        route: Route[Any, PathT, ListQueryT, Any, list[ItemT]],
+        route: Route[Any, PathT, PageQueryT, Any, list[ItemT]],
         *,
         path: PathT | None = None,
-        query: ListQueryT | None = None,
+        query: PageQueryT | None = None,
         context: Context | None = None,
     ) -> AsyncGenerator[list[ItemT]]:
         """Yield the pages of a list. One may be short, or empty, and not be the last."""
@@ -124,10 +127,10 @@ class Client:
 
     async def collect(
         self,
-        route: Route[Any, PathT, ListQueryT, Any, list[ItemT]],
+        route: Route[Any, PathT, PageQueryT, Any, list[ItemT]],
         *,
         path: PathT | None = None,
-        query: ListQueryT | None = None,
+        query: PageQueryT | None = None,
         context: Context | None = None,
     ) -> list[ItemT]:
         """Return a whole list, read in pages."""
@@ -141,15 +144,19 @@ class Client:
         query: ListQueryT | None = None,
         context: Context | None = None,
         since: str | None = None,
+        heard: Callable[[], None] | None = None,
     ) -> AsyncGenerator[Seen[ItemT]]:
-        """Yield what there is and then what happens, or what happened after a version, without end."""
+        """Yield what there is and then what happens, or what happened after a version, without end.
+
+        `heard` is called whenever the server has said something, if only that it lives, and all of it was yielded.
+        """
         asked = msgspec.structs.replace(query or route.query_type(), watch=True)
         request = self._request(route, path, asked, context, {"Accept": "text/event-stream"})
         item_type, failures = get_args(route.answer_type)[0], 0
         while True:
             failure: RemudaError | None = None
             has_begun = False
-            async with aclosing(self._caller.events(request, since)) as events:
+            async with aclosing(self._caller.events(request, since, heard)) as events:
                 async for event in events:
                     if isinstance(event, RemudaError):
                         failure = event
@@ -186,6 +193,8 @@ class Client:
         body: bytes | None = None,
     ) -> Request:
         target = target_of(route, path or route.path_type(), query or route.query_type())
+        if route.form:
+            headers = {**headers, "Content-Type": FORM}
         if route.takes_key:
             headers = {**headers, "Idempotency-Key": self._key(route.method, target, body, context)}
         return Request(name=route.name, method=route.method, target=target, body=body, headers=headers, context=context)

@@ -6,13 +6,16 @@ from typing import Any
 
 import msgspec
 
-from remuda.http.answers import JSON, Answer, Header
+from remuda.access.principal import Principal
+from remuda.http.answers import JSON, Answer, Header, wire_headers
 from remuda.http.audit import Operation
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader
-from remuda.http.errors import NO_CACHE
-from remuda.http.replies import Rendered
-from remuda.http.routes import AnyRoute, Nothing
+from remuda.http.errors import NO_CACHE, Refused, refuse, refuse_in_oauth, unkept
+from remuda.http.forms import FormReader
+from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
+from remuda.http.replies import Redirect, Rendered
+from remuda.http.routes import NOTHING, AnyRoute
 from remuda.http.secrets import reveal
 
 __all__ = ["Endpoint"]
@@ -28,29 +31,38 @@ class Endpoint:
         "_body",
         "_encode",
         "_is_empty",
+        "_organization_at",
+        "_project_at",
         "_success",
+        "answer",
         "bind_path",
         "bind_query",
+        "declared",
+        "is_public",
         "is_read",
         "operation",
         "parameters",
+        "refuse",
         "route",
     )
 
     def __init__(self, route: AnyRoute) -> None:
         self.route = route
-        self.is_read = route.method == "GET"
+        self.is_read, self.is_public = route.method == "GET", route.scope == "public"
         self.parameters = route.parameters
         self.operation = Operation(verb=route.method, route=route.path)
         self.bind_path = Binder(route.path_type, route.parameters).bind_path
         # A list that cannot be watched says so, rather than ending at once.
         refused = ("watch",) if route.is_list and not route.is_collection else ()
         self.bind_query = Binder(route.query_type, refused=refused).bind_query
-        self._body = BodyReader(route.body_type) if route.has_body else None
+        self._body = _body_reader(route)
+        self.declared = frozenset(name.encode() for name in route.headers)
+        self._organization_at, self._project_at = (_place(route, name) for name in ("organizationID", "projectID"))
         encoder = msgspec.json.Encoder(enc_hook=reveal) if route.holds_secret else msgspec.json.Encoder()
         self._encode: Callable[[Any], bytes] = encoder.encode
         self._is_empty = route.answer_type is NoneType
         self._success = route.success
+        self.answer, self.refuse = self._manners()
 
     @property
     def has_body(self) -> bool:
@@ -59,22 +71,50 @@ class Endpoint:
 
     def read_body(self, body: bytes, headers: Mapping[bytes, bytes]) -> Any:
         """Return the body as the route's type, or nothing if the route takes none."""
-        return _NOTHING if self._body is None else self._body.read(body, headers.get(b"content-type"))
+        return NOTHING if self._body is None else self._body.read(body, headers.get(b"content-type"))
 
-    def answer(self, reply: Any) -> Answer:
-        """Return a handler's reply as it goes to the wire; collections are somebody else's."""
+    def place(self, principal: Principal, values: tuple[str, ...]) -> Principal:
+        """Return the principal with who pays: as its credentials say, or else as the path does."""
+        if self._organization_at is None:
+            return principal
+        organization, project = values[self._organization_at], principal.project
+        if principal.organization is not None and principal.organization != organization:
+            return principal  # another one pays, and a project of this one is none of its
+        if project is None and self._project_at is not None:
+            project = values[self._project_at]
+        return principal.paying(organization, project)
+
+    def _manners(self) -> tuple[Callable[[Any], Answer], Callable[[Exception, Refused], Answer]]:
+        """Return how a handler's reply goes to the wire, and how an error does; collections are somebody else's."""
+        if self.route.page:
+            return answer_page, refuse_with_page
+        if self.route.oauth:
+            return (lambda reply: unkept(self._answer(reply))), refuse_in_oauth
+        return (self._answer_or_redirect if self.route.may_redirect else self._answer), refuse
+
+    def _answer(self, reply: Any) -> Answer:
         if self._is_empty:
             return Answer(self._success, b"", _EMPTY)
         if isinstance(reply, Rendered):
-            return Answer(self._success, reply.body, (*_FILLED, *_headers(reply)))
+            return Answer(self._success, reply.body, (*_FILLED, *_rendered_headers(reply)))
         return Answer(self._success, self._encode(reply), _FILLED)
 
+    def _answer_or_redirect(self, reply: Any) -> Answer:
+        return answer_redirect(reply) if isinstance(reply, Redirect) else self._answer(reply)
 
-_NOTHING = Nothing()
+
+def _body_reader(route: AnyRoute) -> BodyReader[Any] | FormReader[Any] | None:
+    if not route.has_body:
+        return None
+    return FormReader(route.body_type) if route.form else BodyReader(route.body_type)
 
 
-def _headers(reply: Rendered[Any]) -> list[Header]:
-    headers = [(name.lower().encode(), value.encode()) for name, value in reply.headers.items()]
+def _place(route: AnyRoute, name: str) -> int | None:
+    return route.parameters.index(name) if name in route.parameters else None
+
+
+def _rendered_headers(reply: Rendered[Any]) -> list[Header]:
+    headers = wire_headers(reply.headers)
     if reply.etag is not None:
         headers.append((b"etag", reply.etag.encode()))
     return headers

@@ -17,18 +17,34 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.answers import JSON, Answer, Header
-from remuda.kernel.errors import AlreadyExists, NotAllowed, NotFound, OutcomeUnknown, RemudaError, TimedOut, Unavailable
+from remuda.kernel.errors import (
+    AlreadyExists,
+    NotAllowed,
+    NotFound,
+    OAuthRefusal,
+    OutcomeUnknown,
+    RemudaError,
+    TimedOut,
+    Unavailable,
+)
 
 __all__ = [
     "CONTRACT_WORDS",
     "INTERNAL",
     "NO_CACHE",
+    "NO_STORE",
     "OWN_WORDS",
     "ErrorBody",
+    "OAuth2Error",
     "OtherErrorBody",
     "Problem",
+    "Refused",
     "answer_to",
     "challenge",
+    "description_of",
+    "refuse",
+    "refuse_in_oauth",
+    "unkept",
 ]
 
 CONTRACT_WORDS: Mapping[int, str] = {
@@ -57,6 +73,9 @@ OWN_WORDS: Mapping[int, str] = {
 
 NO_CACHE: Header = (b"cache-control", b"no-cache")
 """What every answer of the API says: ask again."""
+
+NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
+"""What an answer of OAuth2 says instead: nobody may keep it."""
 
 INTERNAL = "an internal error has occurred, please contact support"
 """All that a caller learns of a defect."""
@@ -125,6 +144,16 @@ class OtherErrorBody(_Told, frozen=True, kw_only=True, omit_defaults=True):
     ]
 
 
+class OAuth2Error(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The body of an error of an OAuth2 endpoint: in the standard's words or, before it came to that, in ours."""
+
+    error: Annotated[str, msgspec.Meta(description="A word of OAuth2, for programs.")]
+    error_description: Annotated[str, msgspec.Meta(description="What happened and what to do, for people.")]
+    trace_id: TraceId | msgspec.UnsetType = msgspec.UNSET
+    code: str | msgspec.UnsetType = msgspec.UNSET
+    problems: tuple[Problem, ...] = ()
+
+
 class _Body(_Told, frozen=True, kw_only=True, omit_defaults=True):
     error: str
 
@@ -132,10 +161,41 @@ class _Body(_Told, frozen=True, kw_only=True, omit_defaults=True):
 _ENCODER = msgspec.json.Encoder()
 
 
+class Refused(msgspec.Struct, frozen=True):
+    """The request that an error is the answer to."""
+
+    trace_id: str
+    headers: Mapping[bytes, bytes]
+
+    @property
+    def host(self) -> bytes:
+        """The name by which the client knows us."""
+        return self.headers.get(b"host", b"")
+
+
+def refuse(error: Exception, refused: Refused) -> Answer:
+    """Refuse a request as most routes do."""
+    return answer_to(error, trace_id=refused.trace_id, host=refused.host)
+
+
+def refuse_in_oauth(error: Exception, refused: Refused) -> Answer:
+    """Refuse a request as OAuth2 does, if that is how it was refused; nobody may keep the answer."""
+    if not isinstance(error, OAuthRefusal):
+        return unkept(refuse(error, refused))
+    body = OAuth2Error(error=error.error, error_description=error.sentence)
+    return Answer(error.status, _ENCODER.encode(body), (JSON, *NO_STORE, *error.headers))
+
+
+def unkept(answer: Answer) -> Answer:
+    """Return an answer that nobody may keep."""
+    others = [header for header in answer.headers if header != NO_CACHE]
+    return Answer(answer.status, answer.body, (*others, *NO_STORE))
+
+
 def answer_to(error: Exception, *, trace_id: str, host: bytes = b"") -> Answer:
     """Return what the caller is told of an error; of one that is not ours, only that there was one."""
     status = error.status if isinstance(error, RemudaError) else _DEFECT
-    description = _description(error)
+    description = description_of(error)
     body = _Body(
         error=_WORDS[status],
         error_description=description,
@@ -157,7 +217,10 @@ def challenge(description: str, host: bytes) -> Header:
     return b"www-authenticate", f"Bearer {','.join(parts)}".encode()
 
 
-def _description(error: Exception) -> str:
+def description_of(error: Exception) -> str:
+    """Return what may be said of an error to a stranger."""
+    if isinstance(error, OAuthRefusal):
+        return error.sentence  # written for clients, whatever its status
     if not isinstance(error, RemudaError) or error.status == _DEFECT:
         return INTERNAL
     if error.status == _DOWN and type(error) not in _SPEAKS_FREELY:

@@ -1,14 +1,19 @@
 """Headers that change what a request does, read under the rule that the documents state."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
+from remuda.http.answers import Header
 from remuda.kernel.errors import Malformed
 
-__all__ = ["HEADER_PATTERN", "read_header", "read_if_match", "read_key"]
+__all__ = ["HEADER_PATTERN", "NO_HEADERS", "read_declared", "read_header", "read_if_match", "read_key"]
 
 HEADER_PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"
 """What such a header looks like: visible characters, and blanks between them."""
+
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
+"""What a handler is given whose route declares none."""
 
 _VALID = re.compile(HEADER_PATTERN.encode())
 
@@ -22,6 +27,19 @@ def read_header(headers: Mapping[bytes, bytes], name: str) -> str | None:
         problem = "is not 1 to 255 visible ASCII characters"
         raise Malformed(f"{name} {problem}: send what was read, or leave it out.", [(name, problem)])
     return value.decode()
+
+
+def read_declared(names: frozenset[bytes], sent: Iterable[Header]) -> Mapping[str, str]:
+    """Return those of these headers that were sent. One that comes twice is refused: nobody can say which counts."""
+    found: dict[str, str] = {}
+    for name, value in sent:
+        if name in names:
+            text = name.decode()
+            if text in found:
+                problem = "is there more than once"
+                raise Malformed(f"the header {text} {problem}: send it once.", [(text, problem)])
+            found[text] = value.decode("latin-1")
+    return found
 
 
 def read_if_match(headers: Mapping[bytes, bytes], *, is_conditional: bool) -> str | None:

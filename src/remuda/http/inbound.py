@@ -5,10 +5,11 @@ from typing import Any
 
 from starlette.types import Receive, Scope
 
-from remuda.http.answers import Header
-from remuda.http.credentials import Credentials
+from remuda.http.answers import Answer, Header
+from remuda.http.credentials import Credentials, TrustedProxies
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
+from remuda.http.errors import Refused, refuse
 from remuda.http.observation import Observation
 
 __all__ = ["Inbound"]
@@ -17,7 +18,18 @@ __all__ = ["Inbound"]
 class Inbound:
     """A request. Each stage fills in what it finds out, and what the answer has to say for it."""
 
-    __slots__ = ("credentials", "endpoint", "headers", "more", "path", "query", "receive", "scope", "seen", "values")
+    __slots__ = (
+        "credentials",
+        "endpoint",
+        "headers",
+        "more",
+        "path",
+        "query",
+        "receive",
+        "scope",
+        "seen",
+        "values",
+    )
 
     endpoint: Endpoint
     values: tuple[str, ...]
@@ -32,8 +44,20 @@ class Inbound:
         """What the answer says beside what it would say by itself."""
         self.credentials: Credentials | None = None
 
+    def client(self, proxies: TrustedProxies) -> tuple[str, int] | None:
+        """Return where the request comes from: the other end of the connection or, if that is a proxy, its client."""
+        peer = self.seen.peer
+        if peer is None or b"x-forwarded-for" not in self.headers:
+            return peer
+        return proxies.client_of(peer[0], self.headers[b"x-forwarded-for"]), 0
+
     def fingerprint(self, body: bytes) -> bytes:
         """Return what tells one request from another under the same idempotency key."""
         path, query = whole_path_of(self.scope).encode("latin-1"), self.scope["query_string"]
         parts = (self.scope["method"].encode(), path, query, self.headers.get(b"if-match", b""), body)
         return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
+
+    def refusal(self, error: Exception) -> Answer:
+        """Return what the caller is told of an error: as its route tells it, once that is known."""
+        told = self.endpoint.refuse if hasattr(self, "endpoint") else refuse
+        return told(error, Refused(self.seen.trace_id, self.headers))

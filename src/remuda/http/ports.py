@@ -28,7 +28,7 @@ class ApiSettings:
     """How long a handler may work; streams are exempt."""
     cors: Cors = field(default_factory=Cors)
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
-    """Whose word about client certificates is believed."""
+    """Whose word is believed about client certificates, and about where a request comes from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

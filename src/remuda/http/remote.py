@@ -21,7 +21,7 @@ from remuda.kernel import errors
 from remuda.kernel.errors import Invalid, RemudaError, ServerUnreachable
 from remuda.kernel.secrets import Secret
 
-__all__ = ["Bearer", "Credentials", "Service", "encode_body", "error_from", "read_answer", "target_of"]
+__all__ = ["Bearer", "Credentials", "Service", "encode_body", "encode_form", "error_from", "read_answer", "target_of"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -113,6 +113,14 @@ def encode_body(body: Any) -> bytes | None:
     if body is None or isinstance(body, Nothing):
         return None
     return msgspec.json.encode(body, enc_hook=reveal)
+
+
+def encode_form(form: Any) -> bytes | None:
+    """Return a request's body as a form, or None if it has none."""
+    if form is None or isinstance(form, Nothing):
+        return None
+    fields = msgspec.to_builtins(form, enc_hook=reveal)
+    return urlencode([*_spread([(name, value) for name, value in fields.items() if value is not None])]).encode()
 
 
 def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> AnswerT:

@@ -28,6 +28,9 @@ class Page(msgspec.Struct, frozen=True):
     html: str
     status: int = 200
     headers: Mapping[str, str] = {}
+    """They go before those that every page has (`pages`), such as its `Content-Security-Policy`."""
+    cookies: tuple[str, ...] = ()
+    """Each is the value of a `Set-Cookie` of its own."""
 
 
 class Redirect(msgspec.Struct, frozen=True):
@@ -35,6 +38,8 @@ class Redirect(msgspec.Struct, frozen=True):
 
     location: str
     headers: Mapping[str, str] = {}
+    cookies: tuple[str, ...] = ()
+    """Each is the value of a `Set-Cookie` of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

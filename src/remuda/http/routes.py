@@ -27,12 +27,14 @@ from remuda.http.replies import Collection, Rendered
 
 __all__ = [
     "ENCODED_TWICE",
+    "NOTHING",
     "AnyRoute",
     "Call",
     "Id",
     "ListQuery",
     "Method",
     "Nothing",
+    "PageQuery",
     "Parameters",
     "Route",
     "Scope",
@@ -72,11 +74,20 @@ class Nothing(Parameters, frozen=True):
     """No parameters, or no body."""
 
 
-class ListQuery(Parameters, frozen=True, rename={"continue_": "continue"}):
-    """What every list understands; a list's own filters are added by a subclass."""
+NOTHING = Nothing()
+"""The one of its kind."""
+
+
+class PageQuery(Parameters, frozen=True, rename={"continue_": "continue"}):
+    """What every list understands that comes in pages; a list's own filters are added by a subclass."""
 
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000, description="How many items to return at most.")] | None = None
     continue_: Annotated[str, msgspec.Meta(description="Where the last page ended: its X-Continue.")] | None = None
+
+
+class ListQuery(PageQuery, frozen=True):
+    """What every list of stored objects understands: it can be watched, too."""
+
     watch: Annotated[bool, msgspec.Meta(description="Stream changes as server-sent events.")] = False
 
 
@@ -97,7 +108,7 @@ class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=T
     headers: Mapping[str, str] = {}
     """Those that the route declares, as far as they were sent."""
     peer: str = ""
-    """The address that the request came from."""
+    """The address that the request came from, as far as proxies that we trust tell."""
 
     @property
     def principal(self) -> Principal:
@@ -157,6 +168,11 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
         return self.method != "GET" and self.scope != "public"
 
     @property
+    def may_redirect(self) -> bool:
+        """It can send a browser elsewhere."""
+        return self.redirects or self.success == _FOUND
+
+    @property
     def has_body(self) -> bool:
         """Clients send a body with it."""
         return self.body_type is not Nothing
@@ -165,6 +181,11 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     def is_list(self) -> bool:
         """It answers with an array."""
         return get_origin(self.answer_type) in {list, tuple}
+
+    @property
+    def is_paged(self) -> bool:
+        """It answers with a page, and says where that ended."""
+        return issubclass(self.query_type, PageQuery)
 
     @property
     def is_collection(self) -> bool:
@@ -216,10 +237,14 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         "has a body, which a GET or DELETE must not": not (route.has_body and route.method in {"GET", "DELETE"}),
         "is conditional, which only a write can be": not (route.is_conditional and route.method == "GET"),
         "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
-        "is a collection and no GET that answers 200 with a list": not route.is_collection
+        "is a form without a body": not route.form or route.has_body,
+        "is a page, for OAuth2 and a list, of which it can be one": not (route.page and route.oauth)
+        and not ((route.page or route.oauth) and route.is_list),
+        "has a header that is not in lower case": all(name == name.lower() for name in route.headers),
+        "is a collection and no GET that answers 200 with a list": not route.is_paged
         or (route.method == "GET" and route.success == _OK and route.is_list),
     }
     yield from (f"{route.name} {fault}" for fault, holds in rules.items() if not holds)
 
 
-_OK, _NO_CONTENT = 200, 204
+_OK, _NO_CONTENT, _FOUND = 200, 204, 302

@@ -8,15 +8,15 @@ renaming: without it, two that create or rotate at once would lose a key, and wi
 
 import fcntl
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Literal
+from typing import Literal
 
 import msgspec
 
 from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.files import write_private
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Keyring, SealingKey
 
@@ -45,19 +45,19 @@ def load_keyring(path: Path) -> Keyring:
 
 def create_keyring_file(path: Path, randomness: Randomness) -> Keyring:
     """Make a file with one new key, unless there is a file already, and return the keyring it holds."""
-    with _directory_lock(path) as directory:
+    with _directory_lock(path):
         if path.exists():
             return load_keyring(path)
         keyring = Keyring(_new_key(randomness))
-        _replace(path, keyring, directory=directory)
+        _replace(path, keyring)
         return keyring
 
 
 def rotate_keyring_file(path: Path, randomness: Randomness) -> Keyring:
     """Put a new current key in front; all earlier keys stay, so that what they sealed still opens."""
-    with _directory_lock(path) as directory:
+    with _directory_lock(path):
         keyring = Keyring(_new_key(randomness), load_keyring(path).keys)
-        _replace(path, keyring, directory=directory)
+        _replace(path, keyring)
         return keyring
 
 
@@ -78,38 +78,24 @@ def _read_private(path: Path) -> bytes:
 
 
 @contextmanager
-def _directory_lock(path: Path) -> Iterator[int]:
+def _directory_lock(path: Path) -> Iterator[None]:
     try:
         directory = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
     except OSError as error:
         raise _inaccessible(path.parent, error) from error
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
-        yield directory
+        yield
     finally:
         os.close(directory)
 
 
-def _replace(path: Path, keyring: Keyring, *, directory: int) -> None:
+def _replace(path: Path, keyring: Keyring) -> None:
     content = msgspec.json.format(msgspec.json.encode(_KeyFile(format=1, keys=keyring.keys)))
     try:
-        with _temporary_beside(path) as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-            Path(file.name).replace(path)
-        os.fsync(directory)
+        write_private(path, content)
     except OSError as error:
         raise _inaccessible(path, error) from error
-
-
-@contextmanager
-def _temporary_beside(path: Path) -> Iterator[IO[bytes]]:
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        try:
-            yield file
-        finally:
-            Path(file.name).unlink(missing_ok=True)
 
 
 def _inaccessible(path: Path, error: OSError) -> Invalid:

@@ -1,8 +1,8 @@
 """Logs: what happened, beside what is.
 
 Timeline, audit and idempotency records are not objects: they have no versions, no watch and no lifecycle of their own.
-A record is appended with the write it belongs to, so that neither exists without the other; it is read back by subject
-in the order it was written, and dropped when its stream's retention has passed.
+A record is appended with the write it belongs to, so that neither exists without the other; it is read by subject, in
+the order it was written or from the latest back, and dropped when its stream's retention has passed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +45,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class LogPage:
-    """Some entries of one subject, oldest first."""
+    """Some entries of one subject, in the order that was asked for."""
 
     entries: Sequence[Entry]
     next: int | None
@@ -61,6 +61,10 @@ class Log(Protocol):
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         """Return the entries of a subject in the order they were written."""
+        ...
+
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        """Return the entries of a subject, the latest first, or from before a position on; `next` is such a one."""
         ...
 
 

@@ -85,6 +85,9 @@ class Flawed:
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         return await self.sound.read(stream, subject, after=after, limit=limit)
 
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        return await self.sound.read_back(stream, subject, before=before, limit=limit)
+
     def find(self, kind: type[ResourceT], name: str) -> ResourceT | None:
         return self.sound._reader.find(self.registry.of(kind), name)
 

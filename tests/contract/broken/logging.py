@@ -59,6 +59,19 @@ class RepeatsTheLastRecord(Flawed):
         return await self.sound.read(stream, subject, after=max(after - 1, 0), limit=limit)
 
 
+@breaks(FLAWS, laws.records_are_read_back_in_pages)
+class ReadsForwardsWhenAskedBack(Flawed):
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        return await self.sound.read(stream, subject, after=before or 0, limit=limit)
+
+
+@breaks(FLAWS, laws.records_are_read_back_in_pages)
+class RepeatsTheFirstRecord(Flawed):
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        again = None if before is None else before + 1
+        return await self.sound.read_back(stream, subject, before=again, limit=limit)
+
+
 @breaks(FLAWS, laws.reading_less_than_one_record_is_refused)
 class ReadsNothingOfNothing(Flawed):
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:

@@ -1,10 +1,10 @@
 """Stores that break what readers may expect of writes."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from remuda.store.contract import Change, Event, Page, View
-from remuda.store.objects import ResourceT
+from remuda.store.objects import Resource, ResourceT
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.laws import reading as laws
@@ -113,3 +113,29 @@ class ListsTheStateBeforeTheEvent(Flawed):
         states = [self.told.get(item.name, []) for item in page.items]
         older = [told[-2] if len(told) > 1 else item for item, told in zip(page.items, states, strict=True)]
         return Page(older, page.version, page.next)
+
+
+@breaks(FLAWS, laws.a_stamp_moves_with_every_write)
+class StampsNoStatus(Flawed):
+    """Takes a status for nothing that a view could show."""
+
+    def __init__(self, sound: SqliteStore) -> None:
+        super().__init__(sound)
+        self.overlooked = 0
+
+    async def update_status(self, resource: ResourceT, **options: Any) -> ResourceT:
+        before = self.sound.stamp([type(resource)])
+        written = await self.sound.update_status(resource, **options)
+        self.overlooked += self.sound.stamp([type(resource)]) - before
+        return written
+
+    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
+        return self.sound.stamp(kinds) - self.overlooked
+
+
+@breaks(FLAWS, laws.a_stamp_stays_while_nothing_is_written)
+class StampsEveryKind(Flawed):
+    """Has one stamp for all kinds."""
+
+    def stamp(self, kinds: Sequence[type[Resource]]) -> int:  # noqa: ARG002  the contract's signature
+        return self.sound.stamp([kind.type for kind in self.registry.kinds])

@@ -74,9 +74,24 @@ async def records_are_read_in_pages(harness: Harness) -> None:
     assert (len(first.entries), rest.next) == (3, None)
 
 
+@law(LAWS, "Records are read back by subject in pages, the latest first.")
+async def records_are_read_back_in_pages(harness: Harness) -> None:
+    for number in range(5):
+        await harness.log.append([record(str(number)), record("noise", subject="other")])
+    first = await harness.log.read_back("timeline", "home", limit=3)
+    assert first.next is not None
+    await harness.log.append([record("later"), record("noise", subject="other")])
+    rest = await harness.log.read_back("timeline", "home", limit=3, before=first.next)
+    assert [msgspec.json.decode(entry.data) for entry in (*first.entries, *rest.entries)] == list("43210")
+    assert (len(first.entries), rest.next) == (3, None)
+    assert (await harness.log.read_back("timeline", "nobody")).entries == []
+
+
 @law(LAWS, "Reading less than one record is Invalid.")
 async def reading_less_than_one_record_is_refused(harness: Harness) -> None:
     await harness.log.append([record("seen")])
     for limit in (0, -1):
         refusal = await refused(Invalid, harness.log.read("timeline", "home", limit=limit))
+        assert refusal.field == "limit"
+        refusal = await refused(Invalid, harness.log.read_back("timeline", "home", limit=limit))
         assert refusal.field == "limit"

@@ -6,15 +6,17 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import NotFound
-from tests.contract.harness import Harness
-from tests.contract.kinds import Horse, HorseSpec, HorseStatus, horse
+from tests.contract.harness import Harness, for_a_while
+from tests.contract.kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, corral, horse, ranch
 from tests.contract.law import Law, law
 from tests.contract.steps import (
+    HOLD,
     find,
     gone,
     names_of,
     present,
     refused,
+    release,
     replace,
     request_deletion,
     watching,
@@ -135,3 +137,51 @@ async def reads_are_never_older_than_events(harness: Harness) -> None:
             assert (await watch.change()).version == versions[position]
             seen = [await harness.store.get(Horse, "bella"), *(await harness.store.list(Horse)).items]
             assert [item.version for item in seen if item.version in versions[:position]] == []
+
+
+@law(LAWS, "A stamp is another one after every write of one of its kinds, and never one that it was before.")
+async def a_stamp_moves_with_every_write(harness: Harness) -> None:
+    store, seen = harness.store, [harness.store.stamp([Horse, Corral])]
+
+    def moved() -> None:
+        """The stamp of two kinds is new, whichever of them was written."""
+        seen.append(store.stamp([Horse, Corral]))
+        assert seen[-1] not in seen[:-1]
+
+    home = await store.create(ranch("home"))
+    placed = await store.create(horse("bella", owner=RANCH.owner(home), finalizers=(HOLD,)))
+    moved()
+    placed = await store.update(with_spec(placed, colour="grey"))
+    moved()
+    placed = await store.update_status(replace(placed, status=HorseStatus(place="meadow")))
+    moved()
+    placed = await store.update(with_metadata(placed, labels={"herd": "north"}))
+    moved()
+    fenced = await store.create(corral("east", owner=RANCH.owner(home)))
+    moved()
+    await request_deletion(harness, placed)
+    moved()
+    await release(harness, placed)
+    await gone(harness, placed)
+    moved()
+    await request_deletion(harness, home)
+    await gone(harness, fenced)
+    moved()
+
+
+@law(LAWS, "A stamp stays while none of its kinds is written, whatever is read and whatever else is written.")
+async def a_stamp_stays_while_nothing_is_written(harness: Harness) -> None:
+    store = harness.store
+    placed = await store.create(horse("bella"))
+    stamp = store.stamp([Horse])
+
+    async def is_still_the_same() -> bool:
+        assert await store.get(Horse, "bella") == placed
+        assert (await store.list(Horse)).items == [placed]
+        assert await store.get_view(Horse, "bella", rendered) == rendered(placed)
+        return store.stamp([Horse]) == stamp
+
+    await for_a_while(harness, "the stamp stays while it is read", is_still_the_same)
+    home = await store.create(ranch("home"))
+    await store.update(with_spec(home, acres=7))
+    assert await is_still_the_same()

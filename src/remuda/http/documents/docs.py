@@ -15,7 +15,7 @@ from urllib.parse import quote
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from remuda.http.answers import JSON, Answer, Header
+from remuda.http.answers import HTML, JSON, Answer
 from remuda.http.documents.openapi import document
 from remuda.http.documents.schemas import FieldRow, field_rows, type_text
 from remuda.http.errors import NO_CACHE
@@ -23,7 +23,6 @@ from remuda.http.routes import Table
 
 __all__ = ["Pages", "render_docs"]
 
-_HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 Node = dict[str, Any]
 
 
@@ -74,7 +73,7 @@ class Pages:
 
     def _docs(self, mounted_at: str) -> Answer:
         html, policy = render_docs(document(self._table, version=self._version, server=mounted_at or "/"))
-        return Answer(200, html, (_HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
+        return Answer(200, html, (HTML, NO_CACHE, (b"content-security-policy", policy.encode())))
 
 
 def _to_docs(mounted_at: str) -> Answer:
@@ -102,7 +101,8 @@ def _operations(api: Node) -> Iterator[_Operation]:
     for path, item in api["paths"].items():
         for method, operation in item.items():
             success, answered = next(iter(operation["responses"].items()))
-            answer = answered.get("content", {}).get("application/json", {}).get("schema", {})
+            content = answered.get("content", {})
+            answer = content.get("application/json", {}).get("schema", {})
             yield _Operation(
                 method=method.upper(),
                 path=path,
@@ -115,8 +115,8 @@ def _operations(api: Node) -> Iterator[_Operation]:
                 body=list(field_rows(_body(operation), schemas)),
                 success=success,
                 answer=list(field_rows(answer, schemas)),
-                answer_type=type_text(answer, schemas) if answer else "nothing",
-                errors=list(operation["responses"])[1:],
+                answer_type=type_text(answer, schemas) if answer else "a page" if content else "nothing",
+                errors=[status for status in operation["responses"] if status != success],
             )
 
 
@@ -136,5 +136,6 @@ def _parameter(parameter: Node, schemas: Node) -> tuple[str, FieldRow]:
 
 def _body(operation: Node) -> Node:
     content: Node = operation.get("requestBody", {}).get("content", {})
-    schema: Node = content.get("application/json", {}).get("schema", {})
+    media: Node = next(iter(content.values()), {})
+    schema: Node = media.get("schema", {})
     return schema

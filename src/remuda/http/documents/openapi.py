@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 
 from remuda.http.bodies import wire_schema
-from remuda.http.documents.responses import HEADERS, error_responses, error_statuses, success_response
-from remuda.http.errors import ErrorBody, OtherErrorBody
+from remuda.http.documents.responses import HEADERS, error_responses, route_responses
+from remuda.http.errors import ErrorBody, OAuth2Error, OtherErrorBody
+from remuda.http.forms import FORM, form_schema
 from remuda.http.headers import HEADER_PATTERN
 from remuda.http.routes import AnyRoute, Parameters, Table
 
@@ -19,6 +20,8 @@ __all__ = ["document"]
 
 Node = dict[str, Any]
 
+_ELSEWHERE = {"accept", "authorization", "content-type", "cookie"}
+"""Headers that OpenAPI has other places for."""
 _REF = "#/components/schemas/{name}"
 _IDEMPOTENCY_KEY: Node = {
     "name": "Idempotency-Key",
@@ -42,8 +45,9 @@ _OF_SERVICES: Node = {
     "X-Principal": {
         "name": "X-Principal",
         "in": "header",
-        "description": "For whom a service acts, as JSON in unpadded base64url. Only beside a certificate, and always.",
-        "schema": {"type": "string", "pattern": "^[0-9A-Za-z_-]+$"},
+        "description": "For whom a service acts, as JSON in unpadded base64url, or as a JWS that the key of its "
+        "certificate signed. Always beside a certificate; beside a token it counts if that is a service's.",
+        "schema": {"type": "string", "pattern": "^[0-9A-Za-z_.-]+$"},
     },
     "X-Impersonate": {
         "name": "X-Impersonate",
@@ -52,7 +56,7 @@ _OF_SERVICES: Node = {
         "schema": {"enum": ["true", "false"]},
     },
 }
-"""No operation names them as its own: without a certificate they mean nothing, and are not looked at."""
+"""No operation names them as its own: from whoever is no service they mean nothing."""
 _SCHEMES: Node = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "service": {
@@ -74,7 +78,7 @@ def document(table: Table, *, version: str, server: str = "/") -> Node:
         "paths": _paths(table, schemas),
         "components": {
             "schemas": dict(sorted(components.items())),
-            "responses": error_responses(schemas),
+            "responses": error_responses(table.routes, schemas),
             "headers": {
                 name: {"description": about, "schema": {"type": "string"}} for name, about in sorted(HEADERS.items())
             },
@@ -90,9 +94,10 @@ def _about(table: Table) -> str:
 
 def _schemas(table: Table) -> tuple[Mapping[Any, Node], Node]:
     """Return the schema of each type on the wire, and the components that those refer to."""
-    bodies = [route.body_type for route in table.routes if route.has_body]
-    answers = [route.answer_type for route in table.routes]
-    kinds = list(dict.fromkeys([ErrorBody, OtherErrorBody, *bodies, *answers]))
+    bodies = [route.body_type for route in table.routes if route.has_body and not route.form]
+    answers = [route.answer_type for route in table.routes if not route.page]
+    errors = [ErrorBody, OtherErrorBody, *(OAuth2Error for route in table.routes if route.oauth)]
+    kinds = list(dict.fromkeys([*errors, *bodies, *answers]))
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=wire_schema, ref_template=_REF)
     return dict(zip(kinds, schemas, strict=True)), components
 
@@ -111,15 +116,20 @@ def _operation(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
     if parameters := [*_parameters(route.path_type, "path"), *_parameters(route.query_type, "query"), *_headers(route)]:
         operation["parameters"] = parameters
     if route.has_body:
-        content = {"application/json": {"schema": schemas[route.body_type]}}
-        operation["requestBody"] = {"required": True, "content": content}
-    errors = {str(status): {"$ref": f"#/components/responses/{status}"} for status in error_statuses(route)}
-    operation["responses"] = {str(route.success): success_response(route, schemas), **errors}
+        operation["requestBody"] = _body(route, schemas)
+    operation["responses"] = route_responses(route, schemas)
     operation["security"] = [] if route.scope == "public" else [{name: []} for name in _SCHEMES]
     operation["x-scope"] = route.scope
     if route.permission is not None:
         operation["x-permission"] = {"endpoint": route.permission.endpoint, "operation": route.permission.verb}
     return operation
+
+
+def _body(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
+    if not route.form:
+        return {"required": True, "content": {"application/json": {"schema": schemas[route.body_type]}}}
+    schema = form_schema(route.body_type)
+    return {"required": "required" in schema, "content": {FORM: {"schema": schema}}}
 
 
 def _parameters(kind: type[Parameters], place: str) -> Iterator[Node]:
@@ -154,3 +164,6 @@ def _headers(route: AnyRoute) -> Iterator[Node]:
         yield _IDEMPOTENCY_KEY
     if route.is_conditional:
         yield _IF_MATCH
+    for name in route.headers:
+        if name not in _ELSEWHERE:
+            yield {"name": name, "in": "header", "schema": {"type": "string"}}

@@ -3,31 +3,39 @@
 Everything that can really be answered is written down, because every answer in every test is held against it.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from http import HTTPStatus
 from types import NoneType
 from typing import Any
 
-from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OtherErrorBody
+from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OAuth2Error, OtherErrorBody
+from remuda.http.pages import PAGE_HEADERS
 from remuda.http.routes import AnyRoute
 
-__all__ = ["HEADERS", "error_responses", "error_statuses", "success_response"]
+__all__ = ["HEADERS", "error_responses", "route_responses"]
 
 HEADERS: Mapping[str, str] = {
     "Access-Control-Allow-Origin": "The pages that may use the API.",
     "Access-Control-Expose-Headers": "What those pages may read beside the body.",
     "Allow": "The methods that the path has.",
-    "Cache-Control": "Ask again each time.",
+    "Cache-Control": "Ask again each time, or do not keep it at all.",
+    "Content-Security-Policy": "What a page may load and where its forms may go.",
     "ETag": "The state that was read: send it back as If-Match.",
     "Idempotency-Replayed": "This answer was given before, to the first request with this Idempotency-Key.",
     "Link": "The next page, as rel=next.",
+    "Location": "Where to go.",
+    "Pragma": "Do not keep it, for those who know no better word.",
     "RateLimit": "What is left of the quota, and when all of it is back.",
     "RateLimit-Policy": "How many requests a caller has in how many seconds.",
+    "Referrer-Policy": "Whether the next page is told of this one.",
     "Retry-After": "How many seconds to wait before the next try.",
+    "Set-Cookie": "What a browser keeps for us.",
     "Vary": "What the answer depends on beside the address.",
     "WWW-Authenticate": "Where to get credentials.",
     "X-Accel-Buffering": "Asks proxies to pass a stream on as it comes.",
     "X-Continue": "Where this page ended: send it back as `continue`. Without it this was the last page.",
+    "X-Content-Type-Options": "Take it for what it says it is.",
+    "X-Frame-Options": "Whether other pages may show it inside themselves.",
     "X-Resource-Version": "The version of the list: watch from here and nothing is missed.",
     "X-Trace-Id": "Names this request in logs and traces.",
     "traceparent": "The same, as the next one in a trace takes it.",
@@ -51,6 +59,7 @@ _BY_STATUS: Mapping[int, tuple[str, ...]] = {
     429: ("Retry-After",),
     503: ("Retry-After",),
 }
+_ON_PAGES = (*PAGE_HEADERS, "Set-Cookie")
 _ABOUT: Mapping[int, str] = {
     400: "The request cannot be understood.",
     401: "The credentials are missing or do not hold.",
@@ -69,6 +78,7 @@ _ABOUT: Mapping[int, str] = {
 }
 Node = dict[str, Any]
 
+_HTML: Node = {"text/html": {"schema": {"type": "string"}}}
 _EVENT: Node = {
     "description": "One of the events of the stream.",
     "type": "object",
@@ -81,8 +91,16 @@ _EVENT: Node = {
 }
 
 
-def error_statuses(route: AnyRoute) -> list[int]:
-    """Return every status of an error that the route can answer."""
+def route_responses(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
+    """Return everything that a route can answer, by status; what it answers when all is well comes first."""
+    responses = {str(route.success): _success_response(route, schemas)}
+    if route.may_redirect:
+        responses["302"] = _redirect_response()
+    named = {status: f"#/components/responses/{status}{_manner(route)}" for status in _error_statuses(route)}
+    return responses | {str(status): {"$ref": name} for status, name in named.items()}
+
+
+def _error_statuses(route: AnyRoute) -> list[int]:
     return sorted({*_kernel_statuses(route), *route.errors})
 
 
@@ -103,22 +121,38 @@ def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
     yield 422
 
 
-def error_responses(schemas: Mapping[Any, Node]) -> dict[str, Node]:
-    """Return the shared description of each error, by its name in the document's components."""
-    return {
-        str(status): {
-            "description": _ABOUT.get(status, HTTPStatus(status).phrase),
-            "headers": _headers(*_BY_STATUS.get(status, ())),
-            "content": {"application/json": {"schema": schemas[_body_type(status)]}},
-        }
-        for status in _ABOUT
-    }
+def error_responses(routes: Iterable[AnyRoute], schemas: Mapping[Any, Node]) -> dict[str, Node]:
+    """Return the shared description of each error, by its name in the document's components.
+
+    On pages, and in OAuth2, there are others, named after the status and `-page` or `-oauth`.
+    """
+    manners = ["", *sorted({_manner(route) for route in routes} - {""})]
+    return {f"{status}{manner}": _error_response(status, manner, schemas) for manner in manners for status in _ABOUT}
 
 
-def success_response(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
-    """Return the description of what a route answers when all is well."""
+def _manner(route: AnyRoute) -> str:
+    return "-page" if route.page else "-oauth" if route.oauth else ""
+
+
+def _error_response(status: int, manner: str, schemas: Mapping[Any, Node]) -> Node:
+    content = {"application/json": {"schema": schemas[_body_type(status)]}}
+    headers = _BY_STATUS.get(status, ())
+    if manner == "-page":
+        content, headers = _HTML | content, (*headers, *_ON_PAGES)
+    if manner == "-oauth":
+        content, headers = {"application/json": {"schema": schemas[OAuth2Error]}}, (*headers, "Pragma")
+    return {"description": _ABOUT[status], "headers": _headers(*headers), "content": content}
+
+
+def _redirect_response() -> Node:
+    return {"description": HTTPStatus.FOUND.phrase, "headers": _headers("Location", *_ON_PAGES)}
+
+
+def _success_response(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
     response: Node = {"description": HTTPStatus(route.success).phrase, "headers": _headers(*_success_headers(route))}
-    if route.answer_type is not NoneType:
+    if route.page:
+        response["content"] = _HTML
+    elif route.answer_type is not NoneType:
         response["content"] = {"application/json": {"schema": schemas[route.answer_type]}}
     if route.is_collection:
         response["content"]["text/event-stream"] = {"schema": _EVENT}
@@ -126,9 +160,15 @@ def success_response(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
 
 
 def _success_headers(route: AnyRoute) -> Iterator[str]:
+    if route.page:
+        yield from _ON_PAGES
+    if route.oauth:
+        yield "Pragma"
+    if route.is_paged:
+        yield from ("Link", "X-Continue")
     if route.is_collection:
-        yield from ("Link", "X-Accel-Buffering", "X-Continue", "X-Resource-Version")
-    elif route.answer_type is not NoneType:
+        yield from ("X-Accel-Buffering", "X-Resource-Version")
+    elif route.answer_type is not NoneType and not route.page:
         yield "ETag"
     if route.takes_key:
         yield "Idempotency-Replayed"
@@ -139,4 +179,4 @@ def _body_type(status: int) -> type[ErrorBody | OtherErrorBody]:
 
 
 def _headers(*names: str) -> dict[str, Node]:
-    return {name: {"$ref": f"#/components/headers/{name}"} for name in sorted((*_EVERYWHERE, *names))}
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in sorted({*_EVERYWHERE, *names})}

@@ -15,15 +15,23 @@ _PAGE = """<!doctype html>
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <title>Remuda</title>
 <style>
-:root {{ color-scheme: light dark; }}
-body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 44rem; margin: 3rem auto; padding: 0 1rem; }}
-td {{ padding: 0.2rem 1.5rem 0.2rem 0; vertical-align: top; }}
+:root {{ color-scheme: light dark; --edge: color-mix(in srgb, currentColor 18%, transparent); }}
+body {{ font: 1rem/1.5 system-ui, sans-serif; max-width: 46rem; margin: 3rem auto; padding: 0 1rem; }}
+h1 {{ margin: 0; }}
+h2 {{ margin: 2.5rem 0 0.75rem; font-size: 1.1rem; }}
+.quiet {{ opacity: 0.7; margin: 0.25rem 0 0; }}
+.api {{ border: 1px solid var(--edge); border-radius: 0.5rem; padding: 0.75rem 1rem; margin: 0 0 0.75rem; }}
+.api p {{ margin: 0.25rem 0; }}
+.api nav {{ display: flex; gap: 1rem; }}
+table {{ border-collapse: collapse; width: 100%; }}
+td {{ padding: 0.35rem 1.5rem 0.35rem 0; vertical-align: top; border-top: 1px solid var(--edge); }}
 </style>
 </head>
 <body>
 <h1>Remuda</h1>
-<p>{version}</p>
-<h2>APIs</h2>
+<p>A compute cloud for many tenants.</p>
+<p class="quiet">{version}</p>
+<h2>Services</h2>
 {apis}
 <h2>This process</h2>
 <table>
@@ -32,6 +40,11 @@ td {{ padding: 0.2rem 1.5rem 0.2rem 0; vertical-align: top; }}
 </body>
 </html>
 """
+_API = """<section class="api">
+<strong>{title}</strong> <code>{prefix}</code>
+<p>{about}</p>
+<nav><a href="{prefix}/docs">Documentation</a><a href="{prefix}/openapi.json">OpenAPI</a></nav>
+</section>"""
 _NO_APIS = "<p>None is mounted yet.</p>"
 
 
@@ -39,15 +52,15 @@ def front_page(description: ServiceDescriptor, pages: Mapping[str, str], mounted
     """Render the page."""
     return _PAGE.format(
         version=escape(str(description)),
-        apis=_apis(mounted) if mounted else _NO_APIS,
-        pages="\n".join(_row(path, path, about) for path, about in pages.items()),
+        apis="\n".join(map(_api, mounted)) if mounted else _NO_APIS,
+        pages="\n".join(_row(path, about) for path, about in pages.items()),
     ).encode()
 
 
-def _apis(mounted: Sequence[Mounted]) -> str:
-    rows = [_row(f"{one.prefix}/docs", one.table.title, one.table.description) for one in mounted]
-    return "\n".join(["<table>", *rows, "</table>"])
+def _api(one: Mounted) -> str:
+    about = one.table.description.partition("\n")[0]
+    return _API.format(title=escape(one.table.title), prefix=escape(one.prefix), about=escape(about))
 
 
-def _row(link: str, title: str, about: str) -> str:
-    return f'<tr><td><a href="{escape(link)}">{escape(title)}</a></td><td>{escape(about)}</td></tr>'
+def _row(path: str, about: str) -> str:
+    return f'<tr><td><a href="{escape(path)}">{escape(path)}</a></td><td>{escape(about)}</td></tr>'

@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS
-from remuda.http.answers import JSON, Answer, Header
+from remuda.http.answers import HTML, JSON, Answer, Header
 from remuda.http.cors import Cors
 from remuda.http.documents.docs import Pages as Documents
 from remuda.http.edge.front import front_page
@@ -43,7 +43,6 @@ _ASKED: _Asked = Call(
 _METHODS = ("GET", "HEAD")
 _SHARED_METHODS = (*_METHODS, "OPTIONS")
 _DOCUMENTS = frozenset({"/openapi.json", "/docs"})
-_HTML: Header = (b"content-type", b"text/html; charset=utf-8")
 _METRICS: Header = (b"content-type", CONTENT_TYPE_LATEST.encode())
 
 
@@ -137,7 +136,7 @@ class ProcessPages:
         return Answer(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))
 
     async def _show_front(self) -> Answer:
-        return Answer(HTTPStatus.OK, self._front, (_HTML, NO_CACHE))
+        return Answer(HTTPStatus.OK, self._front, (HTML, NO_CACHE))
 
     async def _show_metrics(self) -> Answer:
         text = await asyncio.to_thread(generate_latest, self._registry)  # with many routes it would hold the loop

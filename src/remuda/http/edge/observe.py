@@ -117,7 +117,7 @@ class Observe:
             method=method,
             path=path,
             status=status,
-            duration_ms=round(duration_s * 1000, 3),
+            duration_ms=int(duration_s * 1_000_000) / 1000,  # `round` takes five times as long
             bytes=seen.bytes,
             trace_id=seen.trace_id,
             peer=seen.peer[0] if seen.peer else None,

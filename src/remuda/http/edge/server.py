@@ -28,7 +28,7 @@ from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness
 from remuda.store.duties import Duties
 
-__all__ = ["Address", "CannotListen", "Server"]
+__all__ = ["Address", "CannotListen", "Listener", "Server", "listen"]
 
 _BACKLOG = 2048
 _SWEEP_S = 0.5
@@ -37,6 +37,7 @@ _LAST_WORDS_S = 1.0
 _UNSENT_BYTES = 64 * 1024
 _USER_TIMEOUT_MS = 300_000
 _HIGHEST_PORT = 65_535
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened on
 _PORT = re.compile(r"[0-9]{1,5}")
 
 
@@ -62,6 +63,11 @@ class Address:
             raise Invalid(field, "has no port between 0 and 65535", remedy="give one, as in 127.0.0.1:8080")
         return cls(host, int(port))
 
+    @property
+    def reachable(self) -> "Address":
+        """The same, or, where it stands for all addresses of this machine, one of them."""
+        return Address(_ANY.get(self.host, self.host), self.port)
+
     def __str__(self) -> str:
         return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
@@ -79,6 +85,14 @@ class CannotListen(Unusable):
         }
         unknown = f"cannot be listened on ({error.strerror or error}): check the host"
         super().__init__(f"The address {address} {causes.get(error.errno or 0, unknown)}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """An address that is ours: who connects waits there until a server answers."""
+
+    address: Address
+    socket: socket.socket
 
 
 class Server:
@@ -122,18 +136,15 @@ class Server:
         """How many connections are open."""
         return len(self._watchman.connections)
 
-    async def start(self, address: Address) -> Address:
-        """Begin to listen, and return the address with the port that the system chose, or raise CannotListen."""
-        try:
-            listener = _listen(address)
-        except OSError as error:
-            raise CannotListen(address, error) from None
+    async def start(self, where: "Address | Listener") -> Address:
+        """Begin to answer, and return the address with the port that the system chose, or raise CannotListen."""
+        listener = where if isinstance(where, Listener) else listen(where)
         self._sweep()
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._watchman, self._config, self._state), sock=listener, backlog=_BACKLOG
+            lambda: Connection(self._watchman, self._config, self._state), sock=listener.socket, backlog=_BACKLOG
         )
         self._duties.start("connections", self._keep_sweeping)
-        return Address(address.host, listener.getsockname()[1])
+        return listener.address
 
     def hurry(self) -> None:
         """Stop at once: what is still being answered is cancelled."""
@@ -193,9 +204,13 @@ class Server:
         return [each for each in self._watchman.connections if isinstance(each, Connection)]
 
 
-def _listen(address: Address) -> socket.socket:
+def listen(address: Address) -> Listener:
+    """Take an address, with a port of the system's choice if it names none, or raise CannotListen."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+    try:
+        listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        raise CannotListen(address, error) from None
     # Every connection inherits these. A client that does not read costs the kernel little, and one that is gone without
     # a word is noticed in minutes; not sooner, because the kernel counts also the time of a client that reads slowly.
     for option, value in (
@@ -205,4 +220,4 @@ def _listen(address: Address) -> socket.socket:
     ):
         with contextlib.suppress(OSError, AttributeError):  # Linux has them all; without them it is only less frugal
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
-    return listener
+    return Listener(Address(address.host, listener.getsockname()[1]), listener)

@@ -10,21 +10,23 @@ for the last key that was *looked at*, and is sealed, because that may be one th
 request for a page looks at ten times its limit at most; a page that is half full goes out as it is.
 """
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from types import coroutine
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
+
+import msgspec
 
 from remuda.http.answers import JSON, Answer, Header
 from remuda.http.etag import bare, bare_all
 from remuda.http.lists.places import Places
 from remuda.http.lists.tokens import PageTokens, bad_token
 from remuda.http.replies import Collection
-from remuda.http.routes import ListQuery
+from remuda.http.routes import ListQuery, PageQuery
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.store.contract import Page, View
 
-__all__ = ["SLICE", "answer_list", "batches", "let_others_run", "read_items"]
+__all__ = ["SLICE", "answer_list", "batches", "let_others_run", "page_headers", "read_items"]
 
 SLICE = 100
 """Objects of a long list that are read before others get their turn."""
@@ -160,3 +162,12 @@ def _link(path: str, query_string: str, limit: int, token: str) -> bytes:
     kept = [pair for pair in parse_qsl(query_string, keep_blank_values=True) if pair[0] not in {"limit", "continue"}]
     query = urlencode([*kept, ("limit", str(limit)), ("continue", token)])
     return f'<{quote(path, safe="/%:@!$&()*+,;=~")}?{query}>; rel="next"'.encode()
+
+
+def page_headers(query: PageQuery, token: str | None) -> Mapping[str, str]:
+    """Return how a list that is no collection says where its page ended, if there is more."""
+    if token is None:
+        return {}
+    asked = msgspec.to_builtins(query, str_keys=True) | {"continue": token}
+    target = urlencode([(name, value) for name, value in asked.items() if value is not None], doseq=True)
+    return {"X-Continue": token, "Link": f'<?{target}>; rel="next"'}

@@ -17,7 +17,7 @@ __all__ = ["PageTokens", "bad_token"]
 
 
 class PageTokens:
-    """The tokens of one caller at one path."""
+    """The tokens of one caller at one path, or in one log."""
 
     __slots__ = ("_caller", "_sealer", "path")
 
@@ -36,8 +36,21 @@ class PageTokens:
         except Unsealable:
             raise bad_token() from None
 
+    def write_position(self, position: int) -> str:
+        """Return the token of a position in a log."""
+        return self._sealer.seal(Secret(str(position)), context=self._sealed_for())
+
+    def read_position(self, token: str) -> int:
+        """Return the position, or raise Malformed if the token was not given to this caller for this log."""
+        try:
+            return int(self._sealer.open(token, context=self._sealed_for()).reveal())
+        except Unsealable:
+            raise bad_token() from None
+
     def _context(self, collection: Collection[Any, Any]) -> str:
-        listed = (collection.kind.__name__, sorted(collection.labels.items()), collection.index)
+        return self._sealed_for(collection.kind.__name__, sorted(collection.labels.items()), collection.index)
+
+    def _sealed_for(self, *listed: object) -> str:
         return msgspec.json.encode(("continue", self.path, self._caller, *listed)).decode()
 
 

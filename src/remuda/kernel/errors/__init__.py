@@ -5,6 +5,7 @@
     RemudaError
     ├── Malformed             400  the request cannot be read
     ├── Unauthenticated       401  nobody we know asks
+    ├── OAuthRefusal          400  refused in the words of OAuth2, or 401, 403, 500, 503
     ├── Forbidden             403  the caller may not do this
     ├── Invalid               422  the input is wrong
     ├── NotFound              404  there is no such object
@@ -60,6 +61,7 @@ from remuda.kernel.errors.requests import (
     KeyReused,
     Malformed,
     NotAllowed,
+    OAuthRefusal,
     PreconditionFailed,
     TooLarge,
     TooMany,
@@ -97,6 +99,7 @@ __all__ = [
     "Malformed",
     "NotAllowed",
     "NotFound",
+    "OAuthRefusal",
     "OutcomeUnknown",
     "OwnerRefused",
     "PreconditionFailed",

@@ -13,6 +13,7 @@ __all__ = [
     "KeyReused",
     "Malformed",
     "NotAllowed",
+    "OAuthRefusal",
     "PreconditionFailed",
     "TooLarge",
     "TooMany",
@@ -38,6 +39,23 @@ class Unauthenticated(RemudaError):
 
     code = "unauthenticated"
     status = 401
+
+
+class OAuthRefusal(RemudaError):
+    """Raised by the endpoints of OAuth2, which refuse in words of their own; `error` is one of those of the standard.
+
+    The description is for people, as every sentence here; `headers` tell for example how a client shows who it is.
+    """
+
+    code = "oauth_refused"
+    status = 400
+
+    def __init__(
+        self, error: str, description: str, status: int = 400, *, headers: Sequence[tuple[bytes, bytes]] = ()
+    ) -> None:
+        super().__init__(description)
+        self.error, self.status = error, status
+        self.headers = tuple(headers)
 
 
 class Forbidden(RemudaError):

@@ -9,7 +9,8 @@ class RemudaError(Exception):
     """The root, never raised itself: catch it where any of our errors becomes an answer or an exit."""
 
     code: ClassVar[str] = "error"
-    status: ClassVar[int] = 500
+    status: int = 500
+    """A class has one; only where another standard has several for one kind of refusal has an object its own."""
     retry: ClassVar[bool] = False
 
     def __init__(self, sentence: str) -> None:

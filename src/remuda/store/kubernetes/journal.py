@@ -165,16 +165,18 @@ class JournalLog:
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         """Return the entries of a subject in the order they were written."""
-        check_limit(limit)
+        return _page([entry for entry in self._entries(stream, subject) if entry.position > after], limit)
+
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        """Return the entries of a subject, the latest first."""
+        latest_first = reversed(self._entries(stream, subject))
+        return _page([entry for entry in latest_first if before is None or entry.position < before], limit)
+
+    def _entries(self, stream: str, subject: str) -> Sequence[JournalEntry]:
         if stream in self._sinks:
             raise Invalid(f"the {stream} log", "is kept outside the store", remedy="read it where it is sent to")
         journal = self._known.find(JOURNAL, _name(stream, subject))
-        later = [entry for entry in journal.spec.entries if entry.position > after] if journal else []
-        entries = [
-            Entry(position=entry.position, time=entry.time, data=msgspec.Raw(entry.data.encode()))
-            for entry in later[:limit]
-        ]
-        return LogPage(entries, entries[-1].position if len(later) > limit else None)
+        return journal.spec.entries if journal else ()
 
     async def trim(self, retention: Retention) -> None:
         """Drop the journals whose last record is older than their stream's retention."""
@@ -191,6 +193,15 @@ class JournalLog:
                 await self._writer.remove(JOURNAL, journal)
         except RemudaError as error:
             self._log.warning("old records not dropped", subject=journal.spec.subject, cause=error.sentence)
+
+
+def _page(found: Sequence[JournalEntry], limit: int) -> LogPage:
+    check_limit(limit)
+    entries = [
+        Entry(position=entry.position, time=entry.time, data=msgspec.Raw(entry.data.encode()))
+        for entry in found[:limit]
+    ]
+    return LogPage(entries, entries[-1].position if len(found) > limit else None)
 
 
 def _entry(record: Record, now: datetime, position: int) -> JournalEntry:

@@ -168,6 +168,10 @@ class KubernetesStore(Reads):
         """Return the log entries of a subject in the order they were written."""
         return await self._log.read(stream, subject, after=after, limit=limit)
 
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        """Return the log entries of a subject, the latest first."""
+        return await self._log.read_back(stream, subject, before=before, limit=limit)
+
     async def close(self) -> None:
         """Finish what was begun, stop following and close all connections. Closing twice is fine."""
         await self._duties.stop()

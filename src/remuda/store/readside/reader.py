@@ -68,7 +68,8 @@ class Reader:
         self._clock = clock
         self._codecs = codecs
         self._cache = Cache(settings.cache_bytes)
-        self._stamps = dict.fromkeys(map(names.kind, registry.kinds), 0)
+        self._types: dict[int, type[Resource]] = {names.kind(kind): kind.type for kind in registry.kinds}
+        self._stamps: dict[type[Resource], int] = dict.fromkeys(self._types.values(), 0)
         version, floor = tables.horizon()
         self._feeds = {
             names.kind(kind): Feed(
@@ -97,7 +98,7 @@ class Reader:
 
     def refresh(self, kind: int, changes: Sequence[Landed[Any]]) -> None:
         """Make changes visible to reads, and tell no watch."""
-        self._stamps[kind] += 1
+        self._stamps[self._types[kind]] += 1
         for change in changes:
             if change.code == DELETED:
                 self._cache.drop(kind, change.name)
@@ -107,18 +108,18 @@ class Reader:
 
     def drop(self, kind: int, name: str) -> None:
         """Forget what is remembered of an object."""
-        self._stamps[kind] += 1
+        self._stamps[self._types[kind]] += 1
         self._cache.drop(kind, name)
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
         """Forget what is remembered of many objects, by kind and name."""
         for kind in {kind for kind, _ in keys}:
-            self._stamps[kind] += 1
+            self._stamps[self._types[kind]] += 1
         self._cache.drop_all(keys)
 
     def stamp(self, kinds: Sequence[type[Resource]]) -> int:
         """Return a number that stays the same for as long as every read of these kinds does."""
-        return sum(self._stamps[self.names.kind(self.registry.of(kind))] for kind in kinds)
+        return sum(map(self._stamps.__getitem__, kinds))
 
     def advance(self, version: int) -> None:
         """Tell every kind that all changes up to this version have landed."""

@@ -1,6 +1,8 @@
 """Log records as rows, written in the commit of the change they belong to."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import apsw
 import msgspec
@@ -10,6 +12,8 @@ from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.readside.sql import Sql
 
 __all__ = ["LogTables"]
+
+_AFTER_ALL = 2**63 - 1
 
 
 class LogTables:
@@ -44,11 +48,20 @@ class LogTables:
             after,
             limit + 1,
         )
-        entries = [
-            Entry(position=position, time=datetime.fromtimestamp(time, UTC), data=msgspec.Raw(data))
-            for position, time, data in rows[:limit]
-        ]
-        return LogPage(entries, entries[-1].position if len(rows) > limit else None)
+        return _page(rows, limit)
+
+    def read_back(self, stream: str, subject: str, *, before: int | None, limit: int) -> LogPage:
+        """Return entries of a subject, the latest first."""
+        check_limit(limit)
+        rows = self._run(
+            "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position < ?"
+            " ORDER BY position DESC LIMIT ?",
+            stream,
+            subject,
+            _AFTER_ALL if before is None else before,
+            limit + 1,
+        )
+        return _page(rows, limit)
 
     def trim(self, stream: str, age: timedelta, now: datetime, *, limit: int) -> int:
         """Drop up to `limit` records older than `age`; return how many went."""
@@ -60,3 +73,11 @@ class LogTables:
             limit,
         )
         return len(rows)
+
+
+def _page(rows: Sequence[tuple[Any, ...]], limit: int) -> LogPage:
+    entries = [
+        Entry(position=position, time=datetime.fromtimestamp(time, UTC), data=msgspec.Raw(data))
+        for position, time, data in rows[:limit]
+    ]
+    return LogPage(entries, entries[-1].position if len(rows) > limit else None)

@@ -120,6 +120,11 @@ class SqliteStore(Reads):
         with self._reader.storage:
             return self._logs.read(stream, subject, after=after, limit=limit)
 
+    async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
+        """Return the log entries of a subject, the latest first."""
+        with self._reader.storage:
+            return self._logs.read_back(stream, subject, before=before, limit=limit)
+
     async def back_up(self, target: Path) -> None:
         """Write a consistent copy of the store to `target` while it goes on."""
         if self._is_closed:
