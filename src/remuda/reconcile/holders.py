@@ -1,17 +1,32 @@
 """Who keeps a marked object from going: what refers to it from outside or inside the store, or what it owns."""
 
+from collections.abc import Awaitable, Callable
 from collections.abc import Set as AbstractSet
 
 from remuda.reconcile.results import Blocked
 from remuda.store.contract import Store
-from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, Resource
+from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, Resource, ResourceT
 
-__all__ = ["blocked_by_holders"]
+__all__ = ["WaitsFor", "blocked_by_holders", "its_children"]
+
+WaitsFor = Callable[[ResourceT], Awaitable[str]]
+"""Says, for people, what a marked owner waits for while something of its own is still there."""
 
 _NAMED = 5
 
 
-async def blocked_by_holders(store: Store, resource: Resource, *, no_references: AbstractSet[str]) -> Blocked | None:
+async def its_children(_: Resource) -> str:
+    """Say no more than that something is there."""
+    return "waiting for what it owns to go"
+
+
+async def blocked_by_holders(
+    store: Store,
+    resource: ResourceT,
+    *,
+    no_references: AbstractSet[str],
+    waits_for: WaitsFor[ResourceT] = its_children,
+) -> Blocked | None:
     """Return what to say of an object that others keep; all its finalizers are references but for those named."""
     finalizers = resource.metadata.finalizers
     holders = [each for each in finalizers if each not in no_references]
@@ -22,5 +37,5 @@ async def blocked_by_holders(store: Store, resource: Resource, *, no_references:
         named = ", ".join(holders[:_NAMED]) + (" and more" if len(holders) > _NAMED else "")
         return Blocked("InUse", f"in use by {named or 'others'}")
     if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
-        return Blocked("HasChildren", "waiting for what it owns to go")
+        return Blocked("HasChildren", await waits_for(resource))
     return None

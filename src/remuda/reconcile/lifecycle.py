@@ -21,12 +21,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
+from functools import partial
 from typing import Generic
 
 import msgspec
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
-from remuda.reconcile.holders import blocked_by_holders
+from remuda.reconcile.holders import WaitsFor, blocked_by_holders, its_children
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Again, Done, Result
 from remuda.reconcile.run import Run
@@ -101,6 +102,7 @@ class Lifecycle(Generic[ResourceT]):
         settings: LifecycleSettings | None = None,
         paused: Callable[[ResourceT], bool] = is_paused,
         unordered: Sequence[str] = (),
+        waits_for: WaitsFor[ResourceT] = its_children,
     ) -> None:
         """Hold objects by `finalizer`. Those named `unordered` are other controllers' own, which wait for nobody."""
         _check_has_conditions(ports.store.registry.of(kind))
@@ -114,7 +116,8 @@ class Lifecycle(Generic[ResourceT]):
         self._settings = settings or LifecycleSettings()
         self._deadline = timedelta(seconds=self._settings.deadline_s)
         self._is_paused = paused
-        self._no_references = OURS | {finalizer, *unordered}
+        no_references = OURS | {finalizer, *unordered}
+        self._holders = partial(blocked_by_holders, ports.store, no_references=no_references, waits_for=waits_for)
 
     async def __call__(self, key: str, run: Run) -> Result:
         """Look after one object."""
@@ -145,7 +148,7 @@ class Lifecycle(Generic[ResourceT]):
     async def _let_go(self, resource: ResourceT, run: Run) -> Result:
         if self._finalizer not in resource.metadata.finalizers:
             return Done()
-        blocked = await blocked_by_holders(self._store, resource, no_references=self._no_references)
+        blocked = await self._holders(resource)
         if blocked is not None:
             return await self._tell(resource, Outcome(blocked, resource), run)
         outcome = await self._attempt(self._deprovision, resource, run)
