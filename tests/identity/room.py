@@ -26,11 +26,11 @@ from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.client import Client
-from tests.example.contract import contract_of
 from tests.example.validating import Validated
 from tests.http.ports import api_ports
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
+from tests.wire.judge import judge_of
 
 ServiceT = TypeVar("ServiceT")
 
@@ -83,7 +83,7 @@ class Room(Generic[ServiceT]):
         self._door = ByName()
         table = Table("identity", title="Identity", description="One room of it.", routes=routes)
         ports = api_ports(store, self._door, clock=world.clock, randomness=world.randomness)
-        self._contract = contract_of(table)
+        self._contract = judge_of(table)
         self.app = Validated(Api(table, service, ports), self._contract)
 
     def ask(self, principal: Principal | None) -> Client:
@@ -100,7 +100,7 @@ def in_a_room(
     routes: Callable[[], Iterable[AnyRoute]],
     scenario: Callable[[Room[ServiceT]], Coroutine[Any, Any, None]],
     *,
-    seed: int = 5,
+    seeds: int = 1,
 ) -> None:
     """Run a scenario in simulated time on a store of its own."""
 
@@ -113,4 +113,4 @@ def in_a_room(
         finally:
             await store.close()
 
-    simulate(run, seed)
+    simulate(run, seeds)

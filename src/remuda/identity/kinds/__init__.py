@@ -6,11 +6,20 @@ them. Kinds of the group `identity.remuda` are ours alone.
 
 from typing import Any
 
-from remuda.identity.kinds.oauth import AUTHORIZATION_CODE, DEVICE_GRANT, OAUTH2_CLIENT, OAUTH2_PROVIDER, PASSWORD
+from remuda.identity.kinds.bootstrap import BOOTSTRAP
+from remuda.identity.kinds.browsers import BROWSER_LOGIN
+from remuda.identity.kinds.oauth import (
+    AUTHORIZATION_CODE,
+    DEVICE_GRANT,
+    OAUTH2_CLIENT,
+    OAUTH2_PROVIDER,
+    PASSWORD,
+    USED_ASSERTION,
+)
 from remuda.identity.kinds.people import GROUP, ORGANIZATION_USER, SERVICE_ACCOUNT, USER
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, QUOTA_METADATA
 from remuda.identity.kinds.rights import ROLE
-from remuda.identity.kinds.tenancy import ORGANIZATION, PROJECT
+from remuda.identity.kinds.tenancy import DOMAIN, ORGANIZATION, PROJECT
 from remuda.identity.kinds.tokens import REVOCATION, SESSION, SIGNING_KEY
 from remuda.store.kinds import Kind
 
@@ -18,6 +27,7 @@ __all__ = ["KINDS"]
 
 KINDS: tuple[Kind[Any], ...] = (
     ORGANIZATION,
+    DOMAIN,
     PROJECT,
     USER,
     ORGANIZATION_USER,
@@ -32,8 +42,11 @@ KINDS: tuple[Kind[Any], ...] = (
     PASSWORD,
     AUTHORIZATION_CODE,
     DEVICE_GRANT,
+    USED_ASSERTION,
+    BROWSER_LOGIN,
     SIGNING_KEY,
     SESSION,
     REVOCATION,
+    BOOTSTRAP,
 )
 """Every kind of the identity service."""

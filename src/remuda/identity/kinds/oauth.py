@@ -9,6 +9,7 @@ from remuda.identity.kinds.groups import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
+from remuda.resources.labels import ORGANIZATION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
@@ -19,6 +20,7 @@ __all__ = [
     "OAUTH2_CLIENT",
     "OAUTH2_PROVIDER",
     "PASSWORD",
+    "USED_ASSERTION",
     "AuthorizationCode",
     "AuthorizationCodeSpec",
     "BearerTrust",
@@ -32,6 +34,8 @@ __all__ = [
     "Password",
     "PasswordSpec",
     "ProviderType",
+    "UsedAssertion",
+    "UsedAssertionSpec",
 ]
 
 ProviderType = Literal["custom", "google", "microsoft", "github"]
@@ -82,14 +86,16 @@ class OAuth2ClientSpec(StoredStruct, frozen=True):
     """It cannot keep a secret: it has none, and PKCE is demanded of it."""
     public_key: str = ""
     """PEM: it proves who it is by an assertion that the matching key signed."""
+    secret_hash: str = ""
+    """The SHA-256 of its secret, in hex: the secret itself is shown once and not kept."""
     tags: tuple[Tag, ...] = ()
 
 
 class OAuth2ClientStatus(StoredStruct, frozen=True):
-    """What was made for a client."""
+    """How a client stands. Its secret is no status: it is made in the write that makes the client."""
 
     secret: str = ""
-    """The SHA-256 of its secret, in hex: the secret itself is shown once and not kept."""
+    """Where existing clusters have the secret in the clear; ours is a hash in the spec, and this stays empty."""
     conditions: Annotated[tuple[Condition, ...], keyed("type")] = ()
 
 
@@ -131,6 +137,10 @@ class AuthorizationCodeSpec(StoredStruct, frozen=True):
     authenticated: datetime | None = None
     expires: datetime | None = None
     is_used: bool = False
+    is_reused: bool = False
+    """Somebody came with it a second time, while the first exchange was under way: that one then fails, too."""
+    login: str = ""
+    """The browser login behind it, if there is one: the session that comes of it names it too, and ends with it."""
 
 
 class AuthorizationCode(Resource, frozen=True):
@@ -161,14 +171,28 @@ class DeviceGrant(Resource, frozen=True):
     spec: DeviceGrantSpec = DeviceGrantSpec()
 
 
+class UsedAssertionSpec(StoredStruct, frozen=True):
+    """An assertion by which a client has proved who it is."""
+
+    expires: datetime | None = None
+    """When it proves nothing any more, so that this can be forgotten."""
+
+
+class UsedAssertion(Resource, frozen=True):
+    """One that must not be believed again, named after its sender and its `jti`."""
+
+    spec: UsedAssertionSpec = UsedAssertionSpec()
+
+
 OAUTH2_PROVIDER = Kind(
     type=OAuth2Provider,
     group=SHARED,
     version=VERSION,
     plural="oauth2providers",
+    indexes=(Index(name="platform", values=lambda each: () if ORGANIZATION in each.metadata.labels else ("yes",)),),
     columns={"Issuer": ".spec.issuer", "Client ID": ".spec.clientID"},
 )
-"""Providers."""
+"""Providers, found by the label of their organization; those of the whole system by the index `platform`."""
 
 OAUTH2_CLIENT = Kind(
     type=OAuth2Client,
@@ -179,8 +203,14 @@ OAUTH2_CLIENT = Kind(
 )
 """Clients."""
 
-PASSWORD = Kind(type=Password, group=OURS, version=VERSION, plural="passwords")
-"""Passwords."""
+PASSWORD = Kind(
+    type=Password,
+    group=OURS,
+    version=VERSION,
+    plural="passwords",
+    indexes=(Index(name="link", values=lambda each: [each.spec.reset_hash] if each.spec.reset_hash else []),),
+)
+"""Passwords, found by the link that sets them."""
 
 AUTHORIZATION_CODE = Kind(type=AuthorizationCode, group=OURS, version=VERSION, plural="authorizationcodes")
 """Codes, for the minute that they live."""
@@ -193,3 +223,6 @@ DEVICE_GRANT = Kind(
     indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code]),),
 )
 """Device grants, found by what the user types."""
+
+USED_ASSERTION = Kind(type=UsedAssertion, group=OURS, version=VERSION, plural="usedassertions")
+"""Used assertions, for the minutes that they could be used again."""

@@ -2,9 +2,13 @@
 
 A user is one for the whole system and is known by its subject, an e-mail address; its id is derived from the subject,
 so there cannot be two. A membership is a user in one organization. Who is in a group is written in the group alone.
+
+To change a user or a service account together with its groups takes several writes, which an operation holds together.
+A `Claim` on the object says which operation has it in hand, and what to put back; a `Mark` in a group says the same of
+one member there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated, Literal
 
@@ -20,14 +24,19 @@ from remuda.store.schema import keyed
 
 __all__ = [
     "GROUP",
+    "KEEPS_ACCOUNT",
     "ORGANIZATION_USER",
     "SERVICE_ACCOUNT",
     "USER",
+    "Before",
+    "Claim",
     "Group",
     "GroupSpec",
     "LastLogin",
+    "Mark",
     "OrganizationUser",
     "OrganizationUserSpec",
+    "ReplacedToken",
     "ServiceAccount",
     "ServiceAccountSpec",
     "Subject",
@@ -44,6 +53,9 @@ __all__ = [
 UserState = Literal["active", "pending", "suspended"]
 """Only who is active can log in, and only an active membership gives rights."""
 
+KEEPS_ACCOUNT = f"{SHARED}/tokens"
+"""Keeps a deleted service account until its tokens are revoked."""
+
 _USERS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c01"
 _MEMBERSHIPS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c02"
 
@@ -56,6 +68,23 @@ def user_id(subject: str) -> str:
 def membership_id(organization: str, user: str) -> str:
     """Return the id of a user's membership in an organization."""
     return derived_id(_MEMBERSHIPS, f"{organization}/{user}")
+
+
+class Before(StoredStruct, frozen=True):
+    """What an operation puts back if it is undone."""
+
+    name: str = ""
+    annotations: Mapping[str, str] = {}
+    tags: tuple[Tag, ...] = ()
+    state: UserState = "active"
+
+
+class Claim(StoredStruct, frozen=True):
+    """The operation that last had an object in hand, and still has it while it is open."""
+
+    operation: str
+    before: Before | None = None
+    """None if the operation made the object."""
 
 
 class LastLogin(StoredStruct, frozen=True):
@@ -74,6 +103,9 @@ class UserSpec(StoredStruct, frozen=True, omit_defaults=False):
     subject: str = ""
     state: UserState = "active"
     tags: tuple[Tag, ...] = ()
+    makers: tuple[str, ...] = ()
+    """The operation that made it, and those that built on it before that one was done: the last of them to be undone
+    removes it."""
     sessions: Annotated[tuple[LastLogin, ...], keyed("clientID")] = ()
 
 
@@ -88,12 +120,21 @@ class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
 
     state: UserState = "active"
     tags: tuple[Tag, ...] = ()
+    claim: Claim | None = None
 
 
 class OrganizationUser(Resource, frozen=True):
     """A membership. Labels say of whom and where."""
 
     spec: OrganizationUserSpec = OrganizationUserSpec()
+
+
+class ReplacedToken(StoredStruct, frozen=True):
+    """A token in whose place came another one."""
+
+    id: str
+    """Its `jti`."""
+    expires: datetime
 
 
 class ServiceAccountSpec(StoredStruct, frozen=True, omit_defaults=False):
@@ -104,7 +145,10 @@ class ServiceAccountSpec(StoredStruct, frozen=True, omit_defaults=False):
     token_id: str = ""
     """The `jti` of the token, by which it is revoked."""
     expiry: datetime | None = None
+    replaced: tuple[ReplacedToken, ...] = ()
+    """Earlier tokens that are yet to be revoked for processes that do not see this object."""
     tags: tuple[Tag, ...] = ()
+    claim: Claim | None = None
 
 
 class ServiceAccount(Resource, frozen=True):
@@ -121,6 +165,16 @@ class Subject(StoredStruct, frozen=True, omit_defaults=False):
     email: str = ""
 
 
+class Mark(StoredStruct, frozen=True):
+    """What an operation did to one member of a group, for as long as nobody else decides about the group's members."""
+
+    member: str
+    """The value of the index `member`."""
+    operation: str
+    was_in: bool = False
+    """It was in the group before."""
+
+
 class GroupSpec(StoredStruct, frozen=True):
     """Who has which roles. `user_ids` are memberships; `subjects` are the same people, and those of other issuers."""
 
@@ -129,6 +183,7 @@ class GroupSpec(StoredStruct, frozen=True):
     user_ids: tuple[str, ...] = msgspec.field(default=(), name="userIDs")
     subjects: tuple[Subject, ...] = ()
     tags: tuple[Tag, ...] = ()
+    marks: tuple[Mark, ...] = ()
 
 
 class Group(Resource, frozen=True):
@@ -193,7 +248,10 @@ GROUP = Kind(
     group=SHARED,
     version=VERSION,
     plural="groups",
-    indexes=(Index(name="member", values=_members),),
+    indexes=(
+        Index(name="member", values=_members),
+        Index(name="operation", values=lambda group: [mark.operation for mark in group.spec.marks]),
+    ),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
-"""Groups, found by who is in them."""
+"""Groups, found by who is in them, and by the operations that changed that."""

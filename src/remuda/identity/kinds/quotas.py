@@ -20,9 +20,11 @@ from remuda.store.schema import keyed
 
 __all__ = [
     "ALLOCATION",
+    "HELD",
     "KEEPS_LEDGER",
     "QUOTA",
     "QUOTA_METADATA",
+    "Action",
     "Allocation",
     "AllocationSpec",
     "Amount",
@@ -36,14 +38,22 @@ __all__ = [
     "QuotaMetadata",
     "QuotaMetadataSpec",
     "QuotaSpec",
+    "charge_value",
     "owner_value",
 ]
 
 KEEPS_LEDGER = f"{SHARED}/ledger"
 """Keeps a head until nothing is held from it, even while its organization goes."""
 
+HELD = f"{SHARED}/held"
+"""Keeps a row until it is released, even while its head goes."""
+
 Life = Literal["unconfirmed", "confirmed", "released"]
 """How a row stands: its owner has yet to say that it is there, it has, or nothing is held any more."""
+
+
+Action = Literal["take", "change", "release"]
+"""What is under way with a row."""
 
 
 class Amount(StoredStruct, frozen=True, omit_defaults=False):
@@ -85,7 +95,7 @@ class Intent(StoredStruct, frozen=True):
     project: str
     owner: str
     """`owner_value` of what it is for."""
-    action: Literal["take", "change", "release"]
+    action: Action
     holds: Amounts
     """What the totals hold for the row while this intent is open."""
     deadline: datetime
@@ -134,7 +144,10 @@ class AllocationSpec(StoredStruct, frozen=True):
 
 
 class Allocation(Resource, frozen=True):
-    """A row. Labels say who pays and what it is for. A released one stays, for those who ask what was used when."""
+    """A row. Labels say who pays and what it is for. A released one stays, for those who ask what was used when.
+
+    The head owns it, and no project does: what it is for may outlive the wish to delete the project for long.
+    """
 
     spec: AllocationSpec = AllocationSpec()
 
@@ -142,6 +155,11 @@ class Allocation(Resource, frozen=True):
 def owner_value(kind: str, name: str) -> str:
     """Return the value of the index `owner` for the rows of one owner."""
     return f"{kind}/{name}"
+
+
+def charge_value(organization: str, kind: str) -> str:
+    """Return the value of the index `charge` for an organization's rows that hold, or held, something of a kind."""
+    return f"{organization}/{kind}"
 
 
 def _owner(row: Allocation) -> Iterator[str]:
@@ -155,6 +173,16 @@ def _living(row: Allocation) -> Iterator[str]:
         yield row.metadata.labels[PROJECT]
 
 
+def _charge(row: Allocation) -> Iterator[str]:
+    for amount in row.spec.allocations:
+        yield charge_value(row.metadata.labels[ORGANIZATION], amount.kind)
+
+
+def _ended(row: Allocation) -> Iterator[str]:
+    if row.spec.life == "released" and row.spec.ended is not None:
+        yield row.spec.ended.date().isoformat()
+
+
 QUOTA_METADATA = Kind(type=QuotaMetadata, group=SHARED, version=VERSION, plural="quotametadata")
 """The kinds of quota: those that are built in are written at each start, an operator may add others."""
 
@@ -166,7 +194,13 @@ ALLOCATION = Kind(
     group=SHARED,
     version=VERSION,
     plural="allocations",
-    indexes=(Index(name="owner", values=_owner), Index(name="living", values=_living)),
+    indexes=(
+        Index(name="owner", values=_owner),
+        Index(name="living", values=_living),
+        Index(name="charge", values=_charge),
+        Index(name="ended", values=_ended),
+    ),
     columns={"Life": ".spec.life"},
 )
-"""Rows; living ones are found by what they are for, and by organization or project."""
+"""Rows. Living ones are found by what they are for, and by organization or project; released ones by the day they
+ended; all by what they charge."""

@@ -2,23 +2,31 @@
 
 An organization owns everything in it. A project is kept by what refers to it: other services through references,
 which are finalizers, and quota rows through the finalizer of its controller.
+
+What an organization says about its domain is a wish. Who has the domain is told by the `Domain` object of that name, of
+which there can be only one, whoever else wishes for it at the same moment.
 """
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.groups import SHARED, VERSION
+from remuda.identity.kinds.groups import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
+from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
 __all__ = [
+    "DOMAIN",
     "IN_CARE",
     "ORGANIZATION",
     "PROJECT",
+    "Domain",
+    "DomainSpec",
     "GoogleOptions",
     "Organization",
     "OrganizationSpec",
@@ -26,6 +34,7 @@ __all__ = [
     "ProjectSpec",
     "ProviderOptions",
     "TenancyStatus",
+    "domain_id",
 ]
 
 IN_CARE = f"{SHARED}/in-care"
@@ -71,6 +80,26 @@ class Organization(Resource, frozen=True):
     status: TenancyStatus = TenancyStatus()
 
 
+_DOMAINS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c03"
+
+
+def domain_id(domain: str) -> str:
+    """Return the name of the object that stands for a domain."""
+    return derived_id(_DOMAINS, domain.lower())
+
+
+class DomainSpec(StoredStruct, frozen=True):
+    """Which domain it is."""
+
+    domain: str = ""
+
+
+class Domain(Resource, frozen=True):
+    """A domain that an organization has; a label says which. Whoever logs in from there logs in at its provider."""
+
+    spec: DomainSpec = DomainSpec()
+
+
 class ProjectSpec(StoredStruct, frozen=True):
     """What is wanted of a project: which groups have the rights in it that their roles give in projects."""
 
@@ -86,15 +115,29 @@ class Project(Resource, frozen=True):
     status: TenancyStatus = TenancyStatus()
 
 
+def _wanted_domain(organization: Organization) -> Iterator[str]:
+    if organization.spec.domain:
+        yield organization.spec.domain.lower()
+
+
+def _provider(organization: Organization) -> Iterator[str]:
+    if organization.spec.provider_id:
+        yield organization.spec.provider_id
+
+
 ORGANIZATION = Kind(
     type=Organization,
     group=SHARED,
     version=VERSION,
     plural="organizations",
-    indexes=(Index(name="domain", values=lambda each: [each.spec.domain.lower()] if each.spec.domain else []),),
+    references=(Reference(target=f"oauth2providers.{SHARED}", names=_provider),),
+    indexes=(Index(name="domain", values=_wanted_domain),),
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
-"""Organizations, found by their domain."""
+"""Organizations, found by the domain that they wish for. The provider of a domain cannot go before the wish does."""
+
+DOMAIN = Kind(type=Domain, group=OURS, version=VERSION, plural="domains", columns={"Domain": ".spec.domain"})
+"""Domains, named by `domain_id` and owned by the organization that has them."""
 
 PROJECT = Kind(
     type=Project,

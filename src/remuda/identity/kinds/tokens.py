@@ -22,16 +22,14 @@ __all__ = [
 
 
 class PrivateKey(StoredStruct, frozen=True):
-    """A key pair that signs, or did."""
+    """A key pair that signs, will soon, or did: which, follows from when it and the others were made."""
 
     pem: Secret
     created: datetime | None = None
-    retired: datetime | None = None
-    """Since when it only verifies."""
 
 
 class SigningKeySpec(StoredStruct, frozen=True):
-    """All key pairs, the one that signs first. An older one stays for as long as a token of its can be alive."""
+    """All key pairs, the newest first. An older one stays for as long as a token of its can be alive."""
 
     private_keys: tuple[PrivateKey, ...] = ()
 
@@ -56,10 +54,15 @@ class SessionSpec(StoredStruct, frozen=True):
     """When even refreshing ends."""
     refresh_hash: str = ""
     """The SHA-256 of the refresh token that is good, in hex."""
-    used_hashes: tuple[str, ...] = ()
-    """Those of earlier ones: whoever shows one of these has stolen it, or was stolen from, and the session ends."""
+    family_hash: str = ""
+    """The SHA-256 of what all its refresh tokens have in common: whoever shows another one of the family has stolen it,
+    or was stolen from, and the session ends. (So no list of the earlier ones is kept, which would only grow.)"""
     code: str = ""
-    """The name of the authorization code that it began with: using that twice ends the session."""
+    """The name of the authorization code that it began with."""
+    login: str = ""
+    """The browser login that it came of (from its code): logging out there ends it."""
+    ended: datetime | None = None
+    """Since when it is over: by logging out, or because one of its secrets was used twice."""
 
 
 class Session(Resource, frozen=True):
@@ -90,10 +93,15 @@ SESSION = Kind(
     group=OURS,
     version=VERSION,
     plural="sessions",
-    indexes=(Index(name="code", values=lambda session: [session.spec.code] if session.spec.code else []),),
     columns={"User": ".spec.user", "Client": ".spec.client"},
 )
-"""Sessions, found by the label of their user and by the code that they began with."""
+"""Sessions, found by the label of their user."""
 
-REVOCATION = Kind(type=Revocation, group=OURS, version=VERSION, plural="revocations")
+REVOCATION = Kind(
+    type=Revocation,
+    group=OURS,
+    version=VERSION,
+    plural="revocations",
+    indexes=(Index(name="revoked", values=lambda revocation: [revocation.spec.revoked]),),
+)
 """Revocations, named after what they revoke."""

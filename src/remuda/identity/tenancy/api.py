@@ -1,0 +1,248 @@
+"""The tenancy room's routes."""
+
+from remuda.http.routes import AnyRoute, ListQuery, Route
+from remuda.identity.tenancy import handlers, wire
+from remuda.identity.tenancy.rules import permission
+from remuda.resources.wire import VersionRead
+
+__all__ = ["routes"]
+
+_ORGANIZATIONS = "/api/v1/organizations"
+_ORGANIZATION = f"{_ORGANIZATIONS}/{{organizationID}}"
+_PROJECTS = f"{_ORGANIZATION}/projects"
+_PROJECT = f"{_PROJECTS}/{{projectID}}"
+_REFERENCE = f"{_PROJECT}/references/{{reference}}"
+_PROVIDERS = f"{_ORGANIZATION}/oauth2providers"
+_PROVIDER = f"{_PROVIDERS}/{{providerID}}"
+
+
+def routes() -> list[AnyRoute]:
+    """Return all of them, with paths below where identity is mounted."""
+    return [*_organizations(), *_projects(), *_providers(), *_about()]
+
+
+def _organizations() -> list[AnyRoute]:
+    return [
+        Route(
+            method="GET",
+            path=_ORGANIZATIONS,
+            name="list_organizations",
+            summary="List the organizations that the caller belongs to; all, for those who may read all",
+            scope="authenticated",
+            query_type=wire.OrganizationQuery,
+            answer_type=list[wire.OrganizationRead],
+            errors=(404,),
+            handler=handlers.list_organizations,
+        ),
+        Route(
+            method="POST",
+            path=_ORGANIZATIONS,
+            name="create_organization",
+            summary="Make an organization",
+            scope="everywhere",
+            permission=permission("organizations", "create"),
+            body_type=wire.OrganizationWrite,
+            answer_type=wire.OrganizationRead,
+            success=202,
+            handler=handlers.create_organization,
+        ),
+        Route(
+            method="GET",
+            path=_ORGANIZATION,
+            name="get_organization",
+            summary="Read an organization",
+            scope="organization",
+            permission=permission("organizations", "read"),
+            path_type=wire.OrganizationPath,
+            answer_type=wire.OrganizationRead,
+            handler=handlers.get_organization,
+        ),
+        Route(
+            method="PUT",
+            path=_ORGANIZATION,
+            name="update_organization",
+            summary="Change an organization",
+            scope="organization",
+            permission=permission("organizations", "update"),
+            path_type=wire.OrganizationPath,
+            body_type=wire.OrganizationWrite,
+            is_conditional=True,
+            handler=handlers.update_organization,
+        ),
+        Route(
+            method="DELETE",
+            path=_ORGANIZATION,
+            name="delete_organization",
+            summary="Give an organization up, with everything in it",
+            scope="everywhere",
+            permission=permission("organizations", "delete"),
+            path_type=wire.OrganizationPath,
+            success=202,
+            is_conditional=True,
+            handler=handlers.delete_organization,
+        ),
+    ]
+
+
+def _projects() -> list[AnyRoute]:
+    return [
+        Route(
+            method="GET",
+            path=_PROJECTS,
+            name="list_projects",
+            summary="List the projects of an organization that the caller may read",
+            scope="project",
+            permission=permission("projects", "read"),
+            path_type=wire.OrganizationPath,
+            query_type=ListQuery,
+            answer_type=list[wire.ProjectRead],
+            handler=handlers.list_projects,
+        ),
+        Route(
+            method="POST",
+            path=_PROJECTS,
+            name="create_project",
+            summary="Make a project",
+            scope="organization",
+            permission=permission("projects", "create"),
+            path_type=wire.OrganizationPath,
+            body_type=wire.ProjectWrite,
+            answer_type=wire.ProjectRead,
+            success=202,
+            handler=handlers.create_project,
+        ),
+        Route(
+            method="GET",
+            path=_PROJECT,
+            name="get_project",
+            summary="Read a project",
+            scope="project",
+            permission=permission("projects", "read"),
+            path_type=wire.ProjectPath,
+            answer_type=wire.ProjectRead,
+            handler=handlers.get_project,
+        ),
+        Route(
+            method="PUT",
+            path=_PROJECT,
+            name="update_project",
+            summary="Change a project",
+            scope="project",
+            permission=permission("projects", "update"),
+            path_type=wire.ProjectPath,
+            body_type=wire.ProjectWrite,
+            is_conditional=True,
+            handler=handlers.update_project,
+        ),
+        Route(
+            method="DELETE",
+            path=_PROJECT,
+            name="delete_project",
+            summary="Give a project up: it goes when nothing needs it any more",
+            scope="project",
+            permission=permission("projects", "delete"),
+            path_type=wire.ProjectPath,
+            success=202,
+            is_conditional=True,
+            handler=handlers.delete_project,
+        ),
+        Route(
+            method="PUT",
+            path=_REFERENCE,
+            name="add_project_reference",
+            summary="Keep a project from going while something needs it",
+            scope="project",
+            permission=permission("projects/references", "create"),
+            path_type=wire.ReferencePath,
+            success=201,
+            handler=handlers.add_reference,
+        ),
+        Route(
+            method="DELETE",
+            path=_REFERENCE,
+            name="remove_project_reference",
+            summary="Need a project no longer",
+            scope="project",
+            permission=permission("projects/references", "delete"),
+            path_type=wire.ReferencePath,
+            success=204,
+            handler=handlers.remove_reference,
+        ),
+    ]
+
+
+def _providers() -> list[AnyRoute]:
+    return [
+        Route(
+            method="GET",
+            path="/api/v1/oauth2providers",
+            name="list_platform_providers",
+            summary="List the OAuth2 providers of the whole system",
+            scope="authenticated",
+            query_type=ListQuery,
+            answer_type=list[wire.ProviderRead],
+            handler=handlers.list_platform_providers,
+        ),
+        Route(
+            method="GET",
+            path=_PROVIDERS,
+            name="list_providers",
+            summary="List the OAuth2 providers of an organization",
+            scope="organization",
+            permission=permission("oauth2providers", "read"),
+            path_type=wire.OrganizationPath,
+            query_type=ListQuery,
+            answer_type=list[wire.ProviderRead],
+            handler=handlers.list_providers,
+        ),
+        Route(
+            method="POST",
+            path=_PROVIDERS,
+            name="create_provider",
+            summary="Make an OAuth2 provider",
+            scope="organization",
+            permission=permission("oauth2providers", "create"),
+            path_type=wire.OrganizationPath,
+            body_type=wire.ProviderWrite,
+            answer_type=wire.ProviderRead,
+            success=201,
+            handler=handlers.create_provider,
+        ),
+        Route(
+            method="PUT",
+            path=_PROVIDER,
+            name="update_provider",
+            summary="Change an OAuth2 provider; without a clientSecret it keeps the one that it has",
+            scope="organization",
+            permission=permission("oauth2providers", "update"),
+            path_type=wire.ProviderPath,
+            body_type=wire.ProviderWrite,
+            is_conditional=True,
+            handler=handlers.update_provider,
+        ),
+        Route(
+            method="DELETE",
+            path=_PROVIDER,
+            name="delete_provider",
+            summary="Give an OAuth2 provider up: it goes when no domain needs it any more",
+            scope="organization",
+            permission=permission("oauth2providers", "delete"),
+            path_type=wire.ProviderPath,
+            is_conditional=True,
+            handler=handlers.delete_provider,
+        ),
+    ]
+
+
+def _about() -> list[AnyRoute]:
+    return [
+        Route(
+            method="GET",
+            path="/api/version",
+            name="read_version",
+            summary="Read the name and version of the service",
+            scope="authenticated",
+            answer_type=VersionRead,
+            handler=handlers.read_version,
+        )
+    ]

@@ -1,0 +1,24 @@
+"""Asking for an object to go, the same for all of them."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from remuda.access.context import Context
+from remuda.resources.writing import check_state
+from remuda.store.contract import Store
+from remuda.store.logs import Record
+from remuda.store.objects import Resource
+
+__all__ = ["request_deletion"]
+
+
+async def request_deletion(
+    store: Store, context: Context, found: Resource, writable: msgspec.Struct, log: Sequence[Record]
+) -> None:
+    """Mark what was found, if it is what the caller has seen. What is marked already stays as it is, unwitnessed."""
+    check_state(context, found, writable)
+    if found.is_marked:
+        return
+    version = found.version if context.if_match is not None else None
+    await store.delete(type(found), found.name, uid=found.uid, version=version, log=log)

@@ -1,0 +1,150 @@
+"""Organizations: who sees them, and who may make, change and remove them.
+
+Whoever may read organizations everywhere sees all of them. Everybody else sees those they belong to, whatever else
+they may do there: a user by its memberships, of which a suspended one counts too, a service account by its one home.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_everywhere, allow_in_organization
+from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.http.replies import Collection
+from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.people import OrganizationUser, User, user_id
+from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
+from remuda.identity.tenancy import rules
+from remuda.identity.tenancy.deleting import request_deletion
+from remuda.identity.tenancy.rules import permission
+from remuda.identity.tenancy.wire import OrganizationRead, OrganizationSpecWire, OrganizationWrite
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Invalid, NotFound
+from remuda.resources import labels
+from remuda.resources.metadata import check_tags
+from remuda.resources.writing import check_state, until_written
+from remuda.store.contract import Store
+from remuda.store.logs import Record
+
+__all__ = ["Organizations"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Organizations:
+    """What can be asked of organizations."""
+
+    store: Store
+    clock: Clock
+
+    async def seen_by(self, context: Context, email: str | None = None) -> frozenset[str] | None:
+        """Return the ids of those to show: the caller's, or those of the user with this address. None means all."""
+        principal = context.principal
+        if email is None and permission("organizations", "read") in principal.access.everywhere:
+            return None
+        if principal.type == "service":
+            return frozenset(principal.organizations)
+        if email is None and principal.type == "system":
+            raise NotFound("User", principal.subject)
+        return await self._memberships(await self._member(principal, email))
+
+    def collection(self, seen: frozenset[str] | None) -> Collection[Organization, list[OrganizationRead]]:
+        """Return those with these ids, or all, to be paged or watched."""
+        visible = None if seen is None else (lambda organization: organization.name in seen)
+        return Collection(store=self.store, kind=Organization, view=rules.ORGANIZATION_VIEW, visible=visible)
+
+    async def views(self, seen: frozenset[str]) -> Sequence[bytes]:
+        """Return those with these ids, rendered; one that is gone, though a membership still names it, is left out."""
+        found = []
+        for name in sorted(seen):
+            try:
+                found.append(await self.store.get_view(Organization, name, rules.ORGANIZATION_VIEW))
+            except NotFound:
+                continue
+        return found
+
+    async def create(self, context: Context, wanted: OrganizationWrite) -> Organization:
+        """Make an organization. It is named after the request, so sending that again does not make another."""
+        allow_everywhere(context.principal, permission("organizations", "create"))
+        await self._check(context.operation, wanted)
+        organization = rules.new_organization(context.operation, wanted, context.principal)
+        try:
+            return await self.store.create(organization, log=_witnessed(context, organization))
+        except AlreadyExists:  # the same request, whose answer was lost
+            return await self.store.get(Organization, organization.name)
+
+    async def get(self, context: Context, organization: str) -> Organization:
+        """Return an organization."""
+        allow_in_organization(context.principal, permission("organizations", "read"), organization)
+        return await self.store.get(Organization, organization)
+
+    async def update(self, context: Context, organization: str, wanted: OrganizationWrite) -> None:
+        """Replace what a client may change of an organization."""
+        allow_in_organization(context.principal, permission("organizations", "update"), organization)
+
+        async def change() -> None:
+            found = await self.store.get(Organization, organization)
+            check_state(context, found, rules.writable_organization(found))
+            await self._check(organization, wanted)
+            changed = rules.changed_organization(found, wanted, context.principal, self.clock.now())
+            await self.store.update(changed, log=_witnessed(context, found))
+
+        await until_written(change)
+
+    async def delete(self, context: Context, organization: str) -> None:
+        """Ask for an organization to go, and for everything in it."""
+        allow_everywhere(context.principal, permission("organizations", "delete"))
+
+        async def delete() -> None:
+            found = await self.store.get(Organization, organization)
+            writable = rules.writable_organization(found)
+            await request_deletion(self.store, context, found, writable, _witnessed(context, found))
+
+        await until_written(delete)
+
+    async def _member(self, principal: Principal, email: str | None) -> str:
+        """Return the id of the user whose organizations are asked for."""
+        own = user_id(principal.subject)
+        if email is None or (principal.type == "user" and user_id(email) == own):
+            return own
+        allow_everywhere(principal, permission("users", "read"))
+        user = await self.store.get(User, user_id(email))
+        if user.spec.state != "active":
+            raise NotFound("User", user.name)
+        return user.name
+
+    async def _memberships(self, user: str) -> frozenset[str]:
+        page = await self.store.list(OrganizationUser, labels={labels.USER: user})
+        return frozenset(labels.organization_of(membership) for membership in page.items)
+
+    async def _check(self, organization: str, wanted: OrganizationWrite) -> None:
+        """Refuse what breaks a rule. That a domain has one owner, the controller keeps: here it is only told early."""
+        check_tags(wanted.metadata.tags)
+        rules.check_organization(wanted.spec)
+        if wanted.spec.organization_type == "domain":
+            await self._check_provider(organization, wanted.spec)
+            await self._check_domain(organization, wanted.spec.domain.lower())
+
+    async def _check_provider(self, organization: str, wanted: OrganizationSpecWire) -> None:
+        home = None if wanted.provider_scope == "global" else organization
+        try:
+            provider = await self.store.get(OAuth2Provider, wanted.provider_id)
+        except NotFound:
+            provider = None
+        if provider is None or provider.metadata.labels.get(labels.ORGANIZATION) != home:
+            raise Invalid(
+                "spec.providerID",
+                f"is no provider of the scope {wanted.provider_scope}",
+                remedy="name one that is there",
+            )
+
+    async def _check_domain(self, organization: str, domain: str) -> None:
+        others = (await self.store.list(Organization, index=("domain", domain))).items
+        if any(other.name != organization and not other.is_marked for other in others):
+            raise Invalid(
+                "spec.domain", "belongs to another organization", remedy="choose another, or have it given up there"
+            )
+
+
+def _witnessed(context: Context, organization: Organization) -> Sequence[Record]:
+    """Return the audit record of a write: it belongs to the organization itself."""
+    return context.witness(ORGANIZATION.plural, organization.name, organization=organization.name)

@@ -1,0 +1,188 @@
+"""The rules of organizations and projects, as pure functions: what may be asked, what is stored of it, how it reads."""
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+import msgspec
+
+from remuda.access.principal import Permission, Principal, Verb
+from remuda.http.etag import tagged
+from remuda.identity.kinds.groups import SHARED
+from remuda.identity.kinds.tenancy import (
+    IN_CARE,
+    ORGANIZATION,
+    GoogleOptions,
+    Organization,
+    OrganizationSpec,
+    Project,
+    ProjectSpec,
+    ProviderOptions,
+)
+from remuda.identity.tenancy.wire import (
+    OrganizationRead,
+    OrganizationSpecWire,
+    OrganizationWrite,
+    ProjectRead,
+    ProjectSpecWire,
+    ProjectWrite,
+)
+from remuda.kernel.errors import Invalid
+from remuda.resources import labels
+from remuda.resources.metadata import (
+    changed_metadata,
+    new_metadata,
+    read_metadata,
+    read_organization_metadata,
+    stored_tags,
+    writable_metadata,
+)
+from remuda.store.objects import OURS
+
+__all__ = [
+    "ORGANIZATION_VIEW",
+    "PROJECT_VIEW",
+    "changed_organization",
+    "changed_project",
+    "check_organization",
+    "check_reference",
+    "new_organization",
+    "new_project",
+    "permission",
+    "read_organization",
+    "read_project",
+    "writable_organization",
+    "writable_project",
+]
+
+_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_HOSTNAME = re.compile(rf"({_LABEL}\.)+(?=[0-9-]*[a-z]){_LABEL}")
+"""Of at least two parts, the last of which is no number: else it is an address."""
+replace = msgspec.structs.replace
+
+
+def permission(endpoint: str, verb: Verb) -> Permission:
+    """Return a right to something of identity's."""
+    return Permission(f"identity:{endpoint}", verb)
+
+
+def check_organization(wanted: OrganizationSpecWire) -> None:
+    """Refuse a domain without what it needs; whether its provider is there, and it is free, others have to look up."""
+    if wanted.organization_type == "adhoc":
+        return
+    needed = {"domain": wanted.domain, "providerScope": wanted.provider_scope, "providerID": wanted.provider_id}
+    for field, value in needed.items():
+        if not value:
+            raise Invalid(f"spec.{field}", "is missing", remedy="give it, or choose the organizationType adhoc")
+    if not _HOSTNAME.fullmatch(wanted.domain.lower()):
+        raise Invalid("spec.domain", "is not a host name", remedy="write it as example.com")
+
+
+def check_reference(reference: str) -> None:
+    """Refuse what is no reference of another service's, such as the finalizers by which we keep things ourselves."""
+    owner, _, name = reference.partition("/")
+    if "." not in owner or not name or reference in OURS or owner == SHARED:
+        raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
+
+
+def new_organization(name: str, wanted: OrganizationWrite, who: Principal) -> Organization:
+    """Return an organization as it is stored."""
+    metadata = new_metadata(name, wanted.metadata, who, labels={}, finalizers=(IN_CARE,))
+    return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), wanted))
+
+
+def changed_organization(
+    organization: Organization, wanted: OrganizationWrite, who: Principal, now: datetime
+) -> Organization:
+    """Return an organization with everything replaced that a client may change."""
+    metadata = changed_metadata(organization.metadata, wanted.metadata, who, now)
+    return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, wanted))
+
+
+def _organization_spec(before: OrganizationSpec, wanted: OrganizationWrite) -> OrganizationSpec:
+    """Return a spec as it is wished for; without a domain, nothing of what belongs to one is left."""
+    spec, tags = wanted.spec, stored_tags(wanted.metadata)
+    if spec.organization_type == "adhoc":
+        return OrganizationSpec(pause=before.pause, tags=tags)
+    google = GoogleOptions(customer_id=spec.google_customer_id) if spec.google_customer_id else None
+    return OrganizationSpec(
+        domain=spec.domain.lower(),
+        provider_scope=spec.provider_scope or "",
+        provider_id=spec.provider_id,
+        provider_options=ProviderOptions(google=google) if google else None,
+        pause=before.pause,
+        tags=tags,
+    )
+
+
+def new_project(name: str, organization: Organization, wanted: ProjectWrite, who: Principal) -> Project:
+    """Return a project as it is stored."""
+    where = {labels.ORGANIZATION: organization.name}
+    metadata = new_metadata(name, wanted.metadata, who, labels=where, finalizers=(IN_CARE,))
+    metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
+    return Project(metadata=metadata, spec=_project_spec(ProjectSpec(), wanted))
+
+
+def changed_project(project: Project, wanted: ProjectWrite, who: Principal, now: datetime) -> Project:
+    """Return a project with everything replaced that a client may change."""
+    metadata = changed_metadata(project.metadata, wanted.metadata, who, now)
+    return replace(project, metadata=metadata, spec=_project_spec(project.spec, wanted))
+
+
+def _project_spec(before: ProjectSpec, wanted: ProjectWrite) -> ProjectSpec:
+    return replace(before, group_ids=_each_once(wanted.spec.group_ids), tags=stored_tags(wanted.metadata))
+
+
+def _each_once(ids: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(ids))
+
+
+def read_organization(organization: Organization) -> OrganizationRead:
+    """Return an organization as clients read it."""
+    metadata = read_metadata(organization.metadata, organization.spec.tags, organization.status.conditions)
+    return OrganizationRead(metadata=metadata, spec=_organization_spec_wire(organization.spec))
+
+
+def read_project(project: Project) -> ProjectRead:
+    """Return a project as clients read it."""
+    metadata = read_organization_metadata(project.metadata, project.spec.tags, project.status.conditions)
+    return ProjectRead(metadata=metadata, spec=ProjectSpecWire(group_ids=project.spec.group_ids))
+
+
+def writable_organization(organization: Organization) -> OrganizationWrite:
+    """Return the part of an organization that a client may change."""
+    metadata = writable_metadata(organization.metadata, organization.spec.tags)
+    return OrganizationWrite(metadata=metadata, spec=_organization_spec_wire(organization.spec))
+
+
+def writable_project(project: Project) -> ProjectWrite:
+    """Return the part of a project that a client may change."""
+    metadata = writable_metadata(project.metadata, project.spec.tags)
+    return ProjectWrite(metadata=metadata, spec=ProjectSpecWire(group_ids=project.spec.group_ids))
+
+
+def _organization_spec_wire(spec: OrganizationSpec) -> OrganizationSpecWire:
+    if not spec.domain:
+        return OrganizationSpecWire(organization_type="adhoc")
+    google = spec.provider_options.google if spec.provider_options else None
+    return OrganizationSpecWire(
+        organization_type="domain",
+        domain=spec.domain,
+        provider_scope=spec.provider_scope or None,
+        provider_id=spec.provider_id,
+        google_customer_id=google.customer_id if google else "",
+    )
+
+
+def _render_organization(organization: Organization) -> bytes:
+    return msgspec.json.encode(read_organization(organization))
+
+
+def _render_project(project: Project) -> bytes:
+    return msgspec.json.encode(read_project(project))
+
+
+ORGANIZATION_VIEW = tagged(_render_organization, writable_organization)
+"""An organization as JSON, with its tag."""
+PROJECT_VIEW = tagged(_render_project, writable_project)
+"""A project as JSON, with its tag."""

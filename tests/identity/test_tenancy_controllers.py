@@ -1,0 +1,228 @@
+"""Organizations and projects from their making to their end, in simulated time."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from remuda.identity.kinds.tenancy import Domain, Organization, Project
+from remuda.identity.tenancy.domains import organization_of_domain
+from tests.identity.tenancy_room import (
+    ORGANIZATIONS,
+    PLATFORM,
+    made,
+    make_platform_provider,
+    organization,
+    project,
+    provider,
+    with_domain,
+)
+from tests.identity.tenancy_stage import SERVERS, Stage, stage
+from tests.sim.runner import World, simulate
+
+replace = msgspec.structs.replace
+
+
+def on_stage(scenario: Callable[[Stage], Coroutine[Any, Any, None]], seeds: int = 5) -> None:
+    async def run(world: World) -> None:
+        async with stage(world) as here:
+            await scenario(here)
+
+    simulate(run, seeds)
+
+
+def test_organizations_and_projects_become_provisioned_and_healthy() -> None:
+    async def scenario(here: Stage) -> None:
+        home, inside = await here.make()
+        for path in (f"{ORGANIZATIONS}/{home}", f"{ORGANIZATIONS}/{home}/projects/{inside}"):
+            metadata = await here.read(path)
+            assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("provisioned", "healthy")
+            assert metadata["provisioningStatusDetail"] == {"reason": "Provisioned", "message": "provisioned"}
+            assert metadata["healthStatusDetail"]["reason"] == "Healthy"
+        await here.look_again()
+
+    on_stage(scenario)
+
+
+def test_both_stay_provisioned_over_a_put_at_every_moment() -> None:
+    async def scenario(here: Stage) -> None:
+        await make_platform_provider(here.store)
+        home, inside = await here.make(with_domain())
+        client, path = here.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
+        changes = {
+            path: [organization("new"), with_domain("other.example"), organization("newer")],
+            f"{path}/projects/{inside}": [project(name="new"), project(name="newer")],
+        }
+        for place, bodies in changes.items():
+            for body in bodies:
+                assert (await client.put(place, body)).status == 200
+                for _ in range(20):
+                    assert (await here.read(place))["provisioningStatus"] == "provisioned"
+                    await here.world.clock.sleep(0.01)
+        stored = await here.store.get(Organization, home)
+        assert stored.status.observed_generation == stored.metadata.generation
+        await here.look_again()
+
+    on_stage(scenario)
+
+
+def test_a_project_goes_when_the_last_reference_does() -> None:
+    async def scenario(here: Stage) -> None:
+        home, inside = await here.make()
+        path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
+        for name in ("one", "two"):
+            assert (await here.put_reference(path, name)).status == 201
+        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
+        await here.rest()
+        metadata = await here.read(path)
+        assert metadata["provisioningStatus"] == "deprovisioning"
+        assert metadata["provisioningStatusDetail"] == {
+            "reason": "InUse",
+            "message": f"in use by {SERVERS}/one, {SERVERS}/two",
+        }
+        await here.drop_reference(path, "one")
+        await here.rest()
+        assert (await here.read(path))["provisioningStatusDetail"]["message"] == f"in use by {SERVERS}/two"
+        await here.drop_reference(path, "two")
+        await here.rest()
+        assert await here.is_gone(path)
+        assert (await here.drop_reference(path, "two")).status == 404
+        await here.look_again()
+
+    on_stage(scenario)
+
+
+def test_a_project_goes_when_no_quota_row_that_is_alive_names_it() -> None:
+    async def scenario(here: Stage) -> None:
+        home, inside = await here.make()
+        path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
+        for name in ("a-row", "b-row", "c-row", "d-row"):
+            await here.allocate(home, inside, name)
+        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
+        await here.rest()
+        condition = await here.available(Project, inside)
+        named = f"{SERVERS}/a-row; {SERVERS}/b-row; {SERVERS}/c-row"
+        assert (condition.reason, condition.message) == ("InUse", f"in use by 4 allocations: {named}; and more")
+        for name in ("a-row", "b-row", "c-row"):
+            await here.allocate(home, inside, name, "released")
+        await here.allocate(home, inside, "e-row", "unconfirmed")
+        await here.allocate(home, inside, "e-row", "released")
+        await here.rest()
+        assert (await here.available(Project, inside)).message == f"in use by 1 allocation: {SERVERS}/d-row"
+        await here.look_again()
+        await here.allocate(home, inside, "d-row", "released")
+        await here.rest()
+        assert await here.is_gone(path)
+
+    on_stage(scenario)
+
+
+def test_rows_of_other_projects_keep_nobody() -> None:
+    async def scenario(here: Stage) -> None:
+        home, inside = await here.make()
+        _, other = await here.make()
+        await here.allocate(home, other, "row")
+        path = f"{ORGANIZATIONS}/{home}/projects/{inside}"
+        await here.room.ask(PLATFORM).delete(path)
+        await here.rest()
+        assert await here.is_gone(path)
+
+    on_stage(scenario)
+
+
+def test_an_organization_goes_with_everything_in_it_and_says_what_it_waits_for() -> None:
+    async def scenario(here: Stage) -> None:
+        home, inside = await here.make()
+        path = f"{ORGANIZATIONS}/{home}"
+        await made(here.room, f"{path}/oauth2providers", provider())
+        await made(here.room, f"{path}/projects", project(name="free"))
+        await here.put_reference(f"{path}/projects/{inside}", "one")
+        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
+        await here.rest()
+        metadata = await here.read(path)
+        assert metadata["provisioningStatus"] == "deprovisioning"
+        assert metadata["provisioningStatusDetail"] == {
+            "reason": "HasChildren",
+            "message": f"waiting for 1 project: prod ({inside}), in use by {SERVERS}/one",
+        }
+        await here.look_again()
+        await here.drop_reference(f"{path}/projects/{inside}", "one")
+        await here.rest()
+        assert await here.is_gone(path)
+        assert not (await here.store.list(Project)).items
+        await here.look_again()
+
+    on_stage(scenario)
+
+
+def test_what_is_paused_stays_as_it_is_over_a_put_and_can_still_go() -> None:
+    async def scenario(here: Stage) -> None:
+        home, inside = await here.make()
+        path = f"{ORGANIZATIONS}/{home}"
+        found = await here.store.get(Organization, home)
+        await here.store.update(replace(found, spec=replace(found.spec, pause=True)))
+        held = await here.store.get(Project, inside)
+        await here.store.update(replace(held, spec=replace(held.spec, pause=True)))
+        await make_platform_provider(here.store)
+        assert (await here.room.ask(PLATFORM).put(path, with_domain())).status == 200
+        assert (await here.room.ask(PLATFORM).put(f"{path}/projects/{inside}", project())).status == 200
+        await here.rest()
+        assert (await here.store.get(Organization, home)).spec.pause
+        assert (await here.store.get(Project, inside)).spec.pause
+        assert await organization_of_domain(here.store, "acme.example") is None
+        assert (await here.room.ask(PLATFORM).delete(path)).status == 202
+        await here.rest()
+        assert await here.is_gone(path)
+
+    on_stage(scenario)
+
+
+# Domains.
+
+
+def test_an_organization_gets_its_domain_and_gives_it_up_again() -> None:
+    async def scenario(here: Stage) -> None:
+        await make_platform_provider(here.store)
+        home, _ = await here.make(with_domain("ACME.example"))
+        found = await organization_of_domain(here.store, "Acme.Example")
+        assert found is not None
+        assert found.name == home
+        client, path = here.room.ask(PLATFORM), f"{ORGANIZATIONS}/{home}"
+        assert (await client.put(path, with_domain("next.example"))).status == 200
+        await here.rest()
+        assert await organization_of_domain(here.store, "acme.example") is None
+        assert [each.spec.domain for each in (await here.store.list(Domain)).items] == ["next.example"]
+        assert (await client.put(path, organization())).status == 200
+        await here.rest()
+        assert not (await here.store.list(Domain)).items
+        await here.look_again()
+
+    on_stage(scenario)
+
+
+def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told() -> None:
+    async def scenario(here: Stage) -> None:
+        await make_platform_provider(here.store)
+        (one, _), (two, _) = await here.make(with_domain("one.example")), await here.make(with_domain("two.example"))
+        for name in (one, two):  # past the check of the service, as in a race
+            found = await here.store.get(Organization, name)
+            await here.store.update(replace(found, spec=replace(found.spec, domain="acme.example")))
+        await here.rest()
+        owner = await organization_of_domain(here.store, "acme.example")
+        assert owner is not None
+        loser = ({one, two} - {owner.name}).pop()
+        assert (await here.available(Organization, owner.name)).status == "True"
+        condition = await here.available(Organization, loser)
+        assert (condition.reason, condition.message) == (
+            "DomainTaken",
+            "another organization has the domain acme.example",
+        )
+        await here.look_again()
+        assert (await here.room.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202
+        await here.rest()
+        heir = await organization_of_domain(here.store, "acme.example")
+        assert heir is not None
+        assert heir.name == loser
+        assert (await here.available(Organization, loser)).status == "True"
+
+    on_stage(scenario)
