@@ -1,0 +1,174 @@
+"""Who stands behind a request, where identity runs in another process.
+
+A token's signature is checked here by identity's public keys, so that garbage never leaves this process, and its id is
+looked up in the revocation feed. What its holder may do is asked of identity with the holder's own credentials, and
+kept for 2 s: that is how long a right that was taken away can outlive its end here. A token that was revoked is refused
+as soon as the feed tells. When the feed is older than 10 s, or identity does not answer, nobody is let in (503).
+
+A client certificate is handed on as a proxy does, so identity believes it if this process is one of its configured
+proxies; a service token needs no such thing.
+"""
+
+import asyncio
+import base64
+from collections import OrderedDict
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from urllib.parse import quote, urlsplit
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.http.authentication import acting_for
+from remuda.http.credentials import Claim, Credentials
+from remuda.http.remote import error_from, read_answer
+from remuda.identity.ports import Fetch
+from remuda.identity.rights.api import ACL
+from remuda.identity.rights.authenticator import credentials_key
+from remuda.identity.rights.certificates import read_certificate
+from remuda.identity.rights.feed import IdentitySilentError, RevocationFeed
+from remuda.identity.rights.jwks import PublicKeys
+from remuda.identity.rights.wire import AclRead, access_of
+from remuda.identity.tokens.claims import ACCESS, AccountType, Claims, TokenType
+from remuda.identity.tokens.jws import NOT_VALID, read
+from remuda.identity.tokens.verified import Verified
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Malformed, Unauthenticated, Unavailable
+
+__all__ = ["RIGHTS_HOLD_S", "RemoteAuthenticator"]
+
+RIGHTS_HOLD_S = 2.0
+"""How long an answer of identity is believed."""
+
+_REMEMBERED = 8192
+_OK = 200
+_TYPES: Mapping[TokenType, AccountType] = {"fed": "user", "op": "user", "sa": "service", "svc": "system"}
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    principal: Principal
+    until: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Asking:
+    task: asyncio.Task[Principal]
+    began: float
+
+
+class RemoteAuthenticator:
+    """The authentication port of a service in a process of its own."""
+
+    def __init__(
+        self, *, issuer: str, fetch: Fetch, feed: RevocationFeed, clock: Clock, server: str | None = None
+    ) -> None:
+        """Take identity's URL as its tokens have it, and where it is reached from here if that is elsewhere."""
+        self._issuer, self._server = issuer, (server or issuer).rstrip("/")
+        self._audience = urlsplit(issuer).hostname or ""
+        self._fetch, self._feed, self._clock = fetch, feed, clock
+        self._keys = PublicKeys(f"{self._server}/oauth2/v2/jwks", fetch=fetch, clock=clock)
+        self._verified = Verified(_REMEMBERED)
+        self._told: OrderedDict[Hashable, _Told] = OrderedDict()
+        self._asking: dict[Hashable, _Asking] = {}
+
+    async def authenticate(self, credentials: Credentials) -> Principal:
+        """Return who shows these credentials, or raise Unauthenticated, or IdentitySilentError if nobody can tell."""
+        self._feed.check()
+        shown = await self._shown(credentials)
+        key = credentials_key(credentials)
+        told = self._told.get(key)
+        if told is None or self._clock.monotonic() >= told.until:
+            return await self._ask_once(key, credentials, shown)
+        self._told.move_to_end(key)
+        return told.principal
+
+    async def _shown(self, credentials: Credentials) -> Principal:
+        """Return whose credentials they are, as far as that can be told here: not what that one may do."""
+        if credentials.token is None:
+            assert credentials.certificate is not None, "credentials are a token, a certificate, or both"
+            certificate = read_certificate(credentials.certificate)
+            certificate.check(self._clock.now())
+            return Principal(subject=certificate.name, type="system", expires=certificate.ends)
+        claims = await self._verify(credentials.token)
+        return Principal(subject=claims.sub, type=_TYPES[claims.typ], expires=claims.expires)
+
+    async def _verify(self, token: str) -> Claims:
+        claims = self._verified.find(token, self._keys.stamp)
+        if claims is None:
+            claims = await read(token, ACCESS, self._keys.find)
+            self._verified.keep(token, claims, self._keys.stamp)
+        if claims.iss != self._issuer or self._audience not in claims.aud:
+            raise Unauthenticated(NOT_VALID)
+        if not claims.nbf <= self._clock.now().timestamp() < claims.exp:
+            raise Unauthenticated("token is invalid or has expired")
+        if claims.jti in self._feed or claims.sid in self._feed:
+            raise Unauthenticated("token is revoked: log in again, or get another one")
+        return claims
+
+    async def _ask_once(self, key: Hashable, credentials: Credentials, shown: Principal) -> Principal:
+        """Ask identity, once for all requests that wait for the same answer, unless that was asked for too long ago."""
+        now = self._clock.monotonic()
+        asking = self._asking.get(key)
+        if asking is None or now - asking.began >= RIGHTS_HOLD_S:
+            asking = self._asking[key] = _Asking(asyncio.create_task(self._ask(key, credentials, shown, now)), now)
+            asking.task.add_done_callback(partial(self._asked, key))
+        return await asyncio.shield(asking.task)
+
+    def _asked(self, key: Hashable, task: asyncio.Task[Principal]) -> None:
+        if (asking := self._asking.get(key)) is not None and asking.task is task:
+            del self._asking[key]
+        if not task.cancelled():
+            task.exception()  # whoever waits is told; if nobody waits any more, nobody need be
+
+    async def _ask(self, key: Hashable, credentials: Credentials, shown: Principal, now: float) -> Principal:
+        access = access_of(await self._acl(credentials))
+        principal = _principal(replace(shown, access=access, organizations=tuple(access.organizations)), credentials)
+        self._told[key] = _Told(principal, now + RIGHTS_HOLD_S)
+        self._told.move_to_end(key)
+        if len(self._told) > _REMEMBERED:
+            self._told.popitem(last=False)
+        return principal
+
+    async def _acl(self, credentials: Credentials) -> AclRead:
+        try:
+            answer = await self._fetch("GET", f"{self._server}{ACL.path}", dict(_headers(credentials)), None)
+        except Unavailable:
+            raise IdentitySilentError("identity does not answer") from None
+        if answer.status == _OK:
+            return read_answer(answer.body, ACL.answer_type, server=self._server)
+        error = error_from(answer.status, {}, answer.body, server=self._server)
+        if isinstance(error, Unauthenticated | Malformed):
+            raise error
+        raise IdentitySilentError(f"identity answered {answer.status}")
+
+
+def _principal(shown: Principal, credentials: Credentials) -> Principal:
+    """Return who acts for whom. The rights are as identity told them, which has looked at the claim too."""
+    if credentials.claim is None:
+        return shown
+    if shown.type == "system":
+        return acting_for(shown, credentials.claim)
+    if credentials.certificate is None:
+        return shown
+    return _carried(shown, read_certificate(credentials.certificate).name, credentials.claim)
+
+
+def _carried(shown: Principal, service: str, claim: Claim) -> Principal:
+    return replace(shown, service=service, actor=claim.actor, organization=claim.organization, project=claim.project)
+
+
+def _headers(credentials: Credentials) -> Mapping[str, str]:
+    """Return credentials as they came."""
+    headers = {"Accept": "application/json"}
+    if credentials.token is not None:
+        headers["Authorization"] = f"Bearer {credentials.token}"
+    if credentials.certificate is not None:
+        headers |= {"ssl-client-cert": quote(credentials.certificate), "ssl-client-verify": "SUCCESS"}
+    if credentials.claim is not None:
+        encoded = base64.urlsafe_b64encode(msgspec.json.encode(credentials.claim)).decode().rstrip("=")
+        headers["X-Principal"] = encoded
+    if credentials.impersonate:
+        headers["X-Impersonate"] = "true"
+    return headers

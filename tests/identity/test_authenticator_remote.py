@@ -1,0 +1,249 @@
+"""Authentication where identity is in another process: over a real socket, in real time that can be put forward."""
+
+import asyncio
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from remuda.access.principal import AccessList
+from remuda.http.errors import answer_to
+from remuda.identity.kinds.people import Group
+from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
+from remuda.identity.rights.feed import OLDEST_S, IdentitySilentError
+from remuda.identity.rights.remote import RIGHTS_HOLD_S
+from remuda.identity.tokens.claims import ACCESS
+from remuda.kernel.errors import Malformed, Unauthenticated
+from tests.http.serving import until
+from tests.identity.rights_apart import apart
+from tests.identity.rights_door import claim
+from tests.identity.rights_ground import replace
+from tests.identity.test_rights_roles import EXPECTED
+
+COMPUTE = "unikorn-compute"
+
+
+async def test_everybody_is_who_they_are_at_identity_itself(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        acme, blue = await door.organization(), await door.organization()
+        ann = await door.user("ann@example.com", acme, blue)
+        robot = await door.account(acme)
+        group = await door.group(acme, "user", users=[ann], accounts=[robot])
+        await door.project(acme, group)
+        for token in ((await door.log_in(ann))[0], await door.new_token(robot), await door.service_token(COMPUTE)):
+            assert await there.let_in(token) == await door.let_in(token)
+
+
+async def test_a_service_has_its_own_rights_there_or_impersonating_what_both_have(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        acme = await door.organization()
+        ann = await door.user("ann@example.com", acme)
+        await door.group(acme, "user", users=[ann])
+        said = claim("ann@example.com", type="user", organization=acme, organizations=(acme,))
+        tokens = {"token": await door.service_token(COMPUTE)}
+        certificates = {"certificate": door.certificate(COMPUTE)}
+        for shown in (tokens, certificates):
+            for impersonate in (False, True):
+                principal = await there.let_in(**shown, claim=said, impersonate=impersonate)
+                assert principal == await door.let_in(**shown, claim=said, impersonate=impersonate)
+            assert principal.access.organizations[acme].permissions < EXPECTED["compute-service"].everywhere
+            nobody = await there.refusal(**shown, claim=claim("x", type="system"), impersonate=True)
+            assert isinstance(nobody, Malformed)
+        carried = {"token": (await door.log_in(ann))[0], **certificates}
+        assert await there.let_in(**carried, claim=said) == await door.let_in(**carried, claim=said)
+        strange = await there.refusal(certificate=door.certificate("unikorn-dispute"), claim=said)
+        assert isinstance(strange, Unauthenticated)
+        late = door.certificate(COMPUTE, ends=timedelta(seconds=-1))
+        assert isinstance(await there.refusal(certificate=late, claim=said), Unauthenticated)
+
+
+async def test_a_token_that_is_revoked_is_refused_as_soon_as_the_feed_tells(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        ann = await door.user("ann@example.com")
+        (one, _), (other, session) = await door.log_in(ann), await door.log_in(ann)
+        for token in (one, other):
+            await there.let_in(token)
+        claims = await door.tokens.tokens.verify(one)
+        asked = there.asked.copy()
+        await door.tokens.tokens.revoke(claims.jti, expires=claims.expires)
+        await door.tokens.tokens.revoke(session.name, expires=claims.expires)
+        await until(lambda: claims.jti in there.feed and session.name in there.feed)
+        for token in (one, other):
+            refusal = await there.refusal(token)
+            assert isinstance(refusal, Unauthenticated)
+            assert "revoked" in refusal.sentence
+        assert there.asked == asked, "nobody had to be asked"
+
+
+async def test_what_was_revoked_before_the_service_began_is_known_to_it(tmp_path: Path) -> None:
+    async with apart(tmp_path, is_up=False) as there:
+        door = there.door
+        token, session = await door.log_in(await door.user("ann@example.com"))
+        await door.tokens.tokens.revoke(session.name, expires=door.clock.now() + timedelta(hours=1))
+        assert isinstance(await there.refusal(token), IdentitySilentError), "what it does not know it does not believe"
+        await there.identity.start()
+        await there.until_believed()
+        assert isinstance(await there.refusal(token), Unauthenticated)
+
+
+async def test_rights_are_asked_for_again_after_two_seconds(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        acme = await door.organization()
+        ann = await door.user("ann@example.com", acme)
+        group = await door.group(acme, "reader", users=[ann])
+        token, _ = await door.log_in(ann)
+        before = await there.let_in(token)
+        await door.remove(Group, group)
+        assert await there.let_in(token) is before
+        assert there.asked["acl"] == 1
+        there.clock.ahead_s += RIGHTS_HOLD_S
+        assert not (await there.let_in(token)).access.organizations[acme].permissions
+        await door.suspend(ann)
+        there.clock.ahead_s += RIGHTS_HOLD_S
+        assert isinstance(await there.refusal(token), Unauthenticated)
+
+
+async def test_many_requests_at_once_are_one_question(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        several = await asyncio.gather(*(there.let_in(token) for _ in range(20)))
+        assert there.asked == {"jwks": 1, "acl": 1}
+        assert all(each is several[0] for each in several)
+
+
+async def test_an_answer_that_was_asked_for_too_long_ago_is_asked_for_again(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        acme = await door.organization()
+        ann = await door.user("ann@example.com", acme)
+        group = await door.group(acme, "reader", users=[ann])
+        token, _ = await door.log_in(ann)
+        await there.let_in(token)
+        there.clock.ahead_s += RIGHTS_HOLD_S
+        there.may_answer.clear()
+        early = asyncio.create_task(there.let_in(token))
+        await until(lambda: there.asked["acl"] == 2)
+        await asyncio.sleep(0.1)  # identity has answered by now
+        await door.remove(Group, group)
+        there.clock.ahead_s += RIGHTS_HOLD_S
+        late = asyncio.create_task(there.let_in(token))
+        await until(lambda: there.asked["acl"] == 3)
+        there.may_answer.set()
+        assert not (await late).access.organizations[acme].permissions
+        await early
+
+
+async def test_one_who_goes_away_while_identity_is_asked_takes_nobody_along(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        impatient = asyncio.create_task(there.let_in(token))
+        await until(lambda: there.asked["acl"] == 1)
+        patient = asyncio.create_task(there.let_in(token))
+        await asyncio.sleep(0)
+        impatient.cancel()
+        assert (await patient).subject == "ann@example.com"
+        assert there.asked["acl"] == 1
+
+
+async def test_a_feed_that_is_cut_off_is_believed_for_ten_seconds(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        await there.let_in(token)
+        await there.stop_following()
+        there.clock.ahead_s += OLDEST_S - 2
+        assert await there.refusal(token) is None, "identity itself is well, and has answered"
+        there.clock.ahead_s += 2.1
+        assert isinstance(await there.refusal(token), IdentitySilentError)
+
+
+async def test_a_feed_lives_by_its_heartbeats_alone(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        for _ in range(3):
+            there.clock.ahead_s += OLDEST_S + 1
+            assert not there.is_believed()
+            await there.until_believed()
+
+
+async def test_without_identity_nobody_is_let_in_and_it_passes_when_it_is_back(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        ann = await door.user("ann@example.com")
+        (token, _), (other, session) = await door.log_in(ann), await door.log_in(ann)
+        await there.let_in(token)
+        await there.identity.stop()
+        assert await there.refusal(token) is None, "it was told a moment ago"
+        there.clock.ahead_s += RIGHTS_HOLD_S
+        assert isinstance(await there.refusal(token), IdentitySilentError)
+        there.clock.ahead_s += OLDEST_S
+        silent = await there.refusal(token)
+        assert isinstance(silent, IdentitySilentError)
+        answer = answer_to(silent, trace_id="0" * 32)
+        assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"2")
+
+        await door.tokens.tokens.revoke(session.name, expires=door.clock.now() + timedelta(hours=1))
+        await there.identity.start()
+        await there.until_believed()
+        assert await there.refusal(token) is None
+        assert isinstance(await there.refusal(other), Unauthenticated), "what was revoked meanwhile is told first"
+
+
+async def test_a_service_that_may_not_follow_what_is_revoked_lets_nobody_in(tmp_path: Path) -> None:
+    async with apart(tmp_path, service="stranger") as there:
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        await asyncio.sleep(0.2)
+        assert isinstance(await there.refusal(token), IdentitySilentError)
+
+
+async def test_garbage_never_leaves_the_process(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        head, body, signature = token.split(".")
+        flipped = signature[:-3] + ("A" if signature[-3] != "A" else "B") + signature[-2:]
+        for garbage in ("", "x", "a.b.c", f"{head}.{body}.", f"{head}.{body}.{flipped}", "x" * 100_000):
+            assert isinstance(await there.refusal(garbage), Unauthenticated)
+        assert there.asked["acl"] == 0
+
+
+@pytest.mark.parametrize(
+    "lie", [{"iss": "http://evil.example"}, {"aud": ("evil.example",)}, {"exp": 1}, {"nbf": 2**40, "exp": 2**41}]
+)
+async def test_a_token_for_elsewhere_or_another_time_is_refused(tmp_path: Path, lie: dict[str, object]) -> None:
+    async with apart(tmp_path) as there:
+        tokens = there.door.tokens.tokens
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        lying = replace(await tokens.verify(token), **lie)
+        assert isinstance(await there.refusal((await tokens.sign(lying, ACCESS)).reveal()), Unauthenticated)
+        assert there.asked["acl"] == 0
+
+
+async def test_a_new_key_is_found_and_made_up_ones_make_us_ask_once_a_minute(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        ann = await door.user("ann@example.com")
+        old, _ = await door.log_in(ann)
+        await there.let_in(old)
+        (stored,) = (await door.store.list(SigningKey)).items
+        keys = stored.spec.private_keys
+        await door.remove(SigningKey, stored.name)
+        token, _ = await door.log_in(ann)  # with a new first key
+        made = await door.store.get(SigningKey, stored.name)
+        both = SigningKeySpec(private_keys=(*made.spec.private_keys, *keys))
+        await door.store.update(replace(made, spec=both))
+        for _ in range(3):
+            assert isinstance(await there.refusal(token), Unauthenticated)
+        assert there.asked["jwks"] == 1
+        there.clock.ahead_s += 61
+        await there.until_believed()
+        assert await there.refusal(token) is None
+        assert await there.refusal(old) is None
+        assert there.asked["jwks"] == 2
+
+
+async def test_an_empty_access_list_is_one(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        robot = await there.door.account(await there.door.organization())
+        assert (await there.let_in(await there.door.new_token(robot))).access == AccessList()

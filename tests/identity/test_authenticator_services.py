@@ -1,0 +1,213 @@
+"""Client certificates: which service, for whom, and never with more than both may do."""
+
+from datetime import timedelta
+from itertools import product
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from remuda.access.checks import is_allowed_in_project
+from remuda.access.principal import AccessList, Permission, Principal
+from remuda.identity.kinds.people import ServiceAccount
+from remuda.identity.kinds.rights import Role
+from remuda.identity.rights.roles import role_id
+from remuda.identity.settings import SystemAccount
+from remuda.kernel.errors import Malformed, Unauthenticated
+from tests.identity.rights_door import YEAR, Door, at_the_door, certificate_of, claim
+from tests.identity.test_rights_roles import EXPECTED
+
+COMPUTE = "unikorn-compute"
+SECOND = timedelta(seconds=1)
+
+
+def test_a_certificate_is_the_service_whose_name_it_has_acting_for_the_one_it_names() -> None:
+    async def scenario(door: Door) -> None:
+        acme = await door.organization()
+        said = claim("ann@example.com", type="user", organization=acme, project="p", organizations=(acme,))
+        assert await door.let_in(certificate=door.certificate(COMPUTE), claim=said) == Principal(
+            subject=COMPUTE,
+            type="system",
+            access=AccessList(everywhere=EXPECTED["compute-service"].everywhere),
+            actor="ann@example.com",
+            organization=acme,
+            project="p",
+            organizations=(acme,),
+            service=COMPUTE,
+            expires=door.whole_second() + YEAR,
+        )
+
+    at_the_door(scenario)
+
+
+@pytest.mark.parametrize(
+    ("begins", "ends", "holds"),
+    [
+        (-YEAR, 90 * SECOND, True),
+        (-SECOND, 2 * SECOND, True),
+        (-YEAR, -SECOND, False),
+        (SECOND, YEAR, False),
+    ],
+)
+def test_a_certificate_holds_between_its_times(begins: timedelta, ends: timedelta, *, holds: bool) -> None:
+    async def scenario(door: Door) -> None:
+        shown = {"certificate": door.certificate(COMPUTE, begins=begins, ends=ends), "claim": claim("ann@example.com")}
+        if not holds:
+            with pytest.raises(Unauthenticated, match="certificate has expired or is not yet valid"):
+                await door.let_in(**shown)  # type: ignore[arg-type]
+            return
+        await door.let_in(**shown)  # type: ignore[arg-type]
+        await door.clock.sleep(ends.total_seconds())
+        with pytest.raises(Unauthenticated, match="certificate has expired"):
+            await door.let_in(**shown)  # type: ignore[arg-type]
+
+    at_the_door(scenario)
+
+
+def test_a_certificate_that_is_nobodys_is_refused() -> None:
+    async def scenario(door: Door) -> None:
+        now = door.clock.now()
+        nonsense = "-----BEGIN CERTIFICATE-----\nbm9uc2Vuc2U=\n-----END CERTIFICATE-----\n"
+        for pem, sentence in [
+            (door.certificate("unikorn-dispute"), "certificate is not known"),
+            (certificate_of((), now - YEAR, now + YEAR), "certificate is not valid"),
+            (certificate_of((COMPUTE, "unikorn-region"), now - YEAR, now + YEAR), "certificate is not valid"),
+            (nonsense, "certificate is not valid"),
+            ("", "certificate is not valid"),
+        ]:
+            with pytest.raises(Unauthenticated, match=sentence):
+                await door.let_in(certificate=pem, claim=claim("ann@example.com"))
+
+    at_the_door(scenario)
+
+
+def test_whom_a_service_impersonates_must_be_somebody_who_is_active() -> None:
+    async def scenario(door: Door) -> None:
+        certificate = door.certificate(COMPUTE)
+        ann, robot = await door.user("ann@example.com"), await door.account(await door.organization())
+
+        async def impersonate(actor: str, kind: str | None) -> Principal:
+            said = claim(actor, type=kind)
+            return await door.let_in(certificate=certificate, claim=said, impersonate=True)
+
+        assert (await impersonate("ann@example.com", "user")).who == "ann@example.com"
+        assert (await impersonate(robot.name, "service")).who == robot.name
+        for kind in ("system", None):
+            with pytest.raises(Malformed, match="X-Impersonate needs an actor of type user or service"):
+                await impersonate("ann@example.com", kind)
+        for actor, kind in [("bob@example.com", "user"), ("ann@example.com", "service"), (robot.name, "user")]:
+            with pytest.raises(Unauthenticated, match="the actor in X-Principal is not known"):
+                await impersonate(actor, kind)
+        await door.suspend(ann)
+        with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
+            await impersonate("ann@example.com", "user")
+        await door.remove(ServiceAccount, robot.name)
+        with pytest.raises(Unauthenticated, match="the actor in X-Principal is not known"):
+            await impersonate(robot.name, "service")
+
+    at_the_door(scenario)
+
+
+def test_without_impersonation_nobody_asks_who_the_actor_is() -> None:
+    async def scenario(door: Door) -> None:
+        principal = await door.let_in(certificate=door.certificate(COMPUTE), claim=claim("ci-fixtures"))
+        assert (principal.who, principal.caller) == ("ci-fixtures", f"{COMPUTE} for ci-fixtures")
+
+    at_the_door(scenario)
+
+
+def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once() -> None:
+    async def scenario(door: Door) -> None:
+        shown = {"certificate": door.certificate(COMPUTE), "claim": claim("ann@example.com")}
+        first = await door.let_in(**shown)  # type: ignore[arg-type]
+        assert await door.let_in(**shown) is first  # type: ignore[arg-type]
+        await door.remove(Role, role_id("compute-service"))
+        assert (await door.let_in(**shown)).access == AccessList()  # type: ignore[arg-type]
+
+    at_the_door(scenario)
+
+
+def test_a_token_that_a_service_carries_gives_its_holders_rights_and_no_more() -> None:
+    async def scenario(door: Door) -> None:
+        acme = await door.organization()
+        ann, bob = [await door.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
+        await door.group(acme, "user", users=[ann])
+        await door.group(acme, "reader", users=[bob])
+        token, _ = await door.log_in(ann)
+        alone = await door.let_in(token)
+        certificate = door.certificate(COMPUTE, ends=timedelta(minutes=5))
+        carried = await door.let_in(
+            token, certificate=certificate, claim=claim("bob@example.com", type="user", organization=acme)
+        )
+        assert (carried.subject, carried.type, carried.access) == (alone.subject, "user", alone.access)
+        assert (carried.service, carried.who, carried.organization) == (COMPUTE, "bob@example.com", acme)
+        assert carried.expires == door.whole_second() + timedelta(minutes=5), "whichever ends first"
+        as_bob = await door.let_in(
+            token, certificate=certificate, claim=claim("bob@example.com", type="user"), impersonate=True
+        )
+        assert as_bob.access.organizations[acme].permissions == EXPECTED["reader"].organization
+        with pytest.raises(Unauthenticated, match="certificate is not known"):
+            await door.let_in(token, certificate=door.certificate("unikorn-dispute"), claim=claim("ann@example.com"))
+        with pytest.raises(Unauthenticated, match="token"):
+            await door.let_in("nonsense", certificate=certificate, claim=claim("ann@example.com"))
+
+    at_the_door(scenario)
+
+
+# Whatever a service and the one it acts for may do, impersonation never gives more than either has.
+
+EVERY_RIGHT = sorted(
+    {each for held in EXPECTED.values() for each in held.everywhere | held.organization | held.project},
+    key=lambda each: (each.endpoint, each.verb),
+)
+SERVICES = {name: SystemAccount(role=name) for name in EXPECTED}
+GROUP_ROLES = ["administrator", "auditor", "user", "reader"]
+
+
+def reach(principal: Principal, places: list[tuple[str, str]]) -> set[tuple[str, str, Permission]]:
+    """Return every right that somebody has anywhere."""
+    return {
+        (*place, right)
+        for place, right in product(places, EVERY_RIGHT)
+        if is_allowed_in_project(principal, right, *place)
+    }
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    service=st.sampled_from(sorted(SERVICES)),
+    roles=st.lists(st.sampled_from(GROUP_ROLES), max_size=2, unique=True),
+    named=st.sampled_from(["none", "own", "foreign"]),
+    kind=st.sampled_from(["user", "service"]),
+    is_bound=st.booleans(),
+)
+def test_impersonation_gives_what_both_may_do(
+    service: str, roles: list[str], named: str, kind: str, *, is_bound: bool
+) -> None:
+    async def scenario(door: Door) -> None:
+        acme, blue = await door.organization("acme"), await door.organization("blue")
+        ann, robot = await door.user("ann@example.com", acme), await door.account(acme)
+        group = await door.group(acme, *roles, users=[ann], accounts=[robot])
+        project = await door.project(acme, group)
+        other = await door.project(acme)
+        places = [(acme, project), (acme, other), (blue, "p")]
+        actor, token = (
+            ("ann@example.com", (await door.log_in(ann))[0])
+            if kind == "user"
+            else (robot.name, await door.new_token(robot))
+        )
+        organizations = {"none": (), "own": (acme,), "foreign": (blue,)}[named]
+        said = claim(actor, type=kind, organizations=organizations)
+        certificate = door.certificate(service)
+
+        alone = reach(await door.let_in(certificate=certificate, claim=said), places)
+        theirs = reach(await door.let_in(token), places)
+        both = reach(await door.let_in(certificate=certificate, claim=said, impersonate=True), places)
+
+        assert both <= alone
+        assert both <= theirs
+        is_everywhere = kind == "user" and is_bound
+        assert both == (alone & theirs if named != "foreign" or is_everywhere else set())
+
+    bound = ("ann@example.com",) if is_bound else ()
+    at_the_door(scenario, system_accounts=SERVICES, platform_administrators=bound)

@@ -1,0 +1,389 @@
+"""Access lists: every way in which they come about, by hand, and any number of them against a second opinion."""
+
+import asyncio
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from remuda.access.principal import AccessList, OrganizationAccess, Permission
+from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, Subject
+from remuda.identity.kinds.rights import Role
+from remuda.identity.kinds.tenancy import Project
+from remuda.identity.rights.roles import role_id
+from remuda.identity.rights.service import Rights
+from remuda.identity.settings import RoleBinding
+from remuda.kernel.errors import Unauthenticated
+from remuda.store.contract import Store
+from remuda.store.sqlite.store import SqliteStore
+from tests.identity.rights_ground import Ground, on_ground, replace
+from tests.identity.test_rights_roles import EXPECTED
+
+USER, READER, ADMINISTRATOR = EXPECTED["user"], EXPECTED["reader"], EXPECTED["administrator"]
+ELSEWHERE = "https://login.example"
+
+
+def test_a_member_has_the_organization_blocks_of_its_groups_and_the_project_blocks_where_a_project_lists_them() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        users, readers = await ground.group(acme, "user", users=[ann]), await ground.group(acme, "reader", users=[ann])
+        of_others = await ground.group(acme, "user")
+        both, read, foreign = (
+            await ground.project(acme, users, readers),
+            await ground.project(acme, readers),
+            await ground.project(acme, of_others),
+        )
+
+        standing = await ground.standing(ann)
+
+        inside = OrganizationAccess(
+            USER.organization | READER.organization, {both: USER.project | READER.project, read: READER.project}
+        )
+        assert standing.access == AccessList(organizations={acme: inside})
+        assert foreign not in standing.access.organizations[acme].projects
+        assert standing.organizations == (acme,)
+
+    on_ground(scenario)
+
+
+def test_organizations_do_not_see_into_each_other() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme, blue = await ground.organization("acme"), await ground.organization("blue")
+        ann = await ground.user("ann@example.com", acme, blue)
+        group = await ground.group(acme, "user", users=[ann])
+        await ground.project(blue, group)
+        mixed = await ground.store.get(Group, await ground.group(blue, "administrator"))
+        in_acme = (await ground.store.get(Group, group)).spec.user_ids
+        await ground.store.update(replace(mixed, spec=replace(mixed.spec, user_ids=in_acme)))
+
+        access = (await ground.standing(ann)).access
+
+        assert access.organizations[acme] == OrganizationAccess(USER.organization)
+        assert access.organizations[blue] == OrganizationAccess(), "neither a foreign group nor a foreign membership"
+
+    on_ground(scenario)
+
+
+def test_an_organization_in_which_one_has_no_rights_is_still_named() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        assert (await ground.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
+
+    on_ground(scenario)
+
+
+@pytest.mark.parametrize("state", ["pending", "suspended"])
+def test_only_an_active_membership_counts(state: str) -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com")
+        await ground.membership(ann, acme, state)  # type: ignore[arg-type]
+        await ground.group(acme, "administrator", users=[ann])
+        standing = await ground.standing(ann)
+        assert (standing.access, standing.organizations) == (AccessList(), ())
+
+    on_ground(scenario)
+
+
+def test_only_an_active_user_is_anybody() -> None:
+    async def scenario(ground: Ground) -> None:
+        ann = await ground.user("ann@example.com")
+        with pytest.raises(Unauthenticated, match="user identity not found or inactive"):
+            await ground.standing(await ground.suspend(ann))
+
+    on_ground(scenario)
+
+
+def test_a_membership_whose_organization_is_gone_does_not_stand_in_the_way_of_others() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme, ground.new_id())
+        assert (await ground.standing(ann)).organizations == (acme,)
+
+    on_ground(scenario)
+
+
+def test_a_role_that_is_gone_allows_nothing_and_the_others_stay() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        await ground.group(acme, "reader", "never-was", users=[ann])
+        assert (await ground.standing(ann)).access.organizations[acme].permissions == READER.organization
+        await ground.remove(Role, role_id("reader"))
+        assert (await ground.standing(ann)).access.organizations[acme].permissions == set()
+
+    on_ground(scenario)
+
+
+def test_groups_never_give_what_a_role_allows_everywhere() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        group = await ground.group(acme, "platform-administrator", users=[ann])
+        await ground.project(acme, group)
+        assert (await ground.standing(ann)).access == AccessList(organizations={acme: OrganizationAccess()})
+
+    on_ground(scenario)
+
+
+def test_a_binding_replaces_everything_that_groups_give() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann, bob = [await ground.user(f"{name}@example.com", acme) for name in ("ann", "bob")]
+        await ground.group(acme, "administrator", users=[ann, bob])
+        standing = await ground.standing(ann)
+        assert standing.access == AccessList(everywhere=EXPECTED["platform-reader"].everywhere)
+        assert standing.organizations == (acme,), "she is a member all the same"
+        both = EXPECTED["platform-reader"].everywhere | EXPECTED["platform-administrator"].everywhere
+        assert (await ground.standing(bob)).access == AccessList(everywhere=both)
+
+    bindings = tuple(RoleBinding(subject=f"{name}@example.com", roles=("platform-reader",)) for name in ("ann", "bob"))
+    on_ground(scenario, role_bindings=bindings, platform_administrators=("bob@example.com",))
+
+
+def test_a_user_of_another_issuer_is_in_the_groups_that_name_them_there() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        subject = Subject(id="ann@example.com", issuer=ELSEWHERE)
+        await ground.group(acme, "reader", subjects=[subject])
+        foreign = await ground.organization("foreign")
+        await ground.group(foreign, "administrator", subjects=[subject])
+        there = (await ground.standing(ann, issuer=ELSEWHERE)).access
+        assert there == AccessList(organizations={acme: OrganizationAccess(READER.organization)}), "members only"
+        for issuer in ("", "uni", "https://other.example"):
+            assert (await ground.standing(ann, issuer=issuer)).access.organizations[acme] == OrganizationAccess()
+
+    on_ground(scenario)
+
+
+def test_a_service_account_has_the_rights_of_its_groups_in_its_one_organization() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        robot = await ground.account(acme)
+        nothing = await ground.rights.of_account(robot)
+        assert (nothing.access, nothing.organizations) == (AccessList(), (acme,)), "not even the organization"
+        group = await ground.group(acme, "user", accounts=[robot])
+        project = await ground.project(acme, group)
+        inside = OrganizationAccess(USER.organization, {project: USER.project})
+        assert (await ground.rights.of_account(robot)).access == AccessList(organizations={acme: inside})
+
+    on_ground(scenario)
+
+
+def test_a_service_account_whose_organization_is_gone_has_nothing() -> None:
+    async def scenario(ground: Ground) -> None:
+        robot = await ground.account(ground.new_id())
+        await ground.group(robot.metadata.labels["unikorn-cloud.org/organization"], "user", accounts=[robot])
+        standing = await ground.rights.of_account(robot)
+        assert (standing.access, standing.organizations) == (AccessList(), ())
+
+    on_ground(scenario)
+
+
+def test_a_service_has_what_its_role_allows_everywhere_and_a_stranger_is_nobody() -> None:
+    async def scenario(ground: Ground) -> None:
+        standing = await ground.rights.of_system("unikorn-compute")
+        assert standing.access == AccessList(everywhere=EXPECTED["compute-service"].everywhere)
+        with pytest.raises(Unauthenticated, match="service is not known"):
+            await ground.rights.of_system("unikorn-dispute")
+
+    on_ground(scenario)
+
+
+def test_every_change_shows_at_once() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        group = await ground.group(acme, "user", users=[ann])
+        project = await ground.project(acme, group)
+
+        async def inside() -> OrganizationAccess | None:
+            return (await ground.standing(ann)).access.organizations.get(acme)
+
+        whole = OrganizationAccess(USER.organization, {project: USER.project})
+        assert await inside() == whole
+        found = await ground.store.get(Project, project)
+        found = await ground.store.update(replace(found, spec=replace(found.spec, group_ids=())))
+        assert await inside() == OrganizationAccess(USER.organization)
+        await ground.store.update(replace(found, spec=replace(found.spec, group_ids=(group,))))
+        assert await inside() == whole
+        changed = await ground.store.get(Group, group)
+        changed = await ground.store.update(replace(changed, spec=replace(changed.spec, role_ids=())))
+        assert await inside() == OrganizationAccess()
+        await ground.remove(Group, group)
+        assert await inside() == OrganizationAccess()
+        (membership,) = (await ground.store.list(OrganizationUser)).items
+        await ground.store.update(replace(membership, spec=replace(membership.spec, state="suspended")))
+        assert await inside() is None
+
+    on_ground(scenario)
+
+
+def test_what_was_worked_out_while_something_changed_is_not_kept() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        group = await ground.group(acme, "administrator", users=[ann])
+        await asyncio.gather(ground.remove(Group, group), *(ground.standing(ann) for _ in range(5)))
+        assert (await ground.standing(ann)).access.organizations[acme] == OrganizationAccess()
+
+    for seed in range(20):
+        on_ground(scenario, seed=seed)
+
+
+def test_asking_again_reads_nothing() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        ann, robot = await ground.user("ann@example.com", acme), await ground.account(acme)
+        first = (await ground.standing(ann), await ground.rights.of_account(robot))
+        await ground.store.close()
+        again = (await ground.standing(ann), await ground.rights.of_account(robot))
+        assert all(one is other for one, other in zip(first, again, strict=True))
+
+    on_ground(scenario)
+
+
+# A second opinion, on any system: straight from the sentences of the reference, over plain sets.
+
+ROLES = ["administrator", "auditor", "user", "reader", "platform-reader", "gone"]
+STATES = ["active", "active", "suspended"]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Who is where: memberships by organization, groups as (organization, roles, members), projects by their groups."""
+
+    memberships: dict[int, str]
+    groups: list[tuple[int, list[str], bool]]
+    projects: list[tuple[int, list[int]]]
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> Plan:
+    organizations = st.integers(0, 2)
+    memberships = draw(st.dictionaries(organizations, st.sampled_from(STATES)))
+    group = st.tuples(organizations, st.lists(st.sampled_from(ROLES), max_size=3, unique=True), st.booleans())
+    groups = draw(st.lists(group, max_size=6))
+    listed = st.lists(st.integers(0, len(groups) - 1), max_size=3, unique=True) if groups else st.just([])
+    return Plan(memberships, groups, draw(st.lists(st.tuples(organizations, listed), max_size=5)))
+
+
+def expected(plan: Plan, organizations: list[str], projects: list[str]) -> AccessList:
+    def block(number: int, where: str) -> frozenset[Permission]:
+        roles = [EXPECTED[role] for role in plan.groups[number][1] if role in EXPECTED]
+        return frozenset().union(*(getattr(role, where) for role in roles))
+
+    found = {}
+    for organization, state in plan.memberships.items():
+        if state != "active":
+            continue
+        mine = [n for n, (home, _, is_in) in enumerate(plan.groups) if home == organization and is_in]
+        inside = {
+            projects[number]: frozenset[Permission]().union(*(block(n, "project") for n in listed if n in mine))
+            for number, (home, listed) in enumerate(plan.projects)
+            if home == organization
+        }
+        found[organizations[organization]] = OrganizationAccess(
+            frozenset[Permission]().union(*(block(n, "organization") for n in mine)),
+            {name: permissions for name, permissions in inside.items() if permissions},
+        )
+    return AccessList(organizations=found)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(plan=plans(), is_account=st.booleans())
+def test_any_system_gives_what_a_second_reckoning_says(plan: Plan, *, is_account: bool) -> None:
+    async def scenario(ground: Ground) -> None:
+        organizations = [await ground.organization(f"o{number}") for number in range(3)]
+        ann = await ground.user("ann@example.com")
+        for number, state in plan.memberships.items():
+            await ground.membership(ann, organizations[number], state)  # type: ignore[arg-type]
+        robot = await ground.account(organizations[0])
+        groups = [
+            await ground.group(
+                organizations[home], *roles, users=[ann] if is_in else [], accounts=[robot] if is_in else []
+            )
+            for home, roles, is_in in plan.groups
+        ]
+        projects = [
+            await ground.project(organizations[home], *(groups[number] for number in listed))
+            for home, listed in plan.projects
+        ]
+        if is_account:
+            at_home = replace_memberships(plan, {0: "active"})
+            is_in_a_group = any(home == 0 and is_in for home, _, is_in in plan.groups)
+            wanted = expected(at_home, organizations, projects) if is_in_a_group else AccessList()
+            assert (await ground.rights.of_account(robot)).access == wanted
+        else:
+            assert (await ground.standing(ann)).access == expected(plan, organizations, projects)
+
+    on_ground(scenario)
+
+
+def replace_memberships(plan: Plan, memberships: dict[int, str]) -> Plan:
+    return Plan(memberships, plan.groups, plan.projects)
+
+
+class Counting:
+    """A store that counts what is read from it."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self._store, self.read = store, 0
+
+    def stamp(self, kinds: Any) -> int:
+        return self._store.stamp(kinds)
+
+    async def get(self, kind: Any, name: str) -> Any:
+        self.read += 1
+        return await self._store.get(kind, name)
+
+    async def list(self, kind: Any, **filters: Any) -> Any:
+        page = await self._store.list(kind, **filters)
+        self.read += 1 + len(page.items)
+        return page
+
+
+def test_the_cost_is_that_of_ones_own_memberships() -> None:
+    found: list[int] = []
+
+    async def scenario(ground: Ground, others: int) -> None:
+        acme = await ground.organization()
+        ann = await ground.user("ann@example.com", acme)
+        await ground.project(acme, await ground.group(acme, "user", users=[ann]))
+        for number in range(others):
+            other = await ground.organization()
+            bob = await ground.user(f"bob{number}@example.com", other, acme)
+            await ground.group(acme, "reader", users=[bob])
+            await ground.project(other, await ground.group(other, "user", users=[bob]))
+        store = Counting(ground.store)
+        await Rights(store=cast("Store", store), settings=ground.settings).of_user(ann)
+        found.append(store.read)
+
+    for others in (1, 20):
+        on_ground(partial(scenario, others=others))
+    assert found[0] == found[1]
+
+
+def test_who_or_what_is_being_deleted_gives_nothing_any_more() -> None:
+    async def scenario(ground: Ground) -> None:
+        acme = await ground.organization()
+        robot = await ground.account(acme)
+        kept = replace(robot, metadata=replace(robot.metadata, finalizers=("example.com/kept",)))
+        robot = await ground.store.update(kept)
+        await ground.remove(ServiceAccount, robot.name)
+        with pytest.raises(Unauthenticated, match="service account not found"):
+            await ground.rights.of_account(await ground.store.get(ServiceAccount, robot.name))
+        ann = await ground.user("ann@example.com", acme)
+        group = await ground.store.get(Group, await ground.group(acme, "user", users=[ann]))
+        await ground.store.update(replace(group, metadata=replace(group.metadata, finalizers=("example.com/kept",))))
+        await ground.remove(Group, group.name)
+        access = (await ground.standing(ann)).access
+        assert access == AccessList(organizations={acme: OrganizationAccess()})
+
+    on_ground(scenario)

@@ -1,0 +1,188 @@
+"""The built-in roles: the whole table once more, written down from what existing installations ship."""
+
+import asyncio
+
+import pytest
+
+from remuda.access.principal import Permission
+from remuda.identity.kinds.rights import Grant, Role, RoleScopes
+from remuda.identity.rights.book import RoleRights, rights_of
+from remuda.identity.rights.roles import BUILT_IN, role_id, seed_roles
+from remuda.resources.labels import NAME
+from tests.identity.rights_ground import Ground, on_ground, replace
+from tests.identity.room import registry, rights
+from tests.sim.runner import World, simulate
+from tests.sim.store import open_simulated
+
+IDS = {
+    "administrator": "f194d170-6ed1-4408-85e0-2d672777019f",
+    "auditor": "f5a62ce3-fa7f-4d86-8f00-09389ccd8152",
+    "user": "f4f8996d-a763-47a9-89b1-028ee3007569",
+    "reader": "fd094196-4aa3-4bdc-800c-cef58b1bb399",
+    "platform-administrator": "f45f71d5-8630-4676-81e3-c1cd469d0ec0",
+    "platform-reader": "f49d3758-1c75-4e55-8ad3-b822c4e2684b",
+    "region-service": "fc857570-bfa5-4892-82fe-8e3ba41e348d",
+    "kubernetes-service": "f3e16437-79c8-40b5-8ebd-461f701ce37a",
+    "compute-service": "f89dd939-ec33-4496-8c48-3fb50dc950de",
+    "storage-service": "fb6ea710-6e20-43c9-8aaf-e38c2e07a5a9",
+}
+PROTECTED = {name for name in IDS if name.startswith("platform-") or name.endswith("-service")}
+
+
+def each(prefix: str, names: str, letters: str) -> frozenset[Permission]:
+    """Return one right to each of several endpoints of a service."""
+    return rights(", ".join(f"{prefix}:{name} {letters}" for name in names.split()))
+
+
+def reads(permissions: frozenset[Permission]) -> frozenset[Permission]:
+    return frozenset(Permission(permission.endpoint, "read") for permission in permissions)
+
+
+V2 = "networks:v2 loadbalancers:v2 volumes:v2 filestorage:v2 securitygroups:v2"
+SHOP = (
+    each("region", "regions flavors filestorageclass:v2 volumeclasses:v2", "R")
+    | each("storage", "objectstorageclasses", "R")
+    | each("kubernetes", "regions flavors images", "R")
+    | each("compute", "regions flavors images", "R")
+    | rights("identity:quotas R")
+)
+"""What everybody in an organization may look at, but for images."""
+WORK = (
+    each("region", V2, "CRUD")
+    | rights("region:sshcertificateauthorities:v2 CRD")
+    | each("storage", "objectstorageendpoints objectstorageendpoints/accesskeys", "CRUD")
+    | each("kubernetes", "clusters virtualclusters", "CRUD")
+    | each("compute", "instances clusters", "CRUD")
+)
+"""What is made and removed in the course of a day."""
+ADMINISTRATOR = (
+    rights("identity:organizations RU, region:images CRD")
+    | each("identity", "oauth2providers serviceaccounts users roles groups projects", "CRUD")
+    | SHOP
+    | WORK
+)
+PLATFORM = (
+    each(
+        "identity",
+        "organizations oauth2providers roles serviceaccounts users groups projects projects/references quotas"
+        " allocations",
+        "CRUD",
+    )
+    | each(
+        "region",
+        "regions flavors images externalnetworks identities identities/references networks networks/references"
+        " networks:v2 networks:v2/references loadbalancers:v2 securitygroups securitygroups:v2 servers servers:v2"
+        " volumes:v2 filestorage:v2 filestorageclass:v2",
+        "CRUD",
+    )
+    | rights("region:volumeclasses:v2 R, region:sshcertificateauthorities:v2 CRD")
+    | each("kubernetes", "regions flavors images clustermanagers clusters virtualclusters", "CRUD")
+    | each("compute", "regions flavors images instances clusters", "CRUD")
+    | each("storage", "objectstorageclasses objectstorageendpoints objectstorageendpoints/accesskeys", "CRUD")
+)
+NOT_FOR_PLATFORM_READERS = (
+    each("region", "identities identities/references networks/references networks:v2/references", "R")
+    | each("region", "servers:v2 volumes:v2", "R")
+    | each("kubernetes", "clusters virtualclusters", "R")
+    | each("compute", "instances clusters", "R")
+    | rights("storage:objectstorageendpoints/accesskeys R, identity:projects/references R")
+)
+EXPECTED = {
+    "administrator": RoleRights(organization=ADMINISTRATOR),
+    "auditor": RoleRights(organization=reads(ADMINISTRATOR)),
+    "user": RoleRights(organization=SHOP | rights("region:images CRD"), project=WORK | rights("identity:projects R")),
+    "reader": RoleRights(
+        organization=SHOP | rights("region:images R"), project=reads(WORK) | rights("identity:projects R")
+    ),
+    "platform-administrator": RoleRights(everywhere=PLATFORM),
+    "platform-reader": RoleRights(everywhere=reads(PLATFORM) - NOT_FOR_PLATFORM_READERS),
+    "region-service": RoleRights(
+        everywhere=rights("identity:allocations CRUD, identity:projects R, identity:projects/references CD")
+    ),
+    "kubernetes-service": RoleRights(
+        everywhere=rights("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
+        | rights("region:identities CRD, region:identities/references CD, region:networks CRD")
+        | each("region", "regions regions/detail flavors images externalnetworks", "R")
+    ),
+    "compute-service": RoleRights(
+        everywhere=rights("identity:projects R, identity:allocations CRUD, region:identities CRD, region:images RC")
+        | each("region", "regions flavors networks:v2 securitygroups:v2 sshcertificateauthorities:v2", "R")
+        | rights("region:networks CRD")
+        | each("region", "servers servers:v2 securitygroups", "CRUD")
+    ),
+    "storage-service": RoleRights(
+        everywhere=rights("identity:projects R, identity:projects/references CD, identity:allocations CRUD")
+        | rights("region:networks:v2/references CRUD")
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IDS)
+def test_a_built_in_role_is_what_existing_installations_know(name: str) -> None:
+    assert role_id(name) == IDS[name]
+    assert rights_of(BUILT_IN[name]) == EXPECTED[name]
+    assert BUILT_IN[name].protected == (name in PROTECTED)
+
+
+def test_there_are_no_other_built_in_roles_and_none_names_an_endpoint_twice() -> None:
+    assert set(BUILT_IN) == set(IDS)
+    for spec in BUILT_IN.values():
+        for block in (spec.scopes.everywhere, spec.scopes.organization, spec.scopes.project):
+            names = [grant.name for grant in block]
+            assert len(names) == len(set(names))
+
+
+def test_a_platform_reader_reads_32_endpoints() -> None:
+    assert len(EXPECTED["platform-reader"].everywhere) == 32
+
+
+def test_every_role_is_stored_under_its_name() -> None:
+    async def scenario(ground: Ground) -> None:
+        stored = (await ground.store.list(Role)).items
+        assert {role.name: role.metadata.labels[NAME] for role in stored} == {IDS[name]: name for name in IDS}
+        assert all(role.spec == BUILT_IN[role.metadata.labels[NAME]] for role in stored)
+
+    on_ground(scenario)
+
+
+def test_a_second_start_writes_nothing() -> None:
+    async def scenario(ground: Ground) -> None:
+        before = ground.store.stamp([Role])
+        await seed_roles(ground.store)
+        assert ground.store.stamp([Role]) == before
+
+    on_ground(scenario)
+
+
+def test_a_role_that_is_not_what_this_release_says_is_mended_and_an_operators_own_stays() -> None:
+    async def scenario(ground: Ground) -> None:
+        own = await ground.role("night-watch", RoleScopes(organization=(Grant(name="a:b", operations=("read",)),)))
+        reader = await ground.store.get(Role, IDS["reader"])
+        widened = RoleScopes(everywhere=(Grant(name="identity:users", operations=("delete",)),))
+        metadata = replace(reader.metadata, labels={NAME: "writer", "colour": "red"})
+        await ground.store.update(replace(reader, metadata=metadata, spec=replace(reader.spec, scopes=widened)))
+        await ground.remove(Role, IDS["auditor"])
+
+        await seed_roles(ground.store)
+
+        mended = await ground.store.get(Role, IDS["reader"])
+        assert mended.spec == BUILT_IN["reader"]
+        assert mended.metadata.labels == {NAME: "reader", "colour": "red"}
+        assert (await ground.store.get(Role, IDS["auditor"])).spec == BUILT_IN["auditor"]
+        assert await ground.store.get(Role, own.name) == own
+
+    on_ground(scenario)
+
+
+def test_several_processes_may_start_at_once() -> None:
+    async def run(world: World) -> None:
+        store = open_simulated(world, registry())
+        try:
+            await asyncio.gather(*(seed_roles(store) for _ in range(4)))
+            stored = (await store.list(Role)).items
+            assert sorted(role.metadata.labels[NAME] for role in stored) == sorted(IDS)
+            assert {role.metadata.generation for role in stored} == {1}
+        finally:
+            await store.close()
+
+    simulate(run, 5)
