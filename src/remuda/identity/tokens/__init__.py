@@ -1,1 +1,1 @@
-"""Tokens: signing, checking, revoking."""
+"""Tokens: the keys that sign them, what they say, the sessions behind them, and what was revoked before its time."""

@@ -1,0 +1,168 @@
+"""Registered clients as operators send and read them, and how one becomes the other."""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.http.etag import tagged
+from remuda.http.routes import Parameters, Wire
+from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
+from remuda.identity.oauth.assertion import load_public_key
+from remuda.identity.oauth.redirects import check_redirects, redirects_of
+from remuda.kernel.errors import Invalid
+from remuda.kernel.secrets import Secret
+from remuda.resources.metadata import (
+    changed_metadata,
+    check_tags,
+    new_metadata,
+    read_metadata,
+    stored_tags,
+    writable_metadata,
+)
+from remuda.resources.wire import MetadataRead, MetadataWrite
+
+__all__ = [
+    "CLIENT_VIEW",
+    "ClientPath",
+    "ClientRead",
+    "ClientSecret",
+    "ClientSecretRead",
+    "ClientWrite",
+    "OAuth2ClientWire",
+    "changed_client",
+    "check_client",
+    "new_client",
+    "read_client",
+    "writable_client",
+]
+
+_Uri = Annotated[str, msgspec.Meta(max_length=2048)]
+
+replace = msgspec.structs.replace
+
+
+class ClientPath(Parameters, frozen=True, rename={"client": "clientID"}):
+    """A client."""
+
+    client: Annotated[str, msgspec.Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+
+
+class OAuth2ClientWire(Wire, frozen=True):
+    """A program that people log in to."""
+
+    redirect_uris: Annotated[
+        tuple[_Uri, ...],
+        msgspec.Meta(
+            max_length=20,
+            description="Where browsers may be sent: absolute https addresses, compared letter by letter. For a "
+            "program on the user's machine http://127.0.0.1/path, which fits any port.",
+        ),
+    ] = ()
+    home_uri: _Uri = ""
+    login_uri: _Uri = ""
+    error_uri: _Uri = ""
+    is_public: Annotated[
+        bool, msgspec.Meta(description="It cannot keep a secret: it has none, and PKCE is demanded.")
+    ] = False
+    public_key: Annotated[
+        str, msgspec.Meta(max_length=8192, description="PEM. It proves itself by assertions that this key signed.")
+    ] = ""
+
+
+class ClientWrite(Wire, frozen=True):
+    """A client to be registered or changed."""
+
+    metadata: MetadataWrite
+    spec: OAuth2ClientWire
+
+
+class ClientRead(Wire, frozen=True):
+    """A registered client. Its id is the client_id."""
+
+    metadata: MetadataRead
+    spec: OAuth2ClientWire
+
+
+class ClientSecret(Wire, frozen=True):
+    """What is shown once."""
+
+    client_secret: Secret | None = None
+
+
+class ClientSecretRead(ClientRead, frozen=True):
+    """A registered client with its new secret, which is shown this once; a client without one has none here."""
+
+    status: ClientSecret
+
+
+def check_client(wanted: ClientWrite) -> None:
+    """Raise Invalid unless the client can be registered like this."""
+    spec = wanted.spec
+    check_tags(wanted.metadata.tags)
+    check_redirects("spec.redirectUris", spec.redirect_uris)
+    for name, uri in (("homeUri", spec.home_uri), ("loginUri", spec.login_uri), ("errorUri", spec.error_uri)):
+        check_redirects(f"spec.{name}", (uri,) if uri else ())
+    if spec.public_key and spec.is_public:
+        raise Invalid("spec.publicKey", "is there for a public client", remedy="leave out publicKey or isPublic")
+    if spec.public_key:
+        load_public_key(spec.public_key)
+
+
+def new_client(name: str, wanted: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
+    """Return a new client."""
+    metadata = new_metadata(name, wanted.metadata, who, labels={})
+    return OAuth2Client(metadata=metadata, spec=_spec(wanted, secret_hash))
+
+
+def changed_client(client: OAuth2Client, wanted: ClientWrite, who: Principal, now: datetime) -> OAuth2Client:
+    """Return a client with everything replaced that an operator may change. One that becomes public has no secret."""
+    secret_hash = "" if wanted.spec.is_public else client.spec.secret_hash
+    metadata = changed_metadata(client.metadata, wanted.metadata, who, now)
+    return replace(client, metadata=metadata, spec=_spec(wanted, secret_hash))
+
+
+def writable_client(client: OAuth2Client) -> ClientWrite:
+    """Return the part of a client that an operator may change."""
+    return ClientWrite(metadata=writable_metadata(client.metadata, client.spec.tags), spec=_wire(client))
+
+
+def read_client(client: OAuth2Client) -> ClientRead:
+    """Return a client as operators read it."""
+    return ClientRead(metadata=read_metadata(client.metadata, client.spec.tags), spec=_wire(client))
+
+
+def _spec(wanted: ClientWrite, secret_hash: str) -> OAuth2ClientSpec:
+    spec = wanted.spec
+    return OAuth2ClientSpec(
+        redirect_uri=spec.redirect_uris[0] if spec.redirect_uris else "",
+        redirect_uris=spec.redirect_uris[1:],
+        home_uri=spec.home_uri,
+        login_uri=spec.login_uri,
+        error_uri=spec.error_uri,
+        is_public=spec.is_public,
+        public_key=spec.public_key,
+        secret_hash=secret_hash,
+        tags=stored_tags(wanted.metadata),
+    )
+
+
+def _wire(client: OAuth2Client) -> OAuth2ClientWire:
+    spec = client.spec
+    return OAuth2ClientWire(
+        redirect_uris=redirects_of(client),
+        home_uri=spec.home_uri,
+        login_uri=spec.login_uri,
+        error_uri=spec.error_uri,
+        is_public=spec.is_public,
+        public_key=spec.public_key,
+    )
+
+
+def _render(client: OAuth2Client) -> bytes:
+    return msgspec.json.encode(read_client(client))
+
+
+CLIENT_VIEW = tagged(_render, writable_client)
+"""Renders a client."""

@@ -1,0 +1,150 @@
+"""Token exchange (RFC 8693): a service that was shown a token gets a passport for it.
+
+A passport says who the caller is and where it may act, for a minute at most, and holds no rights. Only what was asked
+for, and is within the caller's reach, is written into it: a service need not ask again whether the caller belongs to
+the organization at hand.
+"""
+
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from remuda.access.principal import AccessList
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.oauth.standings import Standings
+from remuda.identity.oauth.wire import BEARER, TokenForm, TokenQuery, TokenRead
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.bearers import Bearer, Bearers
+from remuda.identity.tokens.claims import PASSPORT, PASSPORT_ISSUER, PassportClaims
+from remuda.identity.tokens.jws import NOT_VALID
+from remuda.identity.tokens.service import Tokens
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Invalid, NotFound, OAuthRefusal, Unauthenticated
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import Randomness
+from remuda.resources.labels import organization_of
+from remuda.store.contract import Store
+
+__all__ = ["ACCESS_TOKEN_TYPE", "PASSPORT_TYPE", "TOKEN_EXCHANGE", "Exchange", "refuse_query"]
+
+TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  the name of a grant
+"""The grant."""
+ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  the name of a type
+"""What is exchanged."""
+PASSPORT_TYPE = "urn:nscale:params:oauth:token-type:passport"
+"""What it is exchanged for."""
+
+
+def refuse_query(query: TokenQuery) -> None:
+    """Raise OAuthRefusal if something is in the query that belongs into the body."""
+    for name in query.__struct_fields__:
+        if getattr(query, name):
+            raise OAuthRefusal("invalid_request", f"{name} must be supplied in the form body")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exchange:
+    """Issues passports."""
+
+    store: Store
+    clock: Clock
+    randomness: Randomness
+    settings: IdentitySettings
+    tokens: Tokens
+    bearers: Bearers
+    standings: Standings
+
+    async def passport(self, form: TokenForm) -> TokenRead:
+        """Return a passport for whoever's token was shown."""
+        _check_form(form)
+        assert form.subject_token is not None, "the check has seen it"
+        try:
+            bearer = await self.bearers.identify(form.subject_token.reveal())
+        except Unauthenticated:
+            raise OAuthRefusal("access_denied", NOT_VALID, 401) from None
+        standing = await self.standings.of(bearer)
+        await self._check_reach(standing.access, form.x_organization_id, form.x_project_id)
+        claims = self._claims(bearer, standing.organizations, form)
+        return TokenRead(
+            access_token=await self.tokens.sign(claims, PASSPORT),
+            token_type=BEARER,
+            expires_in=claims.exp - claims.iat,
+            issued_token_type=PASSPORT_TYPE,
+        )
+
+    def _claims(self, bearer: Bearer, organizations: tuple[str, ...], form: TokenForm) -> PassportClaims:
+        now = self.clock.now()
+        audience = tuple(dict.fromkeys((*form.resource[:1], *form.audience[:1])))
+        return PassportClaims(
+            jti=random_id(self.randomness),
+            iss=PASSPORT_ISSUER,
+            sub=bearer.subject,
+            aud=audience,
+            iat=int(now.timestamp()),
+            nbf=int(now.timestamp()),
+            exp=int(min(now + self.settings.passport_life, bearer.expires).timestamp()),
+            typ="passport",
+            acctype=bearer.type,
+            source=bearer.source,
+            src_iss=bearer.issuer,
+            org_ids=organizations,
+            email=bearer.subject if bearer.type == "user" else "",
+            org_id=form.x_organization_id,
+            project_id=form.x_project_id,
+        )
+
+    async def _check_reach(self, access: AccessList, organization: str, project: str) -> None:
+        if not organization:
+            return
+        inside = access.organizations.get(organization)
+        if not access.everywhere and inside is None:
+            raise _out_of_scope("organization")
+        if inside is None and not await self._exists(organization):
+            raise _out_of_scope("organization")
+        if not project:
+            return
+        has_reach = bool(access.everywhere) or (
+            inside is not None and (bool(inside.permissions) or project in inside.projects)
+        )
+        if not has_reach or not await self._has(organization, project):
+            raise _out_of_scope("project")
+
+    async def _exists(self, organization: str) -> bool:
+        try:
+            await self.store.get(Organization, organization)
+        except (NotFound, Invalid):
+            return False
+        return True
+
+    async def _has(self, organization: str, project: str) -> bool:
+        try:
+            found = await self.store.get(Project, project)
+        except (NotFound, Invalid):
+            return False
+        return organization_of(found) == organization
+
+
+def _check_form(form: TokenForm) -> None:
+    if form.actor_token is not None or form.actor_token_type:
+        raise OAuthRefusal("invalid_request", "actor_token is unsupported: leave it out")
+    if form.subject_token is None:
+        raise OAuthRefusal("invalid_request", "subject_token must be specified")
+    if form.subject_token_type != ACCESS_TOKEN_TYPE:
+        raise OAuthRefusal("invalid_request", f"subject_token_type must be {ACCESS_TOKEN_TYPE}")
+    if form.requested_token_type not in {"", ACCESS_TOKEN_TYPE, PASSPORT_TYPE}:
+        raise OAuthRefusal("invalid_request", f"requested_token_type must be {PASSPORT_TYPE}")
+    if form.x_project_id and not form.x_organization_id:
+        raise OAuthRefusal("invalid_request", "x_project_id requires x_organization_id")
+    if form.resource and not _is_absolute(form.resource[0]):
+        raise OAuthRefusal("invalid_request", "resource must be an absolute URI without a fragment")
+
+
+def _is_absolute(uri: str) -> bool:
+    try:
+        parts = urlsplit(uri)
+    except ValueError:
+        return False
+    return bool(parts.scheme and (parts.netloc or parts.path)) and "#" not in uri
+
+
+def _out_of_scope(what: str) -> OAuthRefusal:
+    return OAuthRefusal("invalid_scope", f"{what} not in scope")

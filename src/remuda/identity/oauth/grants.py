@@ -1,0 +1,231 @@
+"""The token endpoint, grant by grant: something that proves a right to tokens becomes tokens.
+
+The client proves itself first. Whoever then shows a code, a refresh token or a device code must be the client that it
+was given to. PKCE is demanded of public clients, and of every login that began with it. Of the scopes that were asked
+for those are granted that change anything (`SCOPES`).
+"""
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import TypeVar
+
+from remuda.access.context import Context
+from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
+from remuda.identity.kinds.people import User
+from remuda.identity.kinds.tokens import SESSION, Session
+from remuda.identity.oauth.clients import ClientProof, Clients
+from remuda.identity.oauth.codes import Codes
+from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.wire import BEARER, TokenForm, TokenRead
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.claims import ID, IdClaims
+from remuda.identity.tokens.refresh import RefreshToken
+from remuda.identity.tokens.service import Issued, Tokens
+from remuda.identity.tokens.sessions import ReusedError, Sessions
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, NotFound, OAuthRefusal
+from remuda.kernel.secrets import Secret
+from remuda.store.contract import Store
+
+__all__ = ["AUTHORIZATION_CODE", "CLIENT_CREDENTIALS", "DEVICE_CODE", "REFRESH_TOKEN", "SCOPES", "Grants"]
+
+AUTHORIZATION_CODE = "authorization_code"
+"""A login through a browser."""
+REFRESH_TOKEN = "refresh_token"  # noqa: S105  the name of a grant
+"""An earlier login."""
+CLIENT_CREDENTIALS = "client_credentials"
+"""A service."""
+DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
+"""A login on another device."""
+
+SCOPES = ("openid", "email")
+"""The scopes that change what a client gets: an ID token, and the address in it."""
+
+ValueT = TypeVar("ValueT", str, Secret)
+Grant = Callable[[Context, TokenForm, ClientProof], Awaitable[TokenRead]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grants:
+    """Turns grants into tokens."""
+
+    store: Store
+    clock: Clock
+    settings: IdentitySettings
+    tokens: Tokens
+    sessions: Sessions
+    clients: Clients
+    codes: Codes
+    devices: Devices
+
+    @property
+    def known(self) -> Mapping[str, Grant]:
+        """Every grant, by its name on the wire."""
+        return {
+            AUTHORIZATION_CODE: self.by_code,
+            REFRESH_TOKEN: self.by_refresh,
+            CLIENT_CREDENTIALS: self.by_credentials,
+            DEVICE_CODE: self.by_device,
+        }
+
+    async def by_code(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
+        """Exchange an authorization code."""
+        code_sent = _needed(form.code, "code")
+        _needed(form.redirect_uri, "redirect_uri")
+        client = await self.clients.authenticate(proof)
+        code = await self.codes.find(code_sent)
+        _check_code(code, client, form)
+        used = await self.codes.use(code)
+        user = await self._active_user(used.spec.user)
+        refresh = self.sessions.new_refresh(code=used.name)
+        spec = used.spec
+        try:
+            session = await self.sessions.begin(
+                user=user,
+                client=client.name,
+                scope=_granted(spec.scope),
+                provider=spec.provider,
+                authenticated=spec.authenticated,
+                code=used.name,
+                login=spec.login,
+                refresh=refresh,
+                log=context.witness(SESSION.plural, refresh.session),
+            )
+        except AlreadyExists:  # begun by whoever used the code before it was forgotten
+            await self.sessions.end(refresh.session)
+            raise OAuthRefusal("invalid_grant", "code is used, expired or unknown: log in again") from None
+        await self.codes.settle(used)
+        return await self._answer(user, session, refresh, nonce=spec.nonce)
+
+    async def by_refresh(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
+        """Exchange a refresh token for the next pair."""
+        sent = _needed(form.refresh_token, "refresh_token")
+        client = await self.clients.authenticate(proof)
+        token = RefreshToken.parse(sent.reveal())
+        session = await self.sessions.of_refresh(token) if token is not None else None
+        if token is None or session is None or session.spec.client != client.name:
+            raise OAuthRefusal("invalid_grant", "refresh_token is expired or unknown: log in again")
+        if set(_granted(form.scope).split()) - set(session.spec.scope.split()):
+            raise OAuthRefusal("invalid_scope", "scope is wider than at the login: log in again to have more")
+        user = await self._active_user(session.spec.user)
+        log = context.witness(SESSION.plural, session.name)
+        try:
+            session, following = await self.sessions.refresh(session, token, log=log)
+        except ReusedError:
+            raise OAuthRefusal("invalid_grant", "refresh token reuse: log in again") from None
+        return await self._answer(user, session, following)
+
+    async def by_device(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
+        """Let a device in, if its user has said yes."""
+        sent = _needed(form.device_code, "device_code")
+        client = await self.clients.authenticate(proof)
+        grant = await self.devices.take(sent, client.name)
+        user = await self._active_user(grant.spec.user)
+        refresh = self.sessions.new_refresh(code=grant.name)
+        session = await self.sessions.begin(
+            user=user,
+            client=client.name,
+            scope=_granted(grant.spec.scope),
+            provider=grant.spec.provider,
+            authenticated=grant.spec.authenticated,
+            code=grant.name,
+            refresh=refresh,
+            log=context.witness(SESSION.plural, refresh.session),
+        )
+        return await self._answer(user, session, refresh)
+
+    async def by_credentials(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:  # noqa: ARG002  a Grant
+        """Give a service a token of its own. A client that is no service has no rights of its own to have one for."""
+        if proof.assertion is None:
+            raise OAuthRefusal("invalid_request", "mTLS client verification failed")
+        name = await self.clients.assertions.prove(proof.assertion, proof.assertion_type)
+        if name not in self.settings.system_accounts:
+            raise OAuthRefusal("unauthorized_client", "only services have rights of their own: log a user in")
+        issued = await self.tokens.issue_for_service(name)
+        return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
+
+    async def _active_user(self, name: str) -> User:
+        try:
+            user = await self.store.get(User, name)
+        except NotFound:
+            user = None
+        if user is None or user.is_marked or user.spec.state != "active":
+            raise OAuthRefusal("access_denied", "user identity not found or inactive", 401)
+        return user
+
+    async def _answer(self, user: User, session: Session, refresh: RefreshToken, nonce: str | None = None) -> TokenRead:
+        """Return the tokens of a session; with a nonce, be it empty, it is a login that gets an ID token, too."""
+        issued = await self.tokens.issue_for_session(user, session)
+        scopes = session.spec.scope.split()
+        has_id = nonce is not None and "openid" in scopes
+        return TokenRead(
+            access_token=issued.token,
+            token_type=BEARER,
+            expires_in=issued.expires_in,
+            refresh_token=refresh.text,
+            id_token=await self._id_token(user, session, issued, nonce or "") if has_id else None,
+            scope=session.spec.scope,
+        )
+
+    async def _id_token(self, user: User, session: Session, issued: Issued, nonce: str) -> Secret:
+        authenticated = session.spec.authenticated or self.clock.now()
+        has_email = "email" in session.spec.scope.split()
+        claims = IdClaims(
+            iss=self.settings.issuer,
+            sub=user.spec.subject,
+            aud=(session.spec.client,),
+            azp=session.spec.client,
+            iat=int(self.clock.now().timestamp()),
+            exp=int(issued.expires.timestamp()),
+            auth_time=int(authenticated.timestamp()),
+            nonce=nonce,
+            at_hash=_at_hash(issued.token),
+            sid=session.name,
+            email=user.spec.subject if has_email else "",
+            email_verified=has_email,
+        )
+        return await self.tokens.sign(claims, ID)
+
+
+def _needed(value: ValueT | None, name: str) -> ValueT:
+    if not value:
+        raise OAuthRefusal("invalid_request", f"{name} must be specified")
+    return value
+
+
+def _granted(scope: str) -> str:
+    asked = scope.split()
+    return " ".join(each for each in SCOPES if each in asked)
+
+
+def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) -> None:
+    spec = code.spec
+    if spec.client != client.name:
+        raise OAuthRefusal("invalid_grant", "code was given to another client: log in again")
+    if spec.redirect_uri != form.redirect_uri:
+        raise OAuthRefusal("invalid_grant", "redirect_uri is not that of the login: send the same one")
+    verifier = form.code_verifier.reveal() if form.code_verifier is not None else ""
+    if not spec.challenge:
+        if client.spec.is_public or verifier:
+            raise OAuthRefusal("invalid_client", "the login had no code_challenge: begin it with one")
+        return
+    made = _s256(verifier) if spec.challenge_method == "S256" else verifier
+    if not verifier or not hmac.compare_digest(made.encode(), spec.challenge.encode()):
+        raise OAuthRefusal("invalid_client", "code_verifier does not match the code_challenge of the login")
+
+
+def _s256(verifier: str) -> str:
+    return _to_base64(hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).digest())
+
+
+def _at_hash(token: Secret) -> str:
+    """Return the left half of the SHA-512 of an access token, by which an ID token names it."""
+    digest = hashlib.sha512(token.reveal().encode()).digest()
+    return _to_base64(digest[: len(digest) // 2])
+
+
+def _to_base64(raw: bytes) -> str:
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()

@@ -1,0 +1,65 @@
+"""The part of the oauth room that programs use, put together."""
+
+from remuda.identity.oauth.assertion import Assertions
+from remuda.identity.oauth.clients import Clients
+from remuda.identity.oauth.codes import Codes
+from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.exchange import Exchange
+from remuda.identity.oauth.grants import Grants
+from remuda.identity.oauth.registration import Registration
+from remuda.identity.oauth.service import OAuth
+from remuda.identity.oauth.standings import Standings
+from remuda.identity.rights.service import Rights
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.room import TokenRoom
+from remuda.kernel.clock import Clock
+from remuda.kernel.randomness import Randomness
+from remuda.store.contract import Store
+
+__all__ = ["oauth_room"]
+
+
+def oauth_room(
+    *,
+    store: Store,
+    clock: Clock,
+    randomness: Randomness,
+    settings: IdentitySettings,
+    room: TokenRoom,
+    rights: Rights,
+) -> OAuth:
+    """Return the room, over that of the tokens. Codes, devices and clients are those that logins must share."""
+    tokens, sessions, bearers, standings = room.tokens, room.sessions, room.bearers, Standings(rights)
+    assertions = Assertions(store=store, clock=clock, settings=settings)
+    clients = Clients(store=store, assertions=assertions)
+    codes = Codes(store=store, clock=clock, randomness=randomness, settings=settings, sessions=sessions)
+    devices = Devices(store=store, clock=clock, randomness=randomness, settings=settings)
+    return OAuth(
+        settings=settings,
+        tokens=tokens,
+        sessions=sessions,
+        bearers=bearers,
+        standings=standings,
+        clients=clients,
+        devices=devices,
+        grants=Grants(
+            store=store,
+            clock=clock,
+            settings=settings,
+            tokens=tokens,
+            sessions=sessions,
+            clients=clients,
+            codes=codes,
+            devices=devices,
+        ),
+        exchange=Exchange(
+            store=store,
+            clock=clock,
+            randomness=randomness,
+            settings=settings,
+            tokens=tokens,
+            bearers=bearers,
+            standings=standings,
+        ),
+        registration=Registration(store=store, clock=clock, randomness=randomness),
+    )

@@ -1,0 +1,170 @@
+"""The port of the oauth room, as far as programs use it: tokens for grants, and questions about tokens.
+
+Its endpoints are public: whoever asks proves itself here, as a client, by a token, or by what is exchanged.
+"""
+
+from dataclasses import dataclass
+
+from remuda.access.context import Context
+from remuda.identity.kinds.tokens import REVOCATION, SESSION
+from remuda.identity.oauth.clients import ClientProof, Clients
+from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, Exchange, refuse_query
+from remuda.identity.oauth.grants import Grants
+from remuda.identity.oauth.registration import Registration
+from remuda.identity.oauth.standings import Standings
+from remuda.identity.oauth.wire import (
+    BEARER,
+    Authz,
+    DeviceAuthorization,
+    DeviceAuthorizationForm,
+    IntrospectionRead,
+    ShownToken,
+    TokenForm,
+    TokenQuery,
+    TokenRead,
+    UserinfoRead,
+)
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.bearers import Bearer, Bearers
+from remuda.identity.tokens.refresh import RefreshToken
+from remuda.identity.tokens.service import Tokens
+from remuda.identity.tokens.sessions import Sessions
+from remuda.kernel.errors import OAuthRefusal, Unauthenticated
+
+__all__ = ["OAuth"]
+
+_WORDS_OF_BEARER = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OAuth:
+    """The service."""
+
+    settings: IdentitySettings
+    tokens: Tokens
+    sessions: Sessions
+    bearers: Bearers
+    standings: Standings
+    clients: Clients
+    devices: Devices
+    grants: Grants
+    exchange: Exchange
+    registration: Registration
+
+    async def token(self, context: Context, form: TokenForm, query: TokenQuery, authorization: str) -> TokenRead:
+        """Return tokens for a grant."""
+        refuse_query(query)
+        if form.grant_type == TOKEN_EXCHANGE:
+            return await self.exchange.passport(form)
+        grant = self.grants.known.get(form.grant_type)
+        if grant is None:
+            raise OAuthRefusal("invalid_request", "token grant type is not supported")
+        return await grant(context, form, ClientProof.of(form, authorization))
+
+    async def authorize_device(self, form: DeviceAuthorizationForm, authorization: str) -> DeviceAuthorization:
+        """Begin to let a device in."""
+        client = await self.clients.authenticate(ClientProof.of(form, authorization))
+        return await self.devices.begin(client.name, form.scope)
+
+    async def userinfo(self, token: str) -> UserinfoRead:
+        """Return who the bearer of a token is."""
+        bearer = await self.bearers.identify(token)
+        standing = await self.standings.of(bearer)
+        has_email = bearer.type == "user" and "email" in bearer.scope.split()
+        return UserinfoRead(
+            sub=bearer.subject,
+            authz=Authz(acctype=bearer.type, org_ids=standing.organizations),
+            email=bearer.subject if has_email else "",
+            email_verified=has_email,
+        )
+
+    async def revoke(self, context: Context, form: ShownToken, authorization: str) -> None:
+        """Let a token be good no more. One that is not good, or not known, is fine already (RFC 7009)."""
+        caller = await self._caller(form, authorization)
+        shown = form.token.reveal()
+        refresh = RefreshToken.parse(shown)
+        if refresh is not None:
+            session = await self.sessions.of_refresh(refresh)
+            if session is not None:
+                _check_own(caller, client=session.spec.client, user=session.spec.user)
+                await self.sessions.end(session, log=context.witness(SESSION.plural, session.name))
+            return
+        try:
+            claims = await self.tokens.verify(shown)
+        except Unauthenticated:
+            return
+        _check_own(caller, client=claims.cid, user=claims.uid, subject=claims.sub)
+        log = context.witness(REVOCATION.plural, claims.jti)
+        await self.tokens.revoke(claims.jti, expires=claims.expires, log=log)
+
+    async def introspect(self, form: ShownToken, authorization: str) -> IntrospectionRead:
+        """Return what a token is good for (RFC 7662): to a service, and to the client that it was given to."""
+        caller = await self._caller(form, authorization)
+        if isinstance(caller, Bearer) and caller.type != "system":
+            raise OAuthRefusal("access_denied", "only services and clients may ask: show a service's token", 401)
+        if isinstance(caller, str) and not await self._keeps_secrets(caller):
+            raise OAuthRefusal("unauthorized_client", "a public client cannot prove who asks: use one with a secret")
+        refresh = RefreshToken.parse(form.token.reveal())
+        if refresh is not None:
+            return await self._introspect_refresh(refresh, caller)
+        try:
+            bearer = await self.bearers.identify(form.token.reveal())
+        except Unauthenticated:
+            return IntrospectionRead(active=False)
+        claims = bearer.claims
+        if claims is None or (isinstance(caller, str) and claims.cid != caller):
+            return IntrospectionRead(active=False)
+        return IntrospectionRead(
+            active=True,
+            scope=claims.sco,
+            client_id=claims.cid,
+            username=bearer.subject if bearer.type == "user" else "",
+            token_type=BEARER,
+            exp=claims.exp,
+            iat=claims.iat,
+            nbf=claims.nbf,
+            sub=claims.sub,
+            aud=claims.aud,
+            iss=claims.iss,
+            jti=claims.jti,
+        )
+
+    async def _introspect_refresh(self, refresh: RefreshToken, caller: Bearer | str) -> IntrospectionRead:
+        session = await self.sessions.of_refresh(refresh)
+        if session is None or not refresh.is_it(session.spec.refresh_hash):
+            return IntrospectionRead(active=False)
+        spec = session.spec
+        if spec.expires is None or (isinstance(caller, str) and caller != spec.client):
+            return IntrospectionRead(active=False)
+        return IntrospectionRead(
+            active=True,
+            scope=spec.scope,
+            client_id=spec.client,
+            exp=int(spec.expires.timestamp()),
+            iss=self.settings.issuer,
+        )
+
+    async def _caller(self, form: ShownToken, authorization: str) -> Bearer | str:
+        """Return who asks: the bearer of a token, or a client by its id."""
+        words = authorization.split()
+        if len(words) == _WORDS_OF_BEARER and words[0].lower() == "bearer":
+            try:
+                return await self.bearers.identify(words[1])
+            except Unauthenticated as error:
+                raise OAuthRefusal("access_denied", error.sentence, 401) from None
+        return (await self.clients.authenticate(ClientProof.of(form, authorization))).name
+
+    async def _keeps_secrets(self, client: str) -> bool:
+        found = await self.clients.find(client)
+        return found is not None and not found.spec.is_public
+
+
+def _check_own(caller: Bearer | str, *, client: str, user: str, subject: str = "") -> None:
+    """Refuse to revoke what was given to another client, or is another user's."""
+    if isinstance(caller, str):
+        is_own = caller == client
+    else:
+        is_own = caller.subject == subject or (caller.user is not None and caller.user.name == user)
+    if not is_own:
+        raise OAuthRefusal("unauthorized_client", "the token is not yours to revoke: ask whoever it was given to")

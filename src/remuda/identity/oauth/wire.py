@@ -1,0 +1,231 @@
+"""What OAuth2 clients send and read. The names are those of the standards, so none of them is in camelCase."""
+
+from typing import Annotated
+
+import msgspec
+
+from remuda.http.routes import Parameters
+from remuda.kernel.secrets import Secret
+
+__all__ = [
+    "BEARER",
+    "Authz",
+    "ClientForm",
+    "DeviceAuthorization",
+    "DeviceAuthorizationForm",
+    "IntrospectionRead",
+    "JsonWebKey",
+    "JsonWebKeySet",
+    "OpenIdConfiguration",
+    "OpenIdProtectedResource",
+    "ShownToken",
+    "TokenForm",
+    "TokenQuery",
+    "TokenRead",
+    "UserinfoForm",
+    "UserinfoRead",
+]
+
+BEARER = "Bearer"
+"""The type of every token of ours: whoever has it may use it."""
+
+_Short = Annotated[str, msgspec.Meta(max_length=2048)]
+_Misplaced = Annotated[str, msgspec.Meta(description="Refused here: it belongs into the form body.")]
+
+
+class _Snake(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The base: names as they stand, and what is not there is left out."""
+
+
+class ClientForm(_Snake, frozen=True):
+    """How a client says who it is, unless it does so in the header Authorization."""
+
+    client_id: _Short = ""
+    client_secret: Secret | None = None
+    client_assertion_type: _Short = ""
+    client_assertion: Secret | None = None
+
+
+class TokenForm(ClientForm, frozen=True, kw_only=True):
+    """A request for tokens. What is needed depends on the grant."""
+
+    grant_type: _Short
+    code: Secret | None = None
+    redirect_uri: _Short = ""
+    code_verifier: Secret | None = None
+    refresh_token: Secret | None = None
+    device_code: Secret | None = None
+    scope: _Short = ""
+    subject_token: Secret | None = None
+    subject_token_type: _Short = ""
+    requested_token_type: _Short = ""
+    actor_token: Secret | None = None
+    actor_token_type: _Short = ""
+    audience: tuple[_Short, ...] = ()
+    resource: tuple[_Short, ...] = ()
+    x_organization_id: _Short = ""
+    x_project_id: _Short = ""
+
+
+class TokenQuery(Parameters, frozen=True):
+    """What must not be in the query, where servers and proxies on the way write it down."""
+
+    code: tuple[_Misplaced, ...] = ()
+    client_secret: tuple[_Misplaced, ...] = ()
+    client_assertion: tuple[_Misplaced, ...] = ()
+    refresh_token: tuple[_Misplaced, ...] = ()
+    device_code: tuple[_Misplaced, ...] = ()
+    subject_token: tuple[_Misplaced, ...] = ()
+    subject_token_type: tuple[_Misplaced, ...] = ()
+    requested_token_type: tuple[_Misplaced, ...] = ()
+    actor_token: tuple[_Misplaced, ...] = ()
+    actor_token_type: tuple[_Misplaced, ...] = ()
+    audience: tuple[_Misplaced, ...] = ()
+    resource: tuple[_Misplaced, ...] = ()
+    scope: tuple[_Misplaced, ...] = ()
+    x_organization_id: tuple[_Misplaced, ...] = ()
+    x_project_id: tuple[_Misplaced, ...] = ()
+
+
+class TokenRead(_Snake, frozen=True):
+    """Tokens."""
+
+    access_token: Secret
+    token_type: str
+    expires_in: int
+    refresh_token: Secret | None = None
+    id_token: Secret | None = None
+    issued_token_type: str = ""
+    scope: str = ""
+
+
+class DeviceAuthorizationForm(ClientForm, frozen=True):
+    """A device asks to be let in."""
+
+    scope: _Short = ""
+
+
+class DeviceAuthorization(_Snake, frozen=True, omit_defaults=False):
+    """What a device shows its user, and asks with meanwhile (RFC 8628)."""
+
+    device_code: Secret
+    user_code: Secret
+    verification_uri: str
+    verification_uri_complete: Secret
+    expires_in: int
+    interval: int
+
+
+class ShownToken(ClientForm, frozen=True, kw_only=True):
+    """A token to be revoked or looked into."""
+
+    token: Secret
+    token_type_hint: _Short = ""
+
+
+class IntrospectionRead(_Snake, frozen=True):
+    """What a token is good for (RFC 7662); nothing more is said of one that is not good."""
+
+    active: bool
+    scope: str = ""
+    client_id: str = ""
+    username: str = ""
+    token_type: str = ""
+    exp: int | None = None
+    iat: int | None = None
+    nbf: int | None = None
+    sub: str = ""
+    aud: tuple[str, ...] = ()
+    iss: str = ""
+    jti: str = ""
+
+
+class UserinfoForm(_Snake, frozen=True):
+    """The token, where it is not in the header Authorization."""
+
+    access_token: Secret | None = None
+
+
+class Authz(msgspec.Struct, frozen=True, kw_only=True):
+    """What the bearer of a token is, and where it belongs."""
+
+    acctype: Annotated[str, msgspec.Meta(extra_json_schema={"enum": ["system", "service", "user"]})]
+    org_ids: tuple[str, ...] = msgspec.field(name="orgIds")
+
+
+class UserinfoRead(_Snake, frozen=True):
+    """Who the bearer of a token is. Of a profile we know nothing, so those members are never there."""
+
+    sub: str
+    authz: Authz = msgspec.field(name="https://unikorn-cloud.org/authz")
+    email: str = ""
+    email_verified: bool = False
+    name: str = ""
+    given_name: str = ""
+    family_name: str = ""
+    middle_name: str = ""
+    nickname: str = ""
+    preferred_username: str = ""
+    profile: str = ""
+    picture: str = ""
+    website: str = ""
+    gender: str = ""
+    birthdate: str = ""
+    zoneinfo: str = ""
+    locale: str = ""
+    updated_at: str = ""
+
+
+class JsonWebKey(_Snake, frozen=True):
+    """A public key (RFC 7517)."""
+
+    kty: str
+    crv: str
+    x: str
+    y: str
+    use: str
+    alg: str
+    kid: str
+
+
+class JsonWebKeySet(_Snake, frozen=True, omit_defaults=False):
+    """The keys that verify our tokens."""
+
+    keys: tuple[JsonWebKey, ...]
+
+
+class OpenIdConfiguration(_Snake, frozen=True, omit_defaults=False):
+    """Where everything is, and what we can do (OpenID Connect Discovery, RFC 8414)."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    userinfo_endpoint: str
+    jwks_uri: str
+    revocation_endpoint: str
+    introspection_endpoint: str
+    device_authorization_endpoint: str
+    end_session_endpoint: str
+    scopes_supported: tuple[str, ...]
+    claims_supported: tuple[str, ...]
+    response_types_supported: tuple[str, ...]
+    response_modes_supported: tuple[str, ...]
+    subject_types_supported: tuple[str, ...]
+    token_endpoint_auth_methods_supported: tuple[str, ...]
+    token_endpoint_auth_signing_alg_values_supported: tuple[str, ...]
+    grant_types_supported: tuple[str, ...]
+    id_token_signing_alg_values_supported: tuple[str, ...]
+    code_challenge_methods_supported: tuple[str, ...]
+    claims_parameter_supported: bool
+    request_parameter_supported: bool
+    request_uri_parameter_supported: bool
+    authorization_response_iss_parameter_supported: bool
+
+
+class OpenIdProtectedResource(_Snake, frozen=True, omit_defaults=False):
+    """Who lets callers in here (RFC 9728)."""
+
+    resource: str
+    authorization_servers: tuple[str, ...]
+    scopes_supported: tuple[str, ...]
+    bearer_methods_supported: tuple[str, ...]

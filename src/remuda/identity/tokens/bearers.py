@@ -1,0 +1,100 @@
+"""Who stands behind a bearer token now: the token's own word, held against what is stored.
+
+A token that was good when it was made is not good for ever: its user may be suspended, its session ended, its service
+account rotated, the token itself revoked. In this process that holds at once.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from datetime import datetime
+
+from remuda.identity.kinds.people import ServiceAccount, User
+from remuda.identity.settings import LOCAL_ISSUER
+from remuda.identity.tokens.claims import AccountType, Claims
+from remuda.identity.tokens.hashing import is_hash_of
+from remuda.identity.tokens.jws import NOT_VALID
+from remuda.identity.tokens.service import Tokens
+from remuda.identity.tokens.sessions import Sessions
+from remuda.kernel.errors import NotFound, Unauthenticated
+from remuda.store.contract import Store
+
+__all__ = ["Bearer", "Bearers", "External"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearer:
+    """Whoever has shown a good token."""
+
+    subject: str
+    """An e-mail address, a service account's id, or a service's name."""
+    type: AccountType
+    expires: datetime
+    """When the token ends."""
+    claims: Claims | None = None
+    """What the token says, if it is ours."""
+    user: User | None = None
+    """The user; somebody whom only an external issuer knows has none."""
+    account: ServiceAccount | None = None
+    issuer: str = LOCAL_ISSUER
+    """Who vouches for it: us, or an external issuer, letter by letter."""
+    source: str = LOCAL_ISSUER
+    """The same for audits: us, or the name of a provider."""
+    groups: tuple[str, ...] = ()
+    """The groups that an external issuer puts it into."""
+    scope: str = ""
+    """What was asked for at the login."""
+
+
+External = Callable[[str], Awaitable[Bearer | None]]
+"""Tells who stands behind the token of an external issuer: None where it is nobody's whom we trust to issue any, and
+Unauthenticated where it does not hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearers:
+    """Tells who stands behind a token."""
+
+    store: Store
+    tokens: Tokens
+    sessions: Sessions
+    external: External | None = None
+
+    async def identify(self, token: str) -> Bearer:
+        """Return who shows this token, or raise Unauthenticated."""
+        if self.external is not None and (bearer := await self.external(token)) is not None:
+            return bearer
+        claims = await self.tokens.verify(token)
+        if await self.tokens.is_revoked(claims):
+            raise Unauthenticated("token is revoked: log in again, or get another one")
+        if claims.typ == "sa":
+            return await self._account(claims, token)
+        if claims.typ == "svc":
+            return self._service(claims)
+        return await self._user(claims)
+
+    async def _account(self, claims: Claims, token: str) -> Bearer:
+        try:
+            account = await self.store.get(ServiceAccount, claims.sub)
+        except NotFound:
+            raise Unauthenticated(NOT_VALID) from None
+        if account.is_marked or not is_hash_of(account.spec.access_token, token):
+            raise Unauthenticated(NOT_VALID)
+        return Bearer(subject=claims.sub, type="service", expires=claims.expires, claims=claims, account=account)
+
+    def _service(self, claims: Claims) -> Bearer:
+        if claims.sub not in self.tokens.settings.system_accounts:
+            raise Unauthenticated(NOT_VALID)
+        return Bearer(subject=claims.sub, type="system", expires=claims.expires, claims=claims)
+
+    async def _user(self, claims: Claims) -> Bearer:
+        if claims.typ == "fed" and await self.sessions.find(claims.sid) is None:
+            raise Unauthenticated("the session has ended: log in again")
+        try:
+            user = await self.store.get(User, claims.uid)
+        except NotFound:
+            user = None
+        if user is None or user.is_marked or user.spec.state != "active":
+            raise Unauthenticated("user identity not found or inactive")
+        return Bearer(
+            subject=claims.sub, type="user", expires=claims.expires, claims=claims, user=user, scope=claims.sco
+        )

@@ -1,0 +1,117 @@
+"""What has had its time is forgotten, and the signing keys are renewed: controllers, each woken when something is due.
+
+They lead like every controller, so of several processes one does this. Until it gets to something nothing depends on
+it: whatever has expired is refused by those who read it.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Generic, TypeVar
+
+from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAssertion
+from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
+from remuda.identity.tokens.keys import NAME, SigningKeys
+from remuda.identity.tokens.sessions import Sessions
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import NotFound
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.results import Done, Result
+from remuda.reconcile.run import Run
+from remuda.store.contract import Store
+
+__all__ = ["Forgetting", "Renewing", "SessionKeeper", "housekeeping"]
+
+ExpiringT = TypeVar("ExpiringT", AuthorizationCode, BrowserLogin, DeviceGrant, UsedAssertion, Revocation)
+
+
+@dataclass(frozen=True, slots=True)
+class Forgetting(Generic[ExpiringT]):
+    """Deletes objects of one kind when they expire."""
+
+    kind: type[ExpiringT]
+    store: Store
+    clock: Clock
+
+    async def __call__(self, key: str, run: Run) -> Result:
+        """Look at one of them."""
+        try:
+            found = await self.store.get(self.kind, key)
+        except NotFound:
+            return Done()
+        left_s = _left_s(found.spec.expires, self.clock)
+        if left_s > 0:
+            run.wake_after(left_s)
+        else:
+            run.acted = True
+            with suppress(NotFound):  # it was used up in this very moment
+                await self.store.delete(self.kind, key, uid=found.uid, version=found.version)
+        return Done()
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeeper:
+    """Clears sessions away that have ended, and forgets those that are over."""
+
+    sessions: Sessions
+
+    async def __call__(self, key: str, run: Run) -> Result:
+        """Look at one session."""
+        sessions = self.sessions
+        try:
+            session = await sessions.store.get(Session, key)
+        except NotFound:
+            return Done()
+        left_s = _left_s(session.spec.expires, sessions.clock)
+        if session.spec.ended is not None:
+            run.acted = True
+            await sessions.clear(session)
+        elif left_s > 0:
+            run.wake_after(left_s)
+        else:
+            run.acted = True
+            await sessions.forget(session)
+        return Done()
+
+
+@dataclass(frozen=True, slots=True)
+class Renewing:
+    """Makes a new signing key when the last one is old enough, and forgets those that verify nothing any more."""
+
+    keys: SigningKeys
+
+    async def __call__(self, key: str, run: Run) -> Result:
+        """Look at the keys."""
+        if key == NAME:
+            before = self.keys.stamp
+            run.wake_after(await self.keys.rotate())
+            run.acted = self.keys.stamp != before
+        return Done()
+
+
+def housekeeping(
+    *, ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, settings: DriverSettings | None = None
+) -> Sequence[Driver]:
+    """Return the controllers of the rooms tokens and oauth, for the service to start and stop."""
+    passing: Sequence[type[Any]] = (AuthorizationCode, BrowserLogin, DeviceGrant, UsedAssertion, Revocation)
+    return (
+        Driver("signing-keys", Renewing(keys), kind=SigningKey, ports=ports, settings=settings),
+        Driver("sessions", SessionKeeper(sessions), kind=Session, ports=ports, settings=settings),
+        *(
+            Driver(
+                f"{kind.__name__.lower()}s",
+                Forgetting(kind, ports.store, ports.clock),
+                kind=kind,
+                ports=ports,
+                settings=settings,
+            )
+            for kind in passing
+        ),
+    )
+
+
+def _left_s(expires: datetime | None, clock: Clock) -> float:
+    """Return in how many seconds something expires. What does not say when has been damaged, and goes now."""
+    return 0.0 if expires is None else (expires - clock.now()).total_seconds()

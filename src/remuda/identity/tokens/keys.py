@@ -1,0 +1,141 @@
+"""The keys that sign our tokens: EC P-521, all in the one `SigningKey` object, sealed.
+
+A new key is published for a while (`ANNOUNCED`) before it signs, so that whoever verifies by our JWKS has it by then;
+only the very first signs at once. Which key signs follows from when each was made, so a rotation is one write, and
+two processes that rotate at once end with one new key. An older key verifies until no token that it signed can be
+alive.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from joserfc.jwk import ECKey
+
+from remuda.identity.kinds.tokens import PrivateKey, SigningKey, SigningKeySpec
+from remuda.identity.settings import IdentitySettings
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.kernel.randomness import Randomness
+from remuda.kernel.secrets import Secret
+from remuda.store.contract import Store
+from remuda.store.objects import Metadata
+
+__all__ = ["ANNOUNCED", "NAME", "LoadedKey", "SigningKeys", "longest_life"]
+
+NAME = "signing-keys"
+"""The name of the one object."""
+ANNOUNCED = timedelta(minutes=15)
+"""For how long a key is published before it signs: whoever keeps our JWKS should ask again that often."""
+
+_SPARE_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedKey:
+    """A key pair at work."""
+
+    kid: str
+    """Its RFC 7638 thumbprint."""
+    key: ECKey = field(repr=False)
+    created: datetime
+
+    def public(self) -> dict[str, Any]:
+        """Return the public half as a JWK."""
+        return {**self.key.as_dict(private=False), "use": "sig", "alg": "ES512", "kid": self.kid}
+
+
+class SigningKeys:
+    """The keys, loaded once and again when the stored object changes."""
+
+    def __init__(self, *, store: Store, clock: Clock, randomness: Randomness, settings: IdentitySettings) -> None:
+        self._store, self._clock, self._randomness, self._settings = store, clock, randomness, settings
+        self._stamp: int | None = None
+        self._loaded: tuple[LoadedKey, ...] = ()
+
+    @property
+    def stamp(self) -> int:
+        """Another number as soon as the keys could be others."""
+        return self._store.stamp((SigningKey,))
+
+    async def all(self) -> Sequence[LoadedKey]:
+        """Return every key, the newest first; the very first is made by whoever asks first."""
+        stamp = self.stamp
+        if stamp != self._stamp:
+            stored = await self._find_or_make()
+            self._loaded = tuple(map(_load, stored.spec.private_keys))
+            self._stamp = stamp
+        return self._loaded
+
+    async def current(self) -> LoadedKey:
+        """Return the key that signs."""
+        keys, now = await self.all(), self._clock.now()
+        return next((each for each in keys if each.created + ANNOUNCED <= now), keys[-1])
+
+    async def find(self, kid: str) -> LoadedKey | None:
+        """Return the key with this id, if a token of its can still be alive."""
+        now = self._clock.now()
+        for key, ends in _with_ends(await self.all(), longest_life(self._settings)):
+            if key.kid == kid:
+                return key if ends is None or now < ends else None
+        return None
+
+    async def rotate(self) -> float:
+        """Make a new key if the newest is old enough, forget those that are over, and return when to come again.
+
+        That is in seconds. Raises Conflict if somebody else was faster.
+        """
+        stored, now = await self._find_or_make(), self._clock.now()
+        keys = [_load(each) for each in stored.spec.private_keys]
+        due = keys[0].created + self._settings.signing_key_life
+        ends = [end for _, end in _with_ends(keys, longest_life(self._settings))]
+        kept = [each for each, end in zip(stored.spec.private_keys, ends, strict=True) if end is None or now < end]
+        if due <= now:
+            kept = [_new_key(self._randomness, now), *kept]
+            due = now + self._settings.signing_key_life
+        if tuple(kept) != stored.spec.private_keys:
+            await self._store.update(msgspec.structs.replace(stored, spec=SigningKeySpec(private_keys=tuple(kept))))
+        return (min([due, *(end for end in ends if end is not None and end > now)]) - now).total_seconds()
+
+    async def _find_or_make(self) -> SigningKey:
+        try:
+            return await self._store.get(SigningKey, NAME)
+        except NotFound:
+            first = SigningKeySpec(private_keys=(_new_key(self._randomness, self._clock.now()),))
+        try:
+            return await self._store.create(SigningKey(metadata=Metadata(name=NAME), spec=first))
+        except AlreadyExists:  # another process was first
+            return await self._store.get(SigningKey, NAME)
+
+
+def longest_life(settings: IdentitySettings) -> timedelta:
+    """Return how long a token of ours can live at most."""
+    return max(settings.access_token_life, settings.service_account_token_life, settings.passport_life)
+
+
+def _with_ends(keys: Sequence[LoadedKey], life: timedelta) -> list[tuple[LoadedKey, datetime | None]]:
+    """Return each key with the time at which no token that it signed is alive: the newest has none yet."""
+    newer = [None, *keys]
+    return [
+        (key, None if after is None else after.created + ANNOUNCED + life)
+        for key, after in zip(keys, newer, strict=False)
+    ]
+
+
+def _new_key(randomness: Randomness, now: datetime) -> PrivateKey:
+    curve = ec.SECP521R1()
+    length = (curve.key_size + 7) // 8 + _SPARE_BYTES  # the spare bytes make every scalar as likely as any other
+    scalar = int.from_bytes(randomness.token_bytes(length)) % (curve.group_order - 1) + 1
+    key = ec.derive_private_key(scalar, curve)
+    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
+    return PrivateKey(pem=Secret(pem), created=now)
+
+
+def _load(stored: PrivateKey) -> LoadedKey:
+    assert stored.created is not None, "a key says when it was made"
+    key = ECKey.import_key(stored.pem.reveal())
+    return LoadedKey(kid=key.thumbprint(), key=key, created=stored.created)

@@ -1,0 +1,150 @@
+"""The port of the tokens room: access tokens are made, verified and revoked here.
+
+Access tokens are signed (JWS) rather than encrypted: every service can verify one by our public keys, without asking
+us. Clients take them for opaque. What is signed holds only names and ids.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import TypeVar
+from urllib.parse import urlsplit
+
+from remuda.identity.kinds.people import User
+from remuda.identity.kinds.tokens import Revocation, RevocationSpec, Session
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.claims import ACCESS, Claims, Purpose, Stamped, TokenType
+from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.tokens.jws import NOT_VALID, read, sign
+from remuda.identity.tokens.keys import SigningKeys
+from remuda.identity.tokens.verified import Verified
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Unauthenticated
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import Randomness
+from remuda.kernel.secrets import Secret
+from remuda.store.contract import Store
+from remuda.store.logs import Record
+from remuda.store.objects import Metadata
+
+__all__ = ["Issued", "Tokens"]
+
+StampedT = TypeVar("StampedT", bound=Stamped)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Issued:
+    """A new access token. It is shown once; what may be kept of it is the rest."""
+
+    token: Secret
+    id: str
+    """Its `jti`, by which it is revoked."""
+    hash: str
+    """Its SHA-256, in hex."""
+    expires: datetime
+    expires_in: int
+    """The seconds until then, for clients whose clock is wrong."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tokens:
+    """Makes and checks tokens."""
+
+    store: Store
+    clock: Clock
+    randomness: Randomness
+    settings: IdentitySettings
+    keys: SigningKeys
+    _verified: Verified = field(default_factory=Verified)
+
+    @property
+    def audience(self) -> str:
+        """For whom access tokens are: the host of our own URL."""
+        return urlsplit(self.settings.issuer).hostname or ""
+
+    async def issue_for_account(self, account: str, organization: str) -> Issued:
+        """Return a token for a service account. The caller stores its hash, id and end with the account."""
+        ends = self.clock.now() + self.settings.service_account_token_life
+        return await self._issue("sa", account, ends, oid=organization)
+
+    async def issue_for_session(self, user: User, session: Session) -> Issued:
+        """Return a token for somebody who logged in; it does not outlive the session."""
+        spec = session.spec
+        ends = self.clock.now() + self.settings.access_token_life
+        ends = ends if spec.expires is None else min(ends, spec.expires)
+        facts = {"sid": session.name, "cid": spec.client, "uid": user.name, "sco": spec.scope}
+        return await self._issue("fed", user.spec.subject, ends, **facts)
+
+    async def issue_for_service(self, name: str) -> Issued:
+        """Return a token for a service that has proved its name."""
+        return await self._issue("svc", name, self.clock.now() + self.settings.access_token_life)
+
+    async def issue_for_operator(self, user: User, *, operator: str, life: timedelta) -> Issued:
+        """Return a token in a user's name, for whoever sits at the machine itself: short, and saying who that was."""
+        ends = self.clock.now() + min(life, self.settings.access_token_life)
+        return await self._issue("op", user.spec.subject, ends, uid=user.name, act=operator)
+
+    async def verify(self, token: str) -> Claims:
+        """Return what an access token of ours says, or raise Unauthenticated: signature, issuer, audience and times.
+
+        Whether its session, account or user still stands, and whether it was revoked, `Bearers` can tell.
+        """
+        stamp = self.keys.stamp
+        known = self._verified.find(token, stamp)
+        claims = known or await self.read(token, ACCESS)
+        if claims.iss != self.settings.issuer or self.audience not in claims.aud:
+            raise Unauthenticated(NOT_VALID)
+        now = self.clock.now().timestamp()
+        if not claims.nbf <= now < claims.exp:
+            raise Unauthenticated("token is invalid or has expired")
+        if known is None:
+            self._verified.keep(token, claims, stamp)
+        return claims
+
+    async def read(self, token: str, purpose: Purpose[StampedT]) -> StampedT:
+        """Return what one of our keys has signed for a purpose, or raise Unauthenticated. Its times are not judged."""
+        return await read(token, purpose, self.keys.find)
+
+    async def sign(self, claims: StampedT, purpose: Purpose[StampedT]) -> Secret:
+        """Return these claims as a token."""
+        return sign(claims, purpose, await self.keys.current())
+
+    async def revoke(self, id: str, *, expires: datetime, log: Sequence[Record] = ()) -> None:  # noqa: A002  its name
+        """Let nobody believe a token (by its `jti`) or any of a session (by its `sid`); `expires` is when they end."""
+        spec = RevocationSpec(revoked=id, expires=expires)
+        try:
+            await self.store.create(Revocation(metadata=Metadata(name=id), spec=spec), log=log)
+        except AlreadyExists:
+            return
+
+    async def is_revoked(self, claims: Claims) -> bool:
+        """Tell whether a token, or its session, was revoked.
+
+        By an index, because mostly nothing is found: to look for an absent name asks the API server on Kubernetes.
+        """
+        for name in filter(None, (claims.jti, claims.sid)):
+            if (await self.store.list_names(Revocation, index=("revoked", name), limit=1)).items:
+                return True
+        return False
+
+    async def _issue(self, typ: TokenType, subject: str, expires: datetime, **facts: str) -> Issued:
+        now = int(self.clock.now().timestamp())
+        claims = Claims(
+            jti=random_id(self.randomness),
+            sub=subject,
+            iss=self.settings.issuer,
+            aud=(self.audience,),
+            iat=now,
+            nbf=now,
+            exp=int(expires.timestamp()),
+            typ=typ,
+            **facts,
+        )
+        token = await self.sign(claims, ACCESS)
+        return Issued(
+            token=token,
+            id=claims.jti,
+            hash=token_hash(token.reveal()),
+            expires=claims.expires,
+            expires_in=claims.exp - claims.iat,
+        )

@@ -1,0 +1,179 @@
+"""Client credentials: a service proves its name by what its key has signed, once for each assertion."""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from joserfc import jwt
+from joserfc.jwk import ECKey, OKPKey, RSAKey
+
+from remuda.identity.oauth.assertion import ASSERTION_TYPE
+from remuda.identity.settings import SystemAccount
+from tests.example.contract import Reply
+from tests.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said
+
+Key = ECKey | RSAKey | OKPKey
+
+SERVICE = "unikorn-region"
+KEY = ECKey.generate_key("P-256")
+KEYS: Mapping[str, tuple[Key, str]] = {
+    "P-256": (KEY, "ES256"),
+    "P-521": (ECKey.generate_key("P-521"), "ES512"),
+    "RSA": (RSAKey.generate_key(2048), "PS256"),
+    "Ed25519": (OKPKey.generate_key("Ed25519"), "Ed25519"),
+}
+
+
+def public(key: Key) -> str:
+    return key.as_pem(private=False).decode()
+
+
+def accounts(key: Key = KEY) -> dict[str, SystemAccount]:
+    """Return one service with a key, and one with a certificate alone."""
+    return {
+        SERVICE: SystemAccount(role="region-service", public_key=public(key)),
+        "unikorn-compute": SystemAccount(role="compute-service"),
+    }
+
+
+def assertion(desk: Desk, *, key: Key = KEY, header: dict[str, Any] | None = None, **claims: Any) -> str:
+    now = int(desk.clock.now().timestamp())
+    given = {
+        "iss": SERVICE,
+        "sub": SERVICE,
+        "aud": f"{ISSUER}/oauth2/v2/token",
+        "jti": desk.new_id(),
+        "iat": now,
+        "exp": now + 60,
+        **claims,
+    }
+    given = {name: value for name, value in given.items() if value is not None}
+    head = {"alg": "ES256", **(header or {})}
+    return jwt.encode(head, given, key, algorithms=[head["alg"]])
+
+
+async def ask(desk: Desk, signed: str, **form: str) -> Reply:
+    return await desk.token(
+        {
+            "grant_type": "client_credentials",
+            "client_assertion_type": ASSERTION_TYPE,
+            "client_assertion": signed,
+            **form,
+        }
+    )
+
+
+@pytest.mark.parametrize("name", KEYS)
+def test_a_service_gets_a_token_for_what_its_key_has_signed(name: str) -> None:
+    key, algorithm = KEYS[name]
+
+    async def scenario(desk: Desk) -> None:
+        reply = await ask(desk, assertion(desk, key=key, header={"alg": algorithm}))
+        tokens = answer(reply)
+        assert set(tokens) == {"access_token", "token_type", "expires_in"}
+        claims = said(tokens["access_token"])[1]
+        assert (claims["typ"], claims["sub"]) == ("svc", SERVICE)
+        info = answer(await desk.userinfo(tokens["access_token"]))
+        assert info["https://unikorn-cloud.org/authz"] == {"acctype": "system", "orgIds": []}
+
+    at_a_desk(scenario, system_accounts=accounts(key))
+
+
+def test_the_issuer_itself_is_an_audience_and_so_is_one_of_several() -> None:
+    async def scenario(desk: Desk) -> None:
+        assert (await ask(desk, assertion(desk, aud=ISSUER))).status == 200
+        assert (await ask(desk, assertion(desk, aud=["https://other.example.com", ISSUER]))).status == 200
+
+    at_a_desk(scenario, system_accounts=accounts())
+
+
+def test_without_an_assertion_there_is_no_token() -> None:
+    async def scenario(desk: Desk) -> None:
+        reply = await desk.token({"grant_type": "client_credentials", "client_id": SERVICE})
+        assert refusal(reply) == (400, "invalid_request")
+        assert answer(reply)["error_description"] == "mTLS client verification failed"
+        wrong = await ask(desk, assertion(desk), client_assertion_type="urn:other")
+        assert refusal(wrong) == (400, "invalid_request")
+
+    at_a_desk(scenario, system_accounts=accounts())
+
+
+Make = Callable[[Desk], str]
+REFUSED: Mapping[str, Make] = {
+    "another key": lambda desk: assertion(desk, key=ECKey.generate_key("P-256")),
+    "another audience": lambda desk: assertion(desk, aud="https://other.example.com"),
+    "an end in the past": lambda desk: assertion(desk, exp=1),
+    "too long a life": lambda desk: assertion(desk, exp=int(desk.clock.now().timestamp()) + 600),
+    "no end": lambda desk: assertion(desk, exp=None),
+    "a beginning in the future": lambda desk: assertion(desk, nbf=int(desk.clock.now().timestamp()) + 30),
+    "no id": lambda desk: assertion(desk, jti=None),
+    "an empty id": lambda desk: assertion(desk, jti=""),
+    "another issuer": lambda desk: assertion(desk, iss="unikorn-compute"),
+    "a service without a key": lambda desk: assertion(desk, iss="unikorn-compute", sub="unikorn-compute"),
+    "an unknown service": lambda desk: assertion(desk, iss="nobody", sub="nobody"),
+    "a key of its own": lambda desk: assertion(desk, header={"jwk": KEY.as_dict(private=False)}),
+    "garbage": lambda _desk: "garbage",
+    "dots": lambda _desk: "..",
+    "too long": lambda desk: assertion(desk, note="x" * 9000),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_an_assertion_that_does_not_hold_is_refused(what: str) -> None:
+    async def scenario(desk: Desk) -> None:
+        assert refusal(await ask(desk, REFUSED[what](desk))) == (401, "access_denied")
+
+    at_a_desk(scenario, system_accounts=accounts())
+
+
+def test_an_unsigned_or_symmetric_assertion_is_refused() -> None:
+    async def scenario(desk: Desk) -> None:
+        head, body, _ = assertion(desk).split(".")
+        assert refusal(await ask(desk, f"eyJhbGciOiJub25lIn0.{body}.")) == (401, "access_denied")
+        assert refusal(await ask(desk, f"eyJhbGciOiJIUzI1NiJ9.{body}.AAAA")) == (401, "access_denied")
+        assert refusal(await ask(desk, f"{head}.{body}.AAAA")) == (401, "access_denied")
+
+    at_a_desk(scenario, system_accounts=accounts())
+
+
+def test_an_assertion_counts_once_also_when_it_comes_twice_at_once() -> None:
+    async def scenario(desk: Desk) -> None:
+        signed = assertion(desk)
+        replies = await asyncio.gather(*(ask(desk, signed) for _ in range(3)))
+        assert sorted(reply.status for reply in replies) == [200, 401, 401]
+        desk.clock.move(timedelta(seconds=30))
+        assert refusal(await ask(desk, signed)) == (401, "access_denied")
+        assert (await ask(desk, assertion(desk))).status == 200
+
+    at_a_desk(scenario, seeds=10, system_accounts=accounts())
+
+
+def test_a_service_that_was_taken_out_of_the_configuration_has_no_good_token() -> None:
+    async def scenario(desk: Desk) -> None:
+        issued = await desk.room.tokens.issue_for_service("unikorn-gone")
+        assert not await desk.is_good(issued.token.reveal())
+
+    at_a_desk(scenario, system_accounts=accounts())
+
+
+def test_a_registered_client_proves_itself_by_its_key_and_has_no_rights_of_its_own() -> None:
+    async def scenario(desk: Desk) -> None:
+        ann, app = await desk.user("ann@example.com"), await desk.app(public_key=public(KEY), secret_hash="")
+        mine: dict[str, Any] = {"iss": app.id, "sub": app.id}
+        assert refusal(await ask(desk, assertion(desk, **mine))) == (400, "unauthorized_client")
+        form = {
+            "grant_type": "authorization_code",
+            "code": await desk.code(ann, app),
+            "redirect_uri": CALLBACK,
+            "code_verifier": VERIFIER,
+            "client_assertion_type": ASSERTION_TYPE,
+        }
+        service = {**form, "client_assertion": assertion(desk)}
+        assert refusal(await desk.token(service)) == (401, "access_denied")
+        other = {**form, "client_assertion": assertion(desk, **mine), "client_id": "other"}
+        assert refusal(await desk.token(other)) == (401, "access_denied")
+        assert (await desk.token({**form, "client_assertion": assertion(desk, **mine)})).status == 200
+
+    at_a_desk(scenario, system_accounts=accounts())
