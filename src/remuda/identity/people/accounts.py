@@ -1,0 +1,140 @@
+"""Service accounts: for automation, each with one token that is shown once."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_in_organization
+from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.identity.kinds.people import Group, ServiceAccount
+from remuda.identity.people import rules
+from remuda.identity.people.changes import Changes, organization_at
+from remuda.identity.people.joining import groups_of
+from remuda.identity.people.rosters import Member
+from remuda.identity.people.rules import each_once, permission
+from remuda.identity.people.sagas import CREATE_ACCOUNT, UPDATE_ACCOUNT, AccountWork
+from remuda.identity.people.tray import Tray
+from remuda.identity.people.wire import AccountRead, AccountWrite
+from remuda.identity.tokens.service import Tokens
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
+from remuda.resources.labels import ORGANIZATION, organization_of
+from remuda.resources.metadata import check_tags
+from remuda.resources.writing import until_written, witnessed
+from remuda.store.contract import Store
+
+__all__ = ["ACCOUNTS", "Accounts"]
+
+ACCOUNTS = "serviceaccounts"
+"""The endpoint, as paths and rights have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accounts:
+    """What can be asked about service accounts."""
+
+    store: Store
+    clock: Clock
+    changes: Changes
+    tokens: Tokens
+    tray: Tray
+
+    async def list(self, context: Context, organization: str) -> Sequence[AccountRead]:
+        """Return the service accounts of an organization; to one of them that may not read them, itself."""
+        try:
+            allow_in_organization(context.principal, permission(ACCOUNTS, "read"), organization)
+        except Forbidden:
+            own = await self._own(context.principal, organization)
+            if own is None:
+                raise
+            return [rules.read_account(own, await self._groups_of(own))]
+        await organization_at(self.store, organization)
+        groups = await self._groups(organization)
+        accounts = (await self.store.list(ServiceAccount, labels={ORGANIZATION: organization})).items
+        return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_marked]
+
+    async def create(self, context: Context, organization: str, wanted: AccountWrite) -> AccountRead:
+        """Make a service account, named after the request, and show its token this once."""
+        allow_in_organization(context.principal, permission(ACCOUNTS, "create"), organization)
+        await organization_at(self.store, organization)
+        check_tags(wanted.metadata.tags)
+        member = Member(organization=organization, id=context.operation)
+        done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, _work(context, member, wanted))
+        issued = None if done is None else self.tray.take(done.name)
+        if issued is None:
+            raise AnswerNotKept
+        account = await self._account(organization, member.id)
+        return rules.read_account(account, await self._groups_of(account), issued.token)
+
+    async def update(self, context: Context, organization: str, account: str, wanted: AccountWrite) -> AccountRead:
+        """Replace what a client may change of a service account, and its groups. Its token stays."""
+        allow_in_organization(context.principal, permission(ACCOUNTS, "update"), organization)
+        found = await self._account(organization, account)
+        check_tags(wanted.metadata.tags)
+        member = Member(organization=organization, id=found.name)
+        await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, _work(context, member, wanted))
+        found = await self._account(organization, account)
+        return rules.read_account(found, await self._groups_of(found))
+
+    async def delete(self, context: Context, organization: str, account: str) -> None:
+        """Delete a service account. Its token is refused from now on; groups forget it soon."""
+        allow_in_organization(context.principal, permission(ACCOUNTS, "delete"), organization)
+        found = await self._account(organization, account)
+        await self.store.delete(ServiceAccount, found.name, uid=found.uid, log=witnessed(context, ACCOUNTS, found))
+
+    async def rotate(self, context: Context, organization: str, account: str) -> AccountRead:
+        """Give a service account another token, and show it this once. The old one is refused from now on.
+
+        That is one write: the account knows which token is good for it. Where somebody checks tokens without seeing
+        the account, the old one ends when the controller has revoked it.
+        """
+        principal = context.principal
+        own = await self._own(principal, organization)
+        if own is None or own.name != account:
+            allow_in_organization(principal, permission(ACCOUNTS, "update"), organization)
+        issued = await self.tokens.issue_for_account(account, organization)
+
+        async def change() -> ServiceAccount:
+            found = await self._account(organization, account)
+            changed = rules.rotated(found, issued, principal, self.clock.now())
+            return await self.store.update(changed, log=witnessed(context, ACCOUNTS, found))
+
+        rotated = await until_written(change)
+        return rules.read_account(rotated, await self._groups_of(rotated), issued.token)
+
+    async def _own(self, principal: Principal, organization: str) -> ServiceAccount | None:
+        """Return the caller, if it is a service account of this organization."""
+        if principal.type != "service":
+            return None
+        try:
+            return await self._account(organization, principal.subject)
+        except NotFound:
+            return None
+
+    async def _account(self, organization: str, account: str) -> ServiceAccount:
+        await organization_at(self.store, organization)
+        found = await self.store.get(ServiceAccount, account)
+        if found.is_marked or organization_of(found) != organization:
+            raise NotFound(ServiceAccount.__name__, account)
+        return found
+
+    async def _groups_of(self, account: ServiceAccount) -> Sequence[str]:
+        return await groups_of(self.store, Member(organization=organization_of(account), id=account.name))
+
+    async def _groups(self, organization: str) -> Mapping[str, Sequence[str]]:
+        """Return the groups of an organization by their service accounts."""
+        groups: defaultdict[str, list[str]] = defaultdict(list)
+        for group in (await self.store.list(Group, labels={ORGANIZATION: organization})).items:
+            for account in group.spec.service_account_ids:
+                groups[account].append(group.name)
+        return groups
+
+
+def _work(context: Context, member: Member, wanted: AccountWrite) -> AccountWork:
+    return AccountWork(
+        member=member,
+        by=context.principal.subject,
+        groups=each_once(wanted.spec.group_ids),
+        metadata=wanted.metadata,
+    )

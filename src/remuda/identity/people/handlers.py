@@ -1,0 +1,113 @@
+"""The room's handlers: each asks the service and renders what it says."""
+
+from remuda.http.etag import untag
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, ListQuery, Nothing
+from remuda.identity.kinds.people import Group
+from remuda.identity.people.group_rules import group_view
+from remuda.identity.people.service import People
+from remuda.identity.people.wire import (
+    AccountPath,
+    AccountRead,
+    AccountWrite,
+    GroupPath,
+    GroupRead,
+    GroupWrite,
+    OrganizationPath,
+    UserPath,
+    UserRead,
+    UserWrite,
+)
+
+__all__ = [
+    "create_account",
+    "create_group",
+    "create_user",
+    "delete_account",
+    "delete_group",
+    "delete_user",
+    "get_group",
+    "list_accounts",
+    "list_groups",
+    "list_users",
+    "rotate_account",
+    "update_account",
+    "update_group",
+    "update_user",
+]
+
+
+async def list_users(people: People, call: Call[OrganizationPath, Nothing, Nothing]) -> list[UserRead]:
+    """Return the users of an organization."""
+    return list(await people.users.list(call.context, call.path.organization))
+
+
+async def create_user(people: People, call: Call[OrganizationPath, Nothing, UserWrite]) -> UserRead:
+    """Make somebody a user of an organization."""
+    return await people.users.create(call.context, call.path.organization, call.body)
+
+
+async def update_user(people: People, call: Call[UserPath, Nothing, UserWrite]) -> UserRead:
+    """Change a user."""
+    return await people.users.update(call.context, call.path.organization, call.path.user, call.body)
+
+
+async def delete_user(people: People, call: Call[UserPath, Nothing, Nothing]) -> None:
+    """End a membership."""
+    await people.users.delete(call.context, call.path.organization, call.path.user)
+
+
+async def list_accounts(people: People, call: Call[OrganizationPath, Nothing, Nothing]) -> list[AccountRead]:
+    """Return the service accounts of an organization."""
+    return list(await people.accounts.list(call.context, call.path.organization))
+
+
+async def create_account(people: People, call: Call[OrganizationPath, Nothing, AccountWrite]) -> AccountRead:
+    """Make a service account."""
+    return await people.accounts.create(call.context, call.path.organization, call.body)
+
+
+async def update_account(people: People, call: Call[AccountPath, Nothing, AccountWrite]) -> AccountRead:
+    """Change a service account."""
+    return await people.accounts.update(call.context, call.path.organization, call.path.account, call.body)
+
+
+async def delete_account(people: People, call: Call[AccountPath, Nothing, Nothing]) -> None:
+    """Delete a service account."""
+    await people.accounts.delete(call.context, call.path.organization, call.path.account)
+
+
+async def rotate_account(people: People, call: Call[AccountPath, Nothing, Nothing]) -> AccountRead:
+    """Give a service account a new token."""
+    return await people.accounts.rotate(call.context, call.path.organization, call.path.account)
+
+
+async def list_groups(
+    people: People, call: Call[OrganizationPath, ListQuery, Nothing]
+) -> Collection[Group, list[GroupRead]]:
+    """Return the groups of an organization."""
+    return await people.groups.list(call.context, call.path.organization)
+
+
+async def create_group(people: People, call: Call[OrganizationPath, Nothing, GroupWrite]) -> Rendered[GroupRead]:
+    """Make a group."""
+    return _rendered(people, await people.groups.create(call.context, call.path.organization, call.body))
+
+
+async def get_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> Rendered[GroupRead]:
+    """Return a group."""
+    return _rendered(people, await people.groups.get(call.context, call.path.organization, call.path.group))
+
+
+async def update_group(people: People, call: Call[GroupPath, Nothing, GroupWrite]) -> None:
+    """Change a group."""
+    await people.groups.update(call.context, call.path.organization, call.path.group, call.body)
+
+
+async def delete_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> None:
+    """Delete a group."""
+    await people.groups.delete(call.context, call.path.organization, call.path.group)
+
+
+def _rendered(people: People, group: Group) -> Rendered[GroupRead]:
+    return untag(group_view(people.groups.settings.issuer)(group))

@@ -1,0 +1,118 @@
+"""Users of an organization: global users, each with a membership there and the groups that it is in."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_in_organization
+from remuda.access.context import Context
+from remuda.http.lists.paging import SLICE, let_others_run
+from remuda.identity.kinds.people import Group, OrganizationUser, User
+from remuda.identity.people import rules
+from remuda.identity.people.changes import Changes, organization_at
+from remuda.identity.people.joining import groups_of
+from remuda.identity.people.rosters import Member, membership_of
+from remuda.identity.people.rules import each_once, permission
+from remuda.identity.people.sagas import CREATE_USER, UPDATE_USER, UserWork
+from remuda.identity.people.wire import UserRead, UserWrite
+from remuda.kernel.errors import NotFound
+from remuda.resources.labels import ORGANIZATION, USER, organization_of
+from remuda.resources.metadata import check_tags, stored_tags
+from remuda.resources.writing import witnessed
+from remuda.store.contract import Store
+
+__all__ = ["USERS", "Users"]
+
+USERS = "users"
+"""The endpoint, as paths and rights have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Users:
+    """What can be asked about users."""
+
+    store: Store
+    changes: Changes
+
+    async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
+        """Return the users of an organization, by subject. A membership without its user is passed over."""
+        allow_in_organization(context.principal, permission(USERS, "read"), organization)
+        await organization_at(self.store, organization)
+        groups = await self._groups(organization)
+        found = []
+        memberships = await self.store.list(OrganizationUser, labels={ORGANIZATION: organization})
+        for number, membership in enumerate(memberships.items):
+            if number % SLICE == SLICE - 1:
+                await let_others_run()
+            try:
+                user = await self.store.get(User, membership.metadata.labels[USER])
+            except NotFound:
+                continue
+            found.append(rules.read_user(membership, user, groups.get(membership.name, ())))
+        return sorted(found, key=lambda user: user.spec.subject)
+
+    async def create(self, context: Context, organization: str, wanted: UserWrite) -> UserRead:
+        """Make somebody a user of an organization. Who is one already keeps its state and gets the groups given."""
+        allow_in_organization(context.principal, permission(USERS, "create"), organization)
+        await organization_at(self.store, organization)
+        subject = rules.address(wanted.spec.subject)
+        check_tags(wanted.metadata.tags if wanted.metadata else ())
+        member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
+        work = UserWork(
+            member=member,
+            by=context.principal.subject,
+            groups=each_once(wanted.spec.group_ids),
+            state=wanted.spec.state,
+            tags=stored_tags(wanted.metadata) if wanted.metadata else (),
+        )
+        await self.changes.run(context, USERS, CREATE_USER, work)
+        return await self._read(member)
+
+    async def update(self, context: Context, organization: str, user: str, wanted: UserWrite) -> UserRead:
+        """Replace the state and the groups of a user; what it logs in as stays."""
+        allow_in_organization(context.principal, permission(USERS, "update"), organization)
+        membership, found = await self._user(organization, user)
+        member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
+        work = UserWork(
+            member=member,
+            by=context.principal.subject,
+            groups=each_once(wanted.spec.group_ids),
+            state=wanted.spec.state,
+        )
+        await self.changes.run(context, USERS, UPDATE_USER, work)
+        return await self._read(member)
+
+    async def delete(self, context: Context, organization: str, user: str) -> None:
+        """End a membership. It gives no rights from now on, and groups forget it soon. The global user stays."""
+        allow_in_organization(context.principal, permission(USERS, "delete"), organization)
+        found = await self._membership(organization, user)
+        await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=witnessed(context, USERS, found))
+
+    async def _read(self, member: Member) -> UserRead:
+        membership, user = await self._user(member.organization, member.id)
+        return rules.read_user(membership, user, await groups_of(self.store, member))
+
+    async def _user(self, organization: str, user: str) -> tuple[OrganizationUser, User]:
+        membership = await self._membership(organization, user)
+        try:
+            return membership, await self.store.get(User, membership.metadata.labels[USER])
+        except NotFound:
+            raise NotFound("User", user) from None
+
+    async def _membership(self, organization: str, user: str) -> OrganizationUser:
+        await organization_at(self.store, organization)
+        try:
+            found = await self.store.get(OrganizationUser, user)
+        except NotFound:
+            raise NotFound("User", user) from None
+        if found.is_marked or organization_of(found) != organization:
+            raise NotFound("User", user)
+        return found
+
+    async def _groups(self, organization: str) -> Mapping[str, Sequence[str]]:
+        """Return the groups of an organization by their users."""
+        groups: defaultdict[str, list[str]] = defaultdict(list)
+        for group in (await self.store.list(Group, labels={ORGANIZATION: organization})).items:
+            for user in group.spec.user_ids:
+                groups[user].append(group.name)
+        return groups
