@@ -20,8 +20,8 @@ $(READY): pyproject.toml requirements.lock
 	@$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
-up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port)
-	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)")
+up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port CONFIG=file)
+	@$(BIN)/remuda up $(if $(DATA),--data "$(DATA)") $(if $(LISTEN),--listen "$(LISTEN)") $(if $(CONFIG),--config "$(CONFIG)")
 
 lint: $(READY) ## Style, types and layers
 	@$(BIN)/ruff format --check --quiet .

@@ -2,14 +2,15 @@
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
-import httpx2
 import pytest
 from prometheus_client import CollectorRegistry
 
@@ -24,9 +25,13 @@ from remuda.operations.registry import Sagas
 from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.metrics import PrometheusReporter
 from tests.cli.running import running
+from tests.cli.visitor import Shell, let_in
 
 ROOT = Path(__file__).parents[1]
-PAGES = [ROOT / "docs" / f"{name}.md" for name in ("http", "reconciling", "operations", "providers", "server")]
+PAGES = [
+    ROOT / "docs" / f"{name}.md"
+    for name in ("http", "reconciling", "operations", "providers", "server", "configuration")
+]
 NEVER_ANSWERED = 415
 UNSTATED = {"error", "internal"}
 """The root's code, which is nobody's, and that of what is no error of ours."""
@@ -37,7 +42,7 @@ _METRIC = re.compile(r"\bremuda_(?:http|loop|reconcile|operations?|provider)_[a-
 _PATH = re.compile(r"\b(?:src|tests|docs|bench)/[\w/.-]*\w")
 _NAME = re.compile(r"\bremuda\.(?:access|app|http|kernel|operations|process|providers|reconcile|store)\b[\w.]*\w")
 _TEST = re.compile(r"`(test_\w+)`")
-_TOUR = re.compile(r"^curl -s http://127\.0\.0\.1:8080(\S*) +# (.+)$", re.MULTILINE)
+_SHOWN = re.compile(r" +# (.+)$")
 
 
 def blocks(page: Path) -> list[tuple[str, str]]:
@@ -135,12 +140,23 @@ def is_there(name: str) -> bool:
     return True
 
 
-def test_the_tour_of_the_readme_is_answered_as_it_says(tmp_path: Path) -> None:
-    stops = _TOUR.findall((ROOT / "README.md").read_text())
-    assert len(stops) > 1
-    with running(tmp_path) as process:
-        for path, said in stops:
-            answer = httpx2.get(process.url + path).text
-            pieces = [re.escape(piece) for piece in said.split("…")]
-            assert re.fullmatch(".*".join(pieces), answer, re.DOTALL), f"{path} answers {answer}"
+def test_every_command_of_the_readme_shows_what_it_says(tmp_path: Path) -> None:
+    texts = [text for language, text in blocks(ROOT / "README.md") if language == "sh"]
+    data = tmp_path / ".local" / "share" / "remuda"
+    with running(data) as process, closing(Shell(ROOT, tmp_path)) as shell:
+        shown = 0
+        for text in texts:
+            for line in text.replace("http://127.0.0.1:8080", process.url).splitlines():
+                said = _SHOWN.search(line)
+                printed = shell.type(line)
+                if said is None:
+                    assert printed == "", line
+                    continue
+                shown += 1
+                pieces = [re.escape(piece) for piece in said[1].split("…")]
+                assert re.fullmatch(".*".join(pieces), printed, re.DOTALL), f"{line}\nshows {printed}"
+                if "verification_uri_complete" in printed:
+                    (password,) = re.findall(r"^ {4}(\S+)$", process.said, re.MULTILINE)
+                    let_in(json.loads(printed)["verification_uri_complete"], password)
+        assert shown > 10
         assert process.stop()[0] == 0

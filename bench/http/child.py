@@ -19,11 +19,11 @@ from starlette.types import Receive, Scope, Send
 from bench.http.app import build
 from bench.kinds import REGISTRY, SEALER
 from bench.loops import run
-from remuda.app import prepare_interpreter
 from remuda.http.edge.lines import LineWriter
 from remuda.http.edge.metrics import measure_loop_lag
 from remuda.http.edge.patience import Patience
 from remuda.http.edge.server import Address, Server
+from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.duties import Duties

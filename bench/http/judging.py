@@ -19,8 +19,8 @@ from bench.kinds import name_of
 from bench.loops import run
 from bench.report import Measure, figure
 from bench.rounds import good_time
-from remuda.app import prepare_interpreter
 from remuda.http.edge.lines import LineWriter
+from remuda.interpreter import prepare_interpreter
 from remuda.store.sqlite.store import SqliteStore
 
 __all__ = ["answering", "measures"]

@@ -1,7 +1,8 @@
 """One process: the embedded store and every API on one loop, from the first start to a clean stop.
 
-Everything it keeps is in one directory that only its owner can enter: the store's file and, beside it, the file with
-the sealing keys. Both are made at the first start. No backup of the store has the keys: they need one of their own.
+Everything it keeps is in one directory (`datadir`), which is made at the first start. No backup of the store has the
+keys: they need one of their own. The address is taken before the services begin, so that they know where clients will
+find them, and so that a first start that cannot have its port has done nothing yet.
 
 It stops on SIGTERM or SIGINT: requests in flight are finished, then the services end what goes on by itself in them,
 then the store is closed. A second signal breaks the requests off, and a third one ends the process as if nobody had
@@ -11,6 +12,7 @@ asked for any of this. After `kill -9` it starts again.
 import asyncio
 import contextlib
 import dataclasses
+import os
 import resource
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
@@ -20,17 +22,16 @@ from pathlib import Path
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 
-from remuda.app import prepare_interpreter, registry
+from remuda.datadir import DataDirectory
 from remuda.http.edge.health import PAGES, PROCESS, Check, ProcessPages, store_check
 from remuda.http.edge.lines import LineWriter, Sink
 from remuda.http.edge.metrics import Metrics, measure_loop_lag
 from remuda.http.edge.mounts import Mounted, Mounts
 from remuda.http.edge.observe import Observe
 from remuda.http.edge.patience import Patience
-from remuda.http.edge.server import Address, Server
+from remuda.http.edge.server import Address, Listener, Server, listen
+from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import Clock, SystemClock
-from remuda.kernel.errors import Invalid
-from remuda.kernel.keyfile import create_keyring_file
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.logs import log_to
@@ -41,9 +42,7 @@ from remuda.version import describe
 
 __all__ = ["Assembled", "Ground", "Services", "Settings", "run"]
 
-_STORE, _KEYS = "remuda.db", "keys.json"
 _STDERR = 2
-_PRIVATE = 0o700
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SPARE_DESCRIPTORS = 256
 """For everything that is not a client's connection."""
@@ -71,6 +70,9 @@ class Ground:
     """What is counted here is shown at `/metrics`. A series is there from the moment that it is made."""
     closing: asyncio.Event
     """Set when the process begins to stop: streams end by it."""
+    address: Address
+    """Where the process answers once the services have begun."""
+    data: DataDirectory
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +89,6 @@ Services = Callable[[Ground], AbstractAsyncContextManager[Assembled]]
 for it; leaving ends that: the last request has been answered then, and the store is still open."""
 
 
-@asynccontextmanager
-async def _no_services(_ground: Ground) -> AsyncIterator[Assembled]:
-    yield Assembled()
-
-
 class _Stop:
     """What signals ask for."""
 
@@ -106,25 +103,26 @@ async def run(
     settings: Settings,
     *,
     announce: Callable[[Address], None],
-    services: Services = _no_services,
-    kinds: Registry | None = None,
+    services: Services,
+    kinds: Registry,
 ) -> None:
     """Run until a signal says stop. `announce` is called with the address as soon as the process answers there.
 
-    `kinds` are what the services keep, unless it is everything that we have.
+    `kinds` are what the services keep.
     """
     with contextlib.closing(LineWriter(_STDERR)) as sink:
         log_to(sink)
-        async with _opened(settings.data, kinds or registry()) as ground:
+        async with _opened(settings, kinds) as (ground, listener):
             with _signals() as stop:
                 async with services(ground) as assembled:
-                    await _serve(ground, settings, assembled, sink, announce, stop)
+                    await _serve(ground, settings, assembled, listener, sink, announce, stop)
 
 
 async def _serve(
     ground: Ground,
     settings: Settings,
     services: Assembled,
+    listener: Listener,
     sink: Sink,
     announce: Callable[[Address], None],
     stop: _Stop,
@@ -135,7 +133,7 @@ async def _serve(
     duties.start("loop lag", lambda: measure_loop_lag(metrics, ground.clock))
     stop.hurry = server.hurry
     try:
-        address = await server.start(settings.listen)
+        address = await server.start(listener)
         prepare_interpreter()
         announce(address)
         await stop.told.wait()
@@ -168,19 +166,27 @@ def _server(ground: Ground, settings: Settings, metrics: Metrics, app: Mounts, s
 
 
 @asynccontextmanager
-async def _opened(data: Path, kinds: Registry) -> AsyncIterator[Ground]:
+async def _opened(settings: Settings, kinds: Registry) -> AsyncIterator[tuple[Ground, Listener]]:
     randomness = SystemRandomness()
-    sealer = _sealer(data, randomness)
-    store = open_store(data / _STORE, kinds, sealer)
+    data = DataDirectory(settings.data)
+    sealer = data.prepare(randomness)
+    store = open_store(data.store, kinds, sealer)
     try:
-        yield Ground(
-            store=store,
-            clock=SystemClock(),
-            randomness=randomness,
-            sealer=sealer,
-            metrics=_metrics(),
-            closing=asyncio.Event(),
-        )
+        listener = listen(settings.listen)
+        with listener.socket, data.announced(f"http://{listener.address.reachable}", os.getpid()):
+            yield (
+                Ground(
+                    store=store,
+                    clock=SystemClock(),
+                    randomness=randomness,
+                    sealer=sealer,
+                    metrics=_metrics(),
+                    closing=asyncio.Event(),
+                    address=listener.address,
+                    data=data,
+                ),
+                listener,
+            )
     finally:
         await store.close()
 
@@ -190,20 +196,6 @@ def _metrics() -> CollectorRegistry:
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=metrics)
     return metrics
-
-
-def _sealer(data: Path, randomness: Randomness) -> Sealer:
-    """Make the directory and the keys if this is the first start, and only then."""
-    try:
-        data.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-    except OSError as error:
-        cause = error.strerror or str(error)
-        raise Invalid("--data", f"{data} cannot be made ({cause})", remedy="choose another directory") from None
-    keys = data / _KEYS
-    if (data / _STORE).exists() and not keys.exists():
-        remedy = f"restore {keys} from its backup, because what it sealed opens with nothing else"
-        raise Invalid("--data", f"{data} holds a store without its keys", remedy=remedy)
-    return Sealer(create_keyring_file(keys, randomness))
 
 
 def _within_descriptors(patience: Patience) -> Patience:

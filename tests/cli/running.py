@@ -1,21 +1,34 @@
 """`remuda up` as a process of its own."""
 
+import json
+import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 READY = re.compile(r"^Remuda is ready at (http://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
+REMUDA = [sys.executable, "-c", "import sys; from remuda.cli import main; sys.exit(main())"]
 
 
 @dataclass(frozen=True)
 class Running:
     process: subprocess.Popen[str]
     url: str
+    data: Path
+    said: str
+    """What it said before it was ready."""
+
+    @property
+    def credentials(self) -> Mapping[str, Any]:
+        """What scripts find."""
+        found: Mapping[str, Any] = json.loads((self.data / "credentials.json").read_text())
+        return found
 
     def stop(self, how: signal.Signals = signal.SIGTERM) -> tuple[int, str]:
         """Send a signal; return the exit code and the log."""
@@ -24,34 +37,50 @@ class Running:
         return self.process.returncode, log
 
 
-def up(data: Path, listen: str = "127.0.0.1:0") -> subprocess.Popen[str]:
-    command = [sys.executable, "-c", "import sys; from remuda.cli import main; sys.exit(main())", "up"]
+def up(
+    data: Path,
+    listen: str | None = "127.0.0.1:0",
+    *more: str,
+    environment: Mapping[str, str] | None = None,
+    stdout: Any = subprocess.PIPE,
+) -> subprocess.Popen[str]:
+    where = [] if listen is None else ["--listen", listen]
     return subprocess.Popen(
-        [*command, "--data", str(data), "--listen", listen],
-        stdout=subprocess.PIPE,
+        [*REMUDA, "up", "--data", str(data), *where, *more],
+        stdout=stdout,
         stderr=subprocess.PIPE,
         text=True,
+        env={**os.environ, **(environment or {})},
     )
 
 
 @contextmanager
-def running(data: Path) -> Iterator[Running]:
+def running(
+    data: Path, *more: str, listen: str | None = "127.0.0.1:0", environment: Mapping[str, str] | None = None
+) -> Iterator[Running]:
     """Start it and wait until it says that it is ready."""
-    with up(data) as process:
+    with up(data, listen, *more, environment=environment) as process:
         try:
             assert process.stdout is not None
-            said = process.stdout.readline()
-            ready = READY.match(said)
-            assert ready, said
-            yield Running(process, ready[1])
+            said = []
+            while not (ready := READY.match(line := process.stdout.readline())):
+                assert line, f"it ended: {process.communicate()}"
+                said.append(line)
+            yield Running(process, ready[1], data, "".join(said))
         finally:
             process.kill()
 
 
-def refused(data: Path, listen: str = "127.0.0.1:0") -> str:
+def refused(data: Path, listen: str = "127.0.0.1:0", *more: str, environment: Mapping[str, str] | None = None) -> str:
     """Start it where it cannot run; return the one sentence it says."""
-    with up(data, listen) as process:
+    with up(data, listen, *more, environment=environment) as process:
         out, error = process.communicate(timeout=30)
-    assert (process.returncode, out) == (1, "")
-    assert error.count("\n") == 1
+    assert (process.returncode, out) == (1, ""), error
+    assert error.count("\n") == 1, error
     return error.strip()
+
+
+def remuda(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run another command."""
+    env = {**os.environ, **(environment or {})}
+    return subprocess.run([*REMUDA, *words], capture_output=True, text=True, timeout=60, check=False, env=env)

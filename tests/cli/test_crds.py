@@ -4,14 +4,18 @@ import sys
 import pytest
 import yaml
 
+from remuda.app import registry
 from remuda.cli import main
 
 
 def test_crds_prints_definitions_as_yaml(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["crds"]) == 0
     definitions = list(yaml.safe_load_all(capsys.readouterr().out))
-    assert [one["metadata"]["name"] for one in definitions] == ["journals.store.remuda"]
-    (version,) = definitions[0]["spec"]["versions"]
+    by_name = {one["metadata"]["name"]: one for one in definitions}
+    ours = {kind.qualified for kind in registry().kinds} | {"journals.store.remuda"}
+    assert (set(by_name), len(definitions)) == (ours, len(ours))
+    assert "organizations.identity.unikorn-cloud.org" in by_name
+    (version,) = by_name["journals.store.remuda"]["spec"]["versions"]
     assert version["subresources"] == {"status": {}}
     assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] == ["stream", "subject"]
 

@@ -24,6 +24,14 @@ def test_this_release_prints_what_a_process_says_about_itself(capsys: pytest.Cap
     assert printed["servers"] == [{"url": "/"}]
 
 
+def test_the_document_of_identity_is_printed_as_it_is_mounted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["openapi", "identity"]) == 0
+    printed = msgspec.json.decode(capsys.readouterr().out)
+    assert "/api/v1/organizations" in printed["paths"]
+    assert "/api/v1/operator/tokens" in printed["paths"]
+    assert printed["servers"] == [{"url": "/identity"}]
+
+
 def test_an_unknown_service_is_told_which_there_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

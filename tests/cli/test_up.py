@@ -10,8 +10,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from remuda.cli.up import _default_data
-from remuda.kernel.errors import Invalid
+from remuda.kernel.keyfile import create_keyring_file
+from remuda.kernel.randomness import SystemRandomness
 from tests.cli.running import refused, running
 from tests.example.asking import ask, judged
 
@@ -26,7 +26,8 @@ def test_the_first_start_makes_everything_private_and_answers(tmp_path: Path) ->
         assert "remuda_loop_lag_seconds_count" in ask(f"{one.url}/metrics").text
         assert one.stop()[0] == 0
     modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [data, *data.iterdir()]}
-    assert modes == {"data": 0o700, "keys.json": 0o600, "remuda.db": 0o600, "remuda.db.lock": 0o600}
+    files = ("credentials.json", "keys.json", "remuda.db", "remuda.db.lock")
+    assert modes == {"data": 0o700, **dict.fromkeys(files, 0o600)}
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -35,7 +36,7 @@ def test_a_signal_stops_it_cleanly_with_the_whole_log_written(tmp_path: Path, ho
         ask(f"{one.url}/api/version", params={"token": "secret"})
         code, log = one.stop(how)
     assert code == 0
-    (line,) = map(json.loads, log.splitlines())
+    (line,) = [line for line in map(json.loads, log.splitlines()) if line["event"] == "request"]
     assert (line["event"], line["path"], line["status"]) == ("request", "/api/version", 200)
     assert "secret" not in log
     assert (tmp_path / "remuda.db.lock").read_text() == "", "the store was closed"
@@ -113,19 +114,40 @@ def test_a_store_without_its_keys_is_refused_and_gets_no_new_ones(tmp_path: Path
     assert not (tmp_path / "keys.json").exists()
 
 
-def test_without_data_everything_is_where_the_system_keeps_such_things(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_DATA_HOME", "/srv/share")
-    assert _default_data() == Path("/srv/share/remuda")
-    monkeypatch.delenv("XDG_DATA_HOME")
-    monkeypatch.setenv("HOME", "/home/ann")
-    assert _default_data() == Path("/home/ann/.local/share/remuda")
+def test_a_directory_that_cannot_be_written_is_one_sentence() -> None:
+    said = refused(Path("/sys"))  # where not even root can make a file
+    assert said.startswith("/sys/keys.json cannot be used (")
+    assert said.endswith("): check the path and its permissions.")
 
-    def homeless() -> Path:
-        raise RuntimeError("no home")
 
-    monkeypatch.setattr(Path, "home", homeless)
-    with pytest.raises(Invalid, match=r"^--data is not given, and there is no home directory: name a directory\.$"):
-        _default_data()
+def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        one.stop()
+    store = tmp_path / "remuda.db"
+    whole = store.read_bytes()
+    store.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
+    assert refused(tmp_path).startswith(f"The store {store} is damaged (")
+    store.write_bytes(b"a diary, or something" * 100)
+    assert refused(tmp_path) == (f"The file {store} was not written by Remuda and is left as it is: name another file.")
+    assert store.read_bytes() == b"a diary, or something" * 100
+
+
+def test_keys_that_are_damaged_open_to_others_or_another_stores_are_one_sentence(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        one.stop()
+    keys = tmp_path / "keys.json"
+    whole = keys.read_text()
+    keys.chmod(0o644)
+    assert refused(tmp_path) == f"{keys} can be read or written by other users: run chmod 600 {keys}."
+    keys.chmod(0o600)
+    keys.write_text(whole[:-10])
+    assert refused(tmp_path) == f"{keys} is not a key file: restore it from its backup."
+    keys.unlink()
+    create_keyring_file(keys, SystemRandomness())
+    assert "does not open: put the key it was sealed with back into the key file" in refused(tmp_path)
+    keys.write_text(whole)
+    with running(tmp_path) as one:
+        assert one.stop()[0] == 0
 
 
 def test_help_imports_no_server() -> None:

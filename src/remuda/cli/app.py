@@ -31,3 +31,18 @@ def _add_commands(app: App) -> None:
         "remuda.cli.crds:crds", name="crds", help="Print the custom resource definitions for a Kubernetes API server."
     )
     app.command("remuda.cli.openapi:openapi", name="openapi", help="Print the OpenAPI document of a service.")
+    app.command(_config())
+    app.command(_token())
+
+
+def _config() -> App:
+    app = App(name="config", help="Show the configuration, or check it.")
+    app.command("remuda.cli.config:show", name="show", help="Print the configuration and where each value comes from.")
+    app.command("remuda.cli.config:check", name="check", help="Say everything that is wrong with the configuration.")
+    return app
+
+
+def _token() -> App:
+    app = App(name="token", help="Tokens for operators on the machine itself.")
+    app.command("remuda.cli.token:issue", name="issue", help="Print a short-lived token in a user's name.")
+    return app

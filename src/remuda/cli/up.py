@@ -1,53 +1,72 @@
 """``remuda up``: everything in one process, on one file."""
 
 import asyncio
-import os
 from pathlib import Path
-from typing import Annotated
 
 import uvloop
-from cyclopts import Parameter
 
+from remuda.app import registry, services, settings
+from remuda.cli.config import loaded
+from remuda.config import effect
 from remuda.http.edge.server import Address
-from remuda.kernel.errors import Invalid
-from remuda.process import Settings, run
+from remuda.identity.bootstrap import Welcome
+from remuda.kernel.errors import Unusable
+from remuda.process import run
 
 __all__ = ["up"]
 
+_WELCOME = """\
+This is the first start. Log in at {endpoint} as {administrator} with {how}
+Scripts find a token in {credentials}. The README has the first steps.
+"""
+_RANDOM = """this password, which is not shown again:
 
-def up(
-    *,
-    data: Annotated[Path | None, Parameter(env_var="REMUDA_DATA")] = None,
-    listen: Annotated[str, Parameter(env_var="REMUDA_LISTEN")] = "127.0.0.1:8080",
-) -> None:
+    {password}
+"""
+_CHOSEN = "the password of your configuration."
+
+
+def up(*, data: Path | None = None, listen: str | None = None, config: Path | None = None) -> None:
     """Run everything in one process until it is told to stop, by Ctrl-C or SIGTERM.
 
+    The first start makes an administrator, an organization, a project and a service account, and prints how to log in.
     The log goes to stderr, one JSON object a line.
 
     Parameters
     ----------
     data
-        The directory that holds everything: the store and its keys. It is made if it is not there.
+        The directory that holds everything: the store, its keys and credentials.json. It is made if it is not there.
         By default $XDG_DATA_HOME/remuda, which is ~/.local/share/remuda unless set otherwise.
     listen
-        HOST:PORT to answer on. Port 0 takes one that is free.
+        HOST:PORT to answer on, by default 127.0.0.1:8080. Port 0 takes one that is free.
+    config
+        The TOML file with the configuration; by default remuda.toml in the data directory, if it is there.
 
     """
-    settings = Settings(data=data or _default_data(), listen=Address.parse(listen))
+    configuration = loaded(config, data, listen).configuration
+    effect.check(configuration)
+    where = configuration.server.data.resolve()
 
     def announce(address: Address) -> None:
-        where = f"http://{address} (data in {settings.data.resolve()})"
-        print(f"Remuda is ready at {where}. Stop it with Ctrl-C.", flush=True)  # noqa: T201  a command line prints
+        _say(f"Remuda is ready at http://{address} (data in {where}). Stop it with Ctrl-C.")
 
+    running = run(
+        settings(configuration), announce=announce, services=services(configuration, _welcome), kinds=registry()
+    )
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(run(settings, announce=announce))
+        runner.run(running)
 
 
-def _default_data() -> Path:
-    base = os.environ.get("XDG_DATA_HOME")
-    if base:
-        return Path(base) / "remuda"
+def _welcome(told: Welcome) -> None:
+    how = _CHOSEN if told.password is None else _RANDOM.format(password=told.password.reveal())
+    _say(
+        _WELCOME.format(endpoint=told.endpoint, administrator=told.administrator, how=how, credentials=told.credentials)
+    )
+
+
+def _say(text: str) -> None:
     try:
-        return Path.home() / ".local" / "share" / "remuda"
-    except RuntimeError:
-        raise Invalid("--data", "is not given, and there is no home directory", remedy="name a directory") from None
+        print(text, flush=True)  # noqa: T201  a command line prints
+    except OSError as error:
+        cause = error.strerror or str(error)
+        raise Unusable(f"The terminal cannot be written to ({cause}): let stdout go where it can be read.") from None

@@ -14,7 +14,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.operations.settings import OperationSettings
-from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.driver import DriverSettings, ReconcilePorts
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.reporter import Reporter, Silent
 from remuda.store.contract import Store
@@ -76,3 +76,15 @@ class IdentityPorts:
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
     control: DriverSettings = field(default_factory=DriverSettings)
+
+    @property
+    def reconciling(self) -> ReconcilePorts:
+        """What controllers are given."""
+        return ReconcilePorts(
+            store=self.watched or self.store,
+            clock=self.clock,
+            randomness=self.randomness,
+            leader=self.leader,
+            reporter=self.reporter,
+            log=self.log,
+        )

@@ -1,0 +1,58 @@
+"""``remuda config``: the configuration in effect, and whether it can be used."""
+
+import os
+import sys
+from pathlib import Path
+
+from remuda.config import effect
+from remuda.config.load import Loaded, Misconfigured, load
+from remuda.config.show import as_toml
+
+__all__ = ["check", "loaded", "show"]
+
+
+def loaded(config: Path | None, data: Path | None, listen: str | None) -> Loaded:
+    """Return the configuration that a command line asks for."""
+    flags = {"server.data": None if data is None else str(data), "server.listen": listen}
+    return load(os.environ, file=config, flags=flags)
+
+
+def show(*, config: Path | None = None, data: Path | None = None, listen: str | None = None) -> None:
+    """Print the configuration in effect as TOML, with what each setting means and where its value comes from.
+
+    Secrets are not shown.
+
+    Parameters
+    ----------
+    config
+        The TOML file; by default remuda.toml in the data directory, if it is there.
+    data
+        As for remuda up.
+    listen
+        As for remuda up.
+
+    """
+    print(as_toml(loaded(config, data, listen)), end="")  # noqa: T201  a command line prints
+
+
+def check(*, config: Path | None = None, data: Path | None = None, listen: str | None = None) -> int:
+    """Say whether the configuration can be used, and if not, everything that is wrong with it.
+
+    Parameters
+    ----------
+    config
+        The TOML file; by default remuda.toml in the data directory, if it is there.
+    data
+        As for remuda up.
+    listen
+        As for remuda up.
+
+    """
+    try:
+        found = loaded(config, data, listen)
+        effect.check(found.configuration)
+    except Misconfigured as error:
+        print(*error.problems, sep="\n", file=sys.stderr)  # noqa: T201  a command line prints
+        return 1
+    print(f"The configuration is good. The file: {found.file or 'none was read'}.")  # noqa: T201  a command line prints
+    return 0

@@ -1,0 +1,69 @@
+"""What a value must be beyond its type. Each returns why it is no good, with the remedy, or None."""
+
+import re
+from datetime import timedelta
+from ipaddress import ip_network
+from urllib.parse import urlsplit
+
+from remuda.config.about import Refusal
+
+__all__ = ["is_email", "is_name", "is_network", "is_origin", "is_positive", "is_some", "is_url"]
+
+_EMAIL = re.compile(r"[^@\sA-Z]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
+_NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
+
+
+def is_positive(number: int) -> Refusal:
+    """Refuse zero and less."""
+    return None if number > 0 else "is not positive: write a whole number from 1 on"
+
+
+def is_some(duration: timedelta) -> Refusal:
+    """Refuse no time at all."""
+    return None if duration else "is no time at all: write a duration from 1s on"
+
+
+def is_network(text: str) -> Refusal:
+    """Refuse what is no address or network."""
+    try:
+        ip_network(text)
+    except ValueError:
+        return "is not a network: write one such as 10.0.0.0/8, or an address such as 127.0.0.1"
+    return None
+
+
+def is_url(text: str) -> Refusal:
+    """Refuse what is no URL that paths can be put behind; an empty text means that it is worked out."""
+    if not text or _is_plain_url(text):
+        return None
+    return "is not a plain URL: write one such as https://cloud.example.com, without a slash at its end"
+
+
+def is_origin(text: str) -> Refusal:
+    """Refuse what no browser calls an origin."""
+    if text == "*" or (_is_plain_url(text) and not urlsplit(text).path):
+        return None
+    return "is not an origin: write one such as https://console.example.com, or * for all"
+
+
+def is_email(text: str) -> Refusal:
+    """Refuse what cannot be the address of a local account."""
+    if _EMAIL.fullmatch(text):
+        return None
+    return "is not an e-mail address in lower case: write one such as admin@example.com"
+
+
+def is_name(text: str) -> Refusal:
+    """Refuse what no resource can be called."""
+    if _NAME.fullmatch(text):
+        return None
+    return "is not a name: write up to 63 letters, digits, dashes, dots and underscores"
+
+
+def _is_plain_url(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        is_whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+    return is_whole and not (parts.query or parts.fragment or "@" in parts.netloc or text.endswith("/"))

@@ -1,0 +1,27 @@
+"""Which known name somebody meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+__all__ = ["nearest"]
+
+_LIKENESS = 0.6
+
+
+def nearest(name: str, known: Iterable[str], *, likeness: float = _LIKENESS) -> str | None:
+    """Return the known name that somebody most likely meant, if there is one.
+
+    What is right but for its place is nearest of all; then what is alike in the same place; where the place itself is
+    not known, what is alike as a whole.
+    """
+    names = list(known)
+    place, _, last = name.rpartition(".")
+    for each in names:
+        if each.rpartition(".")[2] == last:
+            return each
+    beside = [each.rpartition(".")[2] for each in names if each.rpartition(".")[0] == place]
+    if beside:
+        found = get_close_matches(last, beside, n=1, cutoff=likeness)
+        return ".".join(filter(None, (place, found[0]))) if found else None
+    found = get_close_matches(name, names, n=1, cutoff=likeness)
+    return found[0] if found else None

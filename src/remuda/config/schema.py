@@ -1,0 +1,188 @@
+"""Everything that can be set, with its type, its default and what it means."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from remuda.config.about import About, Section, Setting, settings_of
+from remuda.config.checks import is_email, is_name, is_network, is_origin, is_positive, is_some, is_url
+from remuda.http.edge.server import Address
+from remuda.identity.settings import LOCAL_ISSUER
+from remuda.kernel.secrets import Secret
+
+__all__ = [
+    "SETTINGS",
+    "Account",
+    "Bootstrap",
+    "Configuration",
+    "GroupRoles",
+    "Identity",
+    "Server",
+    "SubjectRoles",
+]
+
+_NOT_GIVEN = Path()
+_HERE = Address("127.0.0.1", 8080)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server(Section):
+    """The process: where it answers, where it keeps things, and how much it takes from clients."""
+
+    listen: Annotated[Address, About("HOST:PORT to answer on. Port 0 takes one that is free.")] = _HERE
+    data: Annotated[
+        Path,
+        About(
+            "The directory that holds everything: the store, its keys and credentials.json. It is made if need be.",
+            shown="$XDG_DATA_HOME/remuda, which is ~/.local/share/remuda unless set otherwise",
+        ),
+    ] = _NOT_GIVEN
+    public_url: Annotated[
+        str,
+        About("The URL that clients reach the process by, where a proxy is in front.", is_url, "http:// and `listen`"),
+    ] = ""
+    cors_origins: Annotated[
+        tuple[str, ...], About("The origins whose web pages may use the APIs; `*` is any.", is_origin, needs_one=True)
+    ] = ("*",)
+    trusted_proxies: Annotated[
+        tuple[str, ...], About("Networks whose word about client certificates is believed.", is_network)
+    ] = ()
+    rate_limit: Annotated[int, About("How many requests a minute each caller has.", is_positive)] = 6_000
+    connections: Annotated[int, About("How many connections may be open at once.", is_positive)] = 10_000
+    body_limit: Annotated[int, About("How many bytes a request's body may have.", is_positive)] = 1_048_576
+    head_timeout: Annotated[timedelta, About("How long a request's head may take to arrive.", is_some)] = timedelta(
+        seconds=10
+    )
+    body_timeout: Annotated[timedelta, About("How long a request's body may take to arrive.", is_some)] = timedelta(
+        seconds=10
+    )
+    request_timeout: Annotated[
+        timedelta, About("How long a service may work on a request; streams are exempt.", is_some)
+    ] = timedelta(seconds=30)
+    idle_timeout: Annotated[timedelta, About("How long a connection may wait for its next request.", is_some)] = (
+        timedelta(seconds=75)
+    )
+    read_timeout: Annotated[timedelta, About("How long a client may read nothing of its answer.", is_some)] = timedelta(
+        seconds=20
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubjectRoles:
+    """Roles that one user has everywhere."""
+
+    subject: Annotated[
+        str, About("An e-mail address in lower case; `*` is everybody of an issuer that is not ours, who then reads.")
+    ]
+    roles: Annotated[tuple[str, ...], About("Names of roles.")]
+    issuer: Annotated[str, About("Who vouches for the user; `uni` is this system.")] = LOCAL_ISSUER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupRoles:
+    """Roles that everybody in a group of an external issuer has everywhere."""
+
+    issuer: Annotated[str, About("The URL of the issuer.")]
+    group: Annotated[str, About("What the issuer calls the group.")]
+    roles: Annotated[tuple[str, ...], About("Names of roles.")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A service."""
+
+    role: Annotated[str, About("The name of the role that it has everywhere.")]
+    public_key: Annotated[str, About("The PEM of the key that verifies what it signs.")] = ""
+    public_key_file: Annotated[Path | None, About("The file with that PEM.")] = None
+
+
+def _services() -> dict[str, Account]:
+    return {
+        "unikorn-region": Account(role="region-service"),
+        "unikorn-kubernetes": Account(role="kubernetes-service"),
+        "unikorn-compute": Account(role="compute-service"),
+        "uni-storage": Account(role="storage-service"),
+    }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bootstrap(Section):
+    """What the first start makes. Later it changes nothing, but the administrator stays one while it is named here."""
+
+    administrator: Annotated[
+        str, About("The e-mail address of the first user, who is a platform administrator.", is_email)
+    ] = "admin@remuda.local"
+    password: Annotated[
+        Secret | None, About("The first user's password.", shown="a random one, printed at the first start")
+    ] = None
+    organization: Annotated[str, About("The name of the first organization.", is_name)] = "default"
+    project: Annotated[str, About("The name of the first project.", is_name)] = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity(Section):
+    """Who may do what, how they log in, and how long that holds."""
+
+    issuer: Annotated[
+        str,
+        About(
+            "Identity's own URL as clients reach it; its tokens say that they are from here.",
+            is_url,
+            "`server.public_url` with /identity",
+        ),
+    ] = ""
+    access_token_life: Annotated[timedelta, About("How long an access token is good.", is_some)] = timedelta(hours=1)
+    refresh_token_life: Annotated[timedelta, About("How long after the login a session can be refreshed.", is_some)] = (
+        timedelta(days=90)
+    )
+    service_account_token_life: Annotated[timedelta, About("How long a service account's token is good.", is_some)] = (
+        timedelta(days=90)
+    )
+    code_life: Annotated[timedelta, About("How long an authorization code can be exchanged.", is_some)] = timedelta(
+        minutes=1
+    )
+    device_code_life: Annotated[timedelta, About("How long a device waits for its user.", is_some)] = timedelta(
+        minutes=10
+    )
+    passport_life: Annotated[timedelta, About("How long an exchanged token is good.", is_some)] = timedelta(minutes=1)
+    signing_key_life: Annotated[timedelta, About("After how long a new key signs.", is_some)] = timedelta(days=90)
+    platform_administrators: Annotated[
+        tuple[str, ...], About("Users, by e-mail address, who may do everything everywhere.", is_email)
+    ] = ()
+    role_bindings: Annotated[
+        tuple[SubjectRoles, ...], About("Users with roles everywhere; these then have nothing besides.")
+    ] = ()
+    group_bindings: Annotated[
+        tuple[GroupRoles, ...], About("Groups of external issuers whose members have roles everywhere.")
+    ] = ()
+    system_accounts: Annotated[
+        Mapping[str, Account],
+        About(
+            "Services by name, who prove it by a client certificate or what their key signed. Yours are added.",
+            shown="`unikorn-region`, `unikorn-kubernetes`, `unikorn-compute`, `uni-storage`, each with its own role",
+        ),
+    ] = field(default_factory=_services)
+    intent_life: Annotated[
+        timedelta, About("After how long a quota allocation that nobody confirmed is taken back.", is_some)
+    ] = timedelta(minutes=10)
+    usage_kept: Annotated[timedelta, About("How long it can be read what was used when.", is_some)] = timedelta(
+        days=400
+    )
+    logins_per_minute: Annotated[
+        int, About("How often one address, and one account, may try a password.", is_positive)
+    ] = 10
+    bootstrap: Bootstrap = field(default_factory=Bootstrap)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Configuration(Section):
+    """All of it."""
+
+    server: Server = field(default_factory=Server)
+    identity: Identity = field(default_factory=Identity)
+
+
+SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in settings_of(Configuration)}
+"""Every setting, by its name."""

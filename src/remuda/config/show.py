@@ -1,0 +1,71 @@
+"""The configuration as TOML for people: what each setting means, what it is, and where that comes from.
+
+It can be read again as a configuration, but for secrets, which are not shown.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import reduce
+from textwrap import wrap
+from typing import Any
+
+from remuda.config.about import Setting
+from remuda.config.load import DEFAULT, Loaded
+from remuda.config.schema import SETTINGS
+from remuda.config.values import plain
+
+__all__ = ["as_toml", "toml_value"]
+
+_BARE = re.compile(r"[A-Za-z0-9_-]+")
+_WIDTH = 100
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
+
+
+def as_toml(loaded: Loaded) -> str:
+    """Return the whole configuration."""
+    return "\n".join(_lines(loaded)) + "\n"
+
+
+def _lines(loaded: Loaded) -> Iterator[str]:
+    yield f"# The file: {loaded.file or 'none was read'}. The environment wins over it, the command line over both."
+    table = ""
+    for setting in SETTINGS.values():
+        above = ".".join(setting.path[:-1])
+        if above != table:
+            table = above
+            yield from ("", f"[{table}]")
+        value = reduce(getattr, setting.path, loaded.configuration)
+        origin = loaded.origins.get(setting.name, DEFAULT)
+        yield from (f"# {line}" for line in wrap(_about(setting, origin), _WIDTH, break_on_hyphens=False))
+        yield f"{_assignment(setting.path[-1], value)}  # {origin}"
+
+
+def _assignment(name: str, value: Any) -> str:
+    return f'# {name} = ""' if value is None else f"{name} = {toml_value(plain(value))}"
+
+
+def _about(setting: Setting, origin: str) -> str:
+    shown = setting.about.shown
+    return f"{setting.about.text} Default: {shown}." if shown and origin == DEFAULT else setting.about.text
+
+
+def toml_value(value: Any) -> str:
+    """Return a value as TOML writes it, on one line."""
+    if isinstance(value, Mapping):
+        pairs = [f"{_key(name)} = {toml_value(each)}" for name, each in value.items()]
+        return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(toml_value, value))}]"
+    if isinstance(value, int):
+        return str(value)
+    return f'"{"".join(map(_escaped, str(value)))}"'
+
+
+def _key(name: str) -> str:
+    return name if _BARE.fullmatch(name) else toml_value(name)
+
+
+def _escaped(letter: str) -> str:
+    if letter in _ESCAPES:
+        return _ESCAPES[letter]
+    return letter if letter.isprintable() else f"\\U{ord(letter):08x}"

@@ -1,0 +1,129 @@
+"""Where values come from: the file, the environment over it, and the command line over both.
+
+A variable of the environment is a setting if it begins with `REMUDA_` and has a double underscore, which stands for the
+dot: `REMUDA_IDENTITY__ISSUER`. Without one it is not ours, because Kubernetes gives every container such variables
+(`REMUDA_PORT` for a service of that name), unless it looks like one of the three short ones or like a setting that was
+written without its section.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from remuda.config.about import Setting
+from remuda.config.nearest import nearest
+from remuda.config.schema import SETTINGS
+from remuda.kernel.errors import Invalid
+
+__all__ = ["SHORT", "Given", "Unknown", "from_environment", "from_file", "from_flags", "read_file"]
+
+SHORT: Mapping[str, str] = {"REMUDA_DATA": "server.data", "REMUDA_LISTEN": "server.listen", "REMUDA_CONFIG": ""}
+"""Variables with names of their own; the last one names the file."""
+
+_PREFIX = "REMUDA_"
+_ALL = "remuda config show lists those there are."
+_ALIKE = 0.75
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """A value that somebody gave."""
+
+    setting: Setting
+    value: Any
+    """As TOML holds it, or as text."""
+    is_text: bool
+    origin: str
+    """Where it comes from, for people."""
+    called: str
+    """What a sentence about it calls it."""
+    base: Path
+    """Where relative paths begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """Something that was given and is no setting, with the sentence that says so."""
+
+    sentence: str
+
+
+def read_file(path: Path) -> Mapping[str, Any]:
+    """Return what a file holds, or raise Invalid."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        cause = error.strerror or type(error).__name__
+        remedy = "name a file that is there and can be read"
+        raise Invalid(f"The configuration {path}", f"cannot be read ({cause})", remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise Invalid(f"The configuration {path}", "is not UTF-8 text", remedy="write it as TOML") from None
+    except RecursionError:
+        raise Invalid(f"The configuration {path}", "is nested too deeply", remedy="write it flatter") from None
+    except tomllib.TOMLDecodeError as error:
+        cause = re.sub(r" \((.*)\)$", r" \1", str(error))
+        raise Invalid(f"The configuration {path}", f"is not TOML ({cause})", remedy="correct it there") from None
+
+
+def from_file(content: Mapping[str, Any], path: Path, above: tuple[str, ...] = ()) -> Iterator[Given | Unknown]:
+    """Yield what a file gives."""
+    for key, value in content.items():
+        name = ".".join((*above, key))
+        called = f"{name} in {path}"
+        if name in SETTINGS:
+            base = path.absolute().parent
+            yield Given(setting=SETTINGS[name], value=value, is_text=False, origin=str(path), called=called, base=base)
+        elif name not in _sections():
+            yield Unknown(f"{called} is not a setting: {_meant(name)}")
+        elif isinstance(value, dict):
+            yield from from_file(value, path, (*above, key))
+        else:
+            yield Unknown(f"{called} is not a table: write its settings below [{name}].")
+
+
+def from_environment(environment: Mapping[str, str]) -> Iterator[Given | Unknown]:
+    """Yield what the environment gives."""
+    variables = {setting.variable: setting for setting in SETTINGS.values()}
+    variables |= {short: SETTINGS[name] for short, name in SHORT.items() if name}
+    for variable, text in sorted(environment.items()):
+        if variable in variables:
+            yield _text(variables[variable], text, variable)
+        elif variable.startswith(_PREFIX) and variable not in SHORT and (meant := _meant_variable(variable, variables)):
+            yield Unknown(f"{variable} in the environment is not a setting: {meant}")
+
+
+def from_flags(flags: Mapping[str, str | None]) -> Iterator[Given]:
+    """Yield what the command line gives, by the name of the setting: its flag is the last part of that."""
+    for name, text in flags.items():
+        if text is not None:
+            yield _text(SETTINGS[name], text, f"--{name.rpartition('.')[2]}")
+
+
+def _text(setting: Setting, text: str, origin: str) -> Given:
+    return Given(setting=setting, value=text, is_text=True, origin=origin, called=origin, base=Path())
+
+
+def _sections() -> list[str]:
+    every = (".".join(setting.path[:depth]) for setting in SETTINGS.values() for depth in range(1, len(setting.path)))
+    return list(dict.fromkeys(every))
+
+
+def _meant(name: str) -> str:
+    found = nearest(name, [*SETTINGS, *_sections()])
+    return f"did you mean {found}?" if found else _ALL
+
+
+def _meant_variable(variable: str, variables: Mapping[str, Setting]) -> str | None:
+    """Return the remedy for a variable that nobody knows, or None if it is somebody else's."""
+    if "__" in variable:
+        found = nearest(variable.removeprefix(_PREFIX).replace("__", ".").lower(), SETTINGS)
+        return f"did you mean {SETTINGS[found].variable}?" if found else _ALL
+    bare = variable.removeprefix(_PREFIX)
+    for each in variables:
+        if each.endswith(f"__{bare}"):
+            return f"did you mean {each}?"
+    short = nearest(bare, [each.removeprefix(_PREFIX) for each in SHORT], likeness=_ALIKE)
+    return f"did you mean {_PREFIX}{short}?" if short else None

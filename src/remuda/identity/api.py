@@ -1,0 +1,31 @@
+"""Identity's route table: the routes of all its rooms."""
+
+from remuda.http.routes import Table
+from remuda.identity import operator
+from remuda.identity.auditing import api as auditing
+from remuda.identity.oauth import api as oauth
+from remuda.identity.oauth import browser_api as browser
+from remuda.identity.people import api as people
+from remuda.identity.quotas import api as quotas
+from remuda.identity.rights import api as rights
+from remuda.identity.rooms import within
+from remuda.identity.tenancy import api as tenancy
+
+__all__ = ["TABLE"]
+
+TABLE = Table(
+    "identity",
+    title="Identity",
+    description="Who there is, what they may do, and how much of everything they may use.",
+    routes=[
+        *within(lambda identity: identity.tenancy, tenancy.routes()),
+        *within(lambda identity: identity.people, people.routes()),
+        *within(lambda identity: identity.rights, rights.routes()),
+        *within(lambda identity: identity.oauth, oauth.routes()),
+        *within(lambda identity: identity.browser, browser.routes()),
+        *within(lambda identity: identity.quotas, quotas.routes()),
+        *within(lambda identity: identity.auditing, auditing.routes()),
+        *within(lambda identity: identity.operators, operator.routes()),
+    ],
+)
+"""The whole API, which `assembly` mounts with an `Identity`."""

@@ -1,0 +1,159 @@
+"""Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them."""
+
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
+
+from remuda.http.api import Api, ApiPorts
+from remuda.http.idempotency import Idempotency
+from remuda.http.lists.watch import WatchPorts
+from remuda.http.ratelimit import RateLimiter
+from remuda.identity.api import TABLE
+from remuda.identity.auditing.service import Auditing
+from remuda.identity.oauth.browser import browser_of
+from remuda.identity.oauth.clients import seed_clients
+from remuda.identity.oauth.passwords import Passwords
+from remuda.identity.oauth.room import oauth_room
+from remuda.identity.operator import Operators
+from remuda.identity.people import controllers as people_controllers
+from remuda.identity.people.joining import Joining
+from remuda.identity.people.sagas import PeoplePorts, bound
+from remuda.identity.people.service import people
+from remuda.identity.ports import IdentityPorts
+from remuda.identity.quotas import controllers as quota_controllers
+from remuda.identity.quotas.catalogue import seed_quota_metadata
+from remuda.identity.quotas.ledger import Ledger
+from remuda.identity.quotas.monitor import Monitor
+from remuda.identity.quotas.service import Quotas
+from remuda.identity.rights.authenticator import IdentityAuthenticator
+from remuda.identity.rights.feed import HEARTBEAT_S
+from remuda.identity.rights.roles import seed_roles
+from remuda.identity.rights.service import Rights
+from remuda.identity.service import Identity
+from remuda.identity.tenancy import controllers as tenancy_controllers
+from remuda.identity.tenancy.service import Tenancy
+from remuda.identity.tokens.housekeeping import housekeeping
+from remuda.identity.tokens.room import token_room
+from remuda.operations.metrics import Metrics as OperationMetrics
+from remuda.operations.operations import Operations
+from remuda.operations.recovery import Recovery
+from remuda.operations.registry import Sagas
+from remuda.operations.reporter import Reporters, Timeline
+from remuda.reconcile.driver import Driver
+from remuda.store.duties import Duties
+
+__all__ = ["IdentityApp"]
+
+
+class IdentityApp:
+    """The whole service."""
+
+    def __init__(self, ports: IdentityPorts) -> None:
+        self.ports = ports
+        self.table = TABLE
+        store, clock, randomness, settings = ports.store, ports.clock, ports.randomness, ports.settings
+        self.tokens = token_room(store=store, clock=clock, randomness=randomness, settings=settings)
+        rights = Rights(store=store, settings=settings)
+        self.passwords = Passwords(
+            store=store, clock=clock, randomness=randomness, aside=ports.aside, sessions=self.tokens.sessions
+        )
+        self.ledger = Ledger(store, clock, randomness, intent_life=settings.intent_life)
+        persons = PeoplePorts(store=store, clock=clock, tokens=self.tokens.tokens, joining=Joining(store))
+        self.operations = self._operations(persons)
+        oauth = oauth_room(
+            store=store, clock=clock, randomness=randomness, settings=settings, room=self.tokens, rights=rights
+        )
+        self.service = Identity(
+            tenancy=Tenancy(store=store, clock=clock, version=version("remuda")),
+            people=people(persons, operations=self.operations, grants=rights, settings=settings),
+            rights=rights,
+            oauth=oauth,
+            browser=browser_of(
+                ports,
+                clients=oauth.clients,
+                codes=oauth.grants.codes,
+                devices=oauth.devices,
+                sessions=self.tokens.sessions,
+                tokens=self.tokens.tokens,
+                passwords=self.passwords,
+            ),
+            quotas=Quotas(store=store, clock=clock, ledger=self.ledger),
+            auditing=Auditing(log=ports.log, sealer=ports.sealer),
+            operators=Operators(
+                store=store, log=ports.log, clock=clock, sealer=ports.sealer, tokens=self.tokens.tokens
+            ),
+        )
+        self.authenticator = IdentityAuthenticator(store=store, bearers=self.tokens.bearers, rights=rights, clock=clock)
+        self.watches = WatchPorts(clock=clock, closing=ports.closing, heartbeat_s=HEARTBEAT_S)
+        self.api = Api(TABLE, self.service, self._api_ports())
+        self.drivers = self._drivers()
+        self._monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
+        self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
+        self._duties = Duties(clock)
+
+    async def start(self) -> None:
+        """Write what is built in, take up what was left, and begin."""
+        await seed_roles(self.ports.store)
+        await seed_quota_metadata(self.ports.store)
+        await seed_clients(self.ports.store)
+        await self.service.rights.check()
+        self._duties.start("recovery", self._recovery.keep)
+        self._duties.start("forgetting", self._recovery.keep_forgetting)
+        self._duties.start("quota monitor", self._monitor.keep)
+        for driver in self.drivers:
+            await driver.start()
+
+    async def stop(self) -> None:
+        """End everything that goes on by itself."""
+        self.ports.closing.set()
+        for driver in self.drivers:
+            await driver.stop()
+        await self._duties.stop()
+        await self.operations.stop()
+
+    def check(self) -> Iterable[tuple[str, str]]:
+        """Yield what speaks against sending requests here."""
+        for driver in self.drivers:
+            if not driver.has_begun:
+                yield driver.name, "It has not looked at everything yet: wait."
+
+    def _operations(self, persons: PeoplePorts) -> Operations:
+        ports, sagas = self.ports, bound(persons)
+        metrics = OperationMetrics(Sagas([each.saga for each in sagas]), ports.metrics)
+        return Operations(
+            ports.store,
+            sagas,
+            clock=ports.clock,
+            randomness=ports.randomness,
+            reporter=Reporters(Timeline(), metrics),
+            settings=ports.operations,
+        )
+
+    def _drivers(self) -> Sequence[Driver]:
+        ports, tokens = self.ports, self.tokens
+        reconciling = ports.reconciling
+        return (
+            *tenancy_controllers.drivers(ports, reconciling.store),
+            *people_controllers.drivers(reconciling, tokens.tokens, settings=ports.control),
+            *quota_controllers.drivers(ports, self.ledger),
+            *housekeeping(ports=reconciling, sessions=tokens.sessions, keys=tokens.keys, settings=ports.control),
+        )
+
+    def _api_ports(self) -> ApiPorts:
+        ports = self.ports
+        return ApiPorts(
+            authenticator=self.authenticator,
+            clock=ports.clock,
+            randomness=ports.randomness,
+            log=ports.log,
+            sealer=ports.sealer,
+            limiter=RateLimiter(ports.rate, ports.clock),
+            idempotency=Idempotency(
+                ports.log,
+                clock=ports.clock,
+                randomness=ports.randomness,
+                time_limit_s=ports.api.time_limit_s,
+                is_only_process=ports.is_alone,
+            ),
+            watch=self.watches,
+            settings=ports.api,
+        )

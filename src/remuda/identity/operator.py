@@ -1,0 +1,193 @@
+"""Break-glass: a short token in a user's name, for whoever sits at the machine itself.
+
+Whoever can read the file with the sealing keys could read and write everything anyway. So what proves an operator is a
+request sealed with those keys, in a context of its own. It is good for a minute and once, and says for whom the token
+is, for how long, who asks and why; all of that is audited before there is a token. The command `remuda token issue`
+sends it to the process that runs, or carries it out itself while none does.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from importlib.metadata import version
+from typing import Annotated
+
+import msgspec
+
+from remuda.access.context import Context
+from remuda.http.audit import STREAM, SYSTEM, Actor, AuditRecord, Component, Operation, Result, Target
+from remuda.http.routes import AnyRoute, Call, Nothing, Route, Wire
+from remuda.identity.kinds.people import USER, User, user_id
+from remuda.identity.tokens.service import Issued, Tokens
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, Unauthenticated, Unsealable
+from remuda.kernel.ids import is_id
+from remuda.kernel.randomness import Randomness
+from remuda.kernel.sealing import Sealer
+from remuda.kernel.secrets import Secret
+from remuda.store.contract import Store
+from remuda.store.logs import Log, Record
+
+__all__ = [
+    "DEFAULT_LIFE",
+    "LONGEST_LIFE",
+    "PATH",
+    "OperatorRequest",
+    "OperatorTokenRead",
+    "OperatorTokenWrite",
+    "Operators",
+    "new_request",
+    "routes",
+    "seal_request",
+]
+
+DEFAULT_LIFE = timedelta(minutes=15)
+"""How long a token is good unless somebody asks for less or more."""
+LONGEST_LIFE = timedelta(hours=1)
+"""How long it is good at most."""
+PATH = "/api/v1/operator/tokens"
+"""Where the request is sent."""
+
+_CONTEXT = "identity/operator-request"
+_GOOD_FOR = timedelta(seconds=60)
+_USED = "idempotency"
+"""The stream of what was used; it is kept for a day, which is longer than a request is good."""
+_STRANGE = "The request was not sealed with this system's keys: run the command with the data directory of this one."
+_STALE = "The request is older than a minute, or from a clock that is ahead: run the command again."
+_SPENT = "The request was used before: run the command again."
+
+
+class OperatorRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator asks for."""
+
+    nonce: str
+    made: datetime
+    subject: str
+    """A user, by e-mail address or id."""
+    life_s: int
+    operator: str
+    """Who asks, as the operating system calls them."""
+    reason: str = ""
+
+
+def new_request(
+    *, clock: Clock, randomness: Randomness, subject: str, life: timedelta, operator: str, reason: str
+) -> OperatorRequest:
+    """Return a request as of now."""
+    return OperatorRequest(
+        nonce=randomness.token_bytes(16).hex(),
+        made=clock.now(),
+        subject=subject,
+        life_s=int(life.total_seconds()),
+        operator=operator,
+        reason=reason,
+    )
+
+
+def seal_request(request: OperatorRequest, sealer: Sealer) -> Secret:
+    """Return a request as it is sent: whoever has this text has the token, for a minute."""
+    return Secret(sealer.seal(Secret(msgspec.json.encode(request).decode()), context=_CONTEXT))
+
+
+class OperatorTokenWrite(Wire, frozen=True):
+    """A request of an operator on the machine itself."""
+
+    request: Annotated[Secret, msgspec.Meta(description="The request, sealed with the keys of this system.")]
+
+
+class OperatorTokenRead(Wire, frozen=True):
+    """A token in a user's name."""
+
+    access_token: Annotated[Secret, msgspec.Meta(description="The token: it is shown this once.")]
+    expiry: datetime
+    subject: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operators:
+    """Issues tokens to operators."""
+
+    store: Store
+    log: Log
+    clock: Clock
+    sealer: Sealer
+    tokens: Tokens
+
+    async def issue_sealed(self, context: Context, sealed: Secret) -> OperatorTokenRead:
+        """Carry out a request that was sent, or raise Unauthenticated if it is not good."""
+        return await self._issue(self._opened(sealed), trace_id=context.trace_id)
+
+    async def issue(self, request: OperatorRequest) -> OperatorTokenRead:
+        """Carry out a request of this very process, which has the store to itself."""
+        return await self._issue(request, trace_id="")
+
+    def _opened(self, sealed: Secret) -> OperatorRequest:
+        try:
+            opened = self.sealer.open(sealed.reveal(), context=_CONTEXT)
+            request = msgspec.json.decode(opened.reveal(), type=OperatorRequest)
+        except (Unsealable, msgspec.MsgspecError):
+            raise Unauthenticated(_STRANGE) from None
+        age = self.clock.now() - request.made
+        if not timedelta() <= age <= _GOOD_FOR:
+            raise Unauthenticated(_STALE)
+        return request
+
+    async def _user(self, subject: str) -> User:
+        try:
+            user = await self.store.get(User, subject if is_id(subject) else user_id(subject))
+        except NotFound:
+            remedy = "give the e-mail address or the id of one that there is"
+            raise Invalid("the subject", f"{subject!r} is no user", remedy=remedy) from None
+        if user.is_marked or user.spec.state != "active":
+            raise Invalid("the subject", f"{subject!r} is {user.spec.state}", remedy="name one who is active")
+        return user
+
+    async def _issue(self, request: OperatorRequest, *, trace_id: str) -> OperatorTokenRead:
+        user = await self._user(request.subject)
+        life = timedelta(seconds=request.life_s)
+        if not timedelta() < life <= LONGEST_LIFE:
+            raise Invalid("the lifetime", "is not between a second and an hour", remedy="ask for one such as 15m")
+        used = Record(stream=_USED, subject=f"operator/{request.nonce}", data=msgspec.Raw(b"{}"), once=True)
+        try:
+            await self.log.append([used, _audited(request, user, trace_id)])
+        except AlreadyExists:
+            raise Unauthenticated(_SPENT) from None
+        issued: Issued = await self.tokens.issue_for_operator(user, operator=request.operator, life=life)
+        return OperatorTokenRead(access_token=issued.token, expiry=issued.expires, subject=user.spec.subject)
+
+
+def _audited(request: OperatorRequest, user: User, trace_id: str) -> Record:
+    record = AuditRecord(
+        component=Component(name="identity", version=version("remuda")),
+        actor=Actor(subject=f"operator {request.operator}", actor=user.spec.subject),
+        operation=Operation(verb="POST", route=PATH),
+        scope={"reason": request.reason, "lifetime": f"{request.life_s}s"},
+        resource=Target(type=USER.plural, id=user.name),
+        result=Result(200),
+        trace_id=trace_id,
+    )
+    return Record(stream=STREAM, subject=SYSTEM, data=msgspec.Raw(msgspec.json.encode(record)))
+
+
+async def _create(service: Operators, call: Call[Nothing, Nothing, OperatorTokenWrite]) -> OperatorTokenRead:
+    return await service.issue_sealed(call.context, call.body.request)
+
+
+def routes() -> list[AnyRoute]:
+    """Return the one route. It is public: what is sent is the proof."""
+    return [
+        Route(
+            method="POST",
+            path=PATH,
+            name="create_operator_token",
+            summary="Issue a short token to an operator on the machine itself",
+            description="For `remuda token issue`: the request is sealed with the keys of this system, good for a "
+            "minute and once. Who asked, for whom and why is audited.",
+            scope="public",
+            handler=_create,
+            body_type=OperatorTokenWrite,
+            answer_type=OperatorTokenRead,
+            errors=(401,),
+            holds_secret=True,
+            tag="operator",
+        )
+    ]

@@ -1,0 +1,104 @@
+"""What a real first start leaves behind: somebody who can log in, and a token for scripts."""
+
+import re
+import signal
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+
+from tests.cli.running import Running, running, up
+
+PASSWORD = re.compile(r"^ {4}(\S{23})$", re.MULTILINE)
+
+
+def asked(one: Running, path: str, **options: Any) -> httpx2.Response:
+    credentials = one.credentials
+    headers = {"Authorization": f"Bearer {credentials['token']}"}
+    return httpx2.request(
+        options.pop("method", "GET"), credentials["endpoints"]["identity"] + path, headers=headers, **options
+    )
+
+
+def test_the_first_start_says_how_to_log_in_and_later_ones_do_not(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        assert f"Log in at {one.url}/identity as admin@remuda.local with this password, which is not shown" in one.said
+        assert str(tmp_path / "credentials.json") in one.said
+        (password,) = PASSWORD.findall(one.said)
+        code, log = one.stop()
+        assert code == 0
+        assert password not in log
+        assert one.credentials["token"] not in log
+    with running(tmp_path) as one:
+        assert one.said == ""
+        one.stop()
+
+
+def test_a_script_reads_what_it_needs_from_one_file(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        credentials = one.credentials
+        assert credentials["endpoints"] == {"identity": f"{one.url}/identity"}
+        home = f"/api/v1/organizations/{credentials['organizationId']}"
+        (organization,) = asked(one, "/api/v1/organizations").json()
+        assert (organization["metadata"]["id"], organization["metadata"]["name"]) == (
+            credentials["organizationId"],
+            "default",
+        )
+        (project,) = asked(one, f"{home}/projects").json()
+        assert (project["metadata"]["id"], project["metadata"]["name"]) == (credentials["projectId"], "default")
+        made = asked(
+            one,
+            f"{home}/projects",
+            method="POST",
+            json={"metadata": {"name": "another"}, "spec": {"groupIDs": project["spec"]["groupIDs"]}},
+        )
+        assert made.status_code == 202
+        assert {each["kind"] for each in asked(one, f"{home}/quotas").json()["quotas"]} >= {"servers", "gpus"}
+
+
+def test_the_names_are_those_of_the_configuration(tmp_path: Path) -> None:
+    names = {
+        "REMUDA_IDENTITY__BOOTSTRAP__ADMINISTRATOR": "root@example.com",
+        "REMUDA_IDENTITY__BOOTSTRAP__PASSWORD": "correct horse battery",
+        "REMUDA_IDENTITY__BOOTSTRAP__ORGANIZATION": "acme",
+        "REMUDA_IDENTITY__BOOTSTRAP__PROJECT": "rockets",
+    }
+    with running(tmp_path, environment=names) as one:
+        assert "as root@example.com with the password of your configuration." in one.said
+        assert "correct horse" not in one.said
+        (organization,) = asked(one, "/api/v1/organizations").json()
+        assert organization["metadata"]["name"] == "acme"
+
+
+def test_the_token_outlives_kill_9_and_another_port(tmp_path: Path) -> None:
+    for how in (signal.SIGKILL, signal.SIGTERM):
+        with running(tmp_path) as one:
+            assert asked(one, "/api/v1/organizations").status_code == 200
+            one.stop(how)
+
+
+@pytest.mark.parametrize("after_s", [0.7, 1.1])
+def test_a_first_start_that_is_killed_is_made_up_for_by_the_next(after_s: float, tmp_path: Path) -> None:
+    with up(tmp_path) as process:
+        time.sleep(after_s)
+        process.kill()
+        said, _ = process.communicate(timeout=30)
+    with running(tmp_path) as one:
+        shown = PASSWORD.findall(said + one.said)
+        assert shown, "one of them told the password"
+        assert asked(one, "/api/v1/organizations").status_code == 200
+        assert len(asked(one, "/api/v1/organizations").json()) == 1
+        one.stop()
+
+
+def test_a_password_that_cannot_be_shown_is_one_sentence_and_shown_next_time(tmp_path: Path) -> None:
+    with Path("/dev/full").open("w") as full, up(tmp_path, stdout=full) as process:
+        _, error = process.communicate(timeout=30)
+    assert process.returncode == 1
+    last = error.strip().splitlines()[-1]
+    assert last == "The terminal cannot be written to (No space left on device): let stdout go where it can be read."
+    assert "Traceback" not in error
+    with running(tmp_path) as one:
+        assert PASSWORD.findall(one.said)

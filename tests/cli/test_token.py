@@ -1,0 +1,111 @@
+"""`remuda token issue`, beside a process and without one."""
+
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from remuda.cli import main
+from remuda.datadir import DataDirectory
+from remuda.kernel.keyfile import create_keyring_file
+from remuda.kernel.randomness import SystemRandomness
+from tests.cli.running import Running, remuda, running
+
+ADMIN = ("--subject", "admin@remuda.local")
+
+
+def issue(data: Path, *words: str, environment: Mapping[str, str] | None = None) -> str:
+    told = remuda("token", "issue", "--data", str(data), *words, environment=environment)
+    assert told.returncode == 0, told.stderr
+    assert told.stderr.startswith("It is good until ")
+    return told.stdout.strip()
+
+
+def denied(data: Path, *words: str) -> str:
+    told = remuda("token", "issue", "--data", str(data), *words)
+    assert (told.returncode, told.stdout) == (1, "")
+    assert told.stderr.count("\n") == 1, told.stderr
+    return told.stderr.strip()
+
+
+def organizations(one: Running, token: str) -> httpx2.Response:
+    url = f"{one.url}/identity/api/v1/organizations"
+    return httpx2.get(url, headers={"Authorization": f"Bearer {token}"})
+
+
+def test_beside_a_process_it_asks_that_one(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        token = issue(tmp_path, *ADMIN, "--reason", "locked out", "--lifetime", "5m")
+        answer = organizations(one, token)
+        assert (answer.status_code, len(answer.json())) == (200, 1)
+        assert organizations(one, f"{token[:-4]}AAAA").status_code == 401
+        code, log = one.stop()
+    assert code == 0
+    assert token not in log
+    assert token not in str((tmp_path / "remuda.db").read_bytes())
+
+
+def test_without_a_process_it_opens_the_store_itself_and_the_token_is_good_at_the_next_start(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        port = one.url.rpartition(":")[2]
+        one.stop()
+    token = issue(tmp_path, *ADMIN)
+    with running(tmp_path, environment={"REMUDA_LISTEN": f"127.0.0.1:{port}"}, listen=None) as one:
+        assert organizations(one, token).status_code == 200
+
+
+def test_what_cannot_be_asked_is_one_sentence(tmp_path: Path) -> None:
+    nobody = ("--subject", "nobody@example.com")
+    told = "the subject 'nobody@example.com' is no user: give the e-mail address or the id of one that there is."
+    with running(tmp_path) as one:
+        assert denied(tmp_path, *nobody) == told
+        one.stop()
+    assert denied(tmp_path, *nobody) == told
+
+
+@pytest.mark.parametrize("lifetime", ["2h", "soon", "0s"])
+def test_a_token_is_for_an_hour_at_most(lifetime: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert main(["token", "issue", *ADMIN, "--data", str(tmp_path), "--lifetime", lifetime]) == 1
+    told = "--lifetime is not a duration such as 90d, 1h or 60s of at most an hour: ask for one such as 15m.\n"
+    assert capsys.readouterr() == ("", told)
+
+
+def test_without_a_store_or_its_keys_it_is_one_sentence(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    told = f"--data {data} holds no store: name the directory that remuda up was given."
+    assert denied(data, *ADMIN) == told
+    with running(data):
+        (data / "keys.json").rename(tmp_path / "keys.json")
+        assert denied(data, *ADMIN).startswith(f"There is no key file {data}/keys.json")
+        create_keyring_file(data / "keys.json", SystemRandomness())
+        assert denied(data, *ADMIN) == (
+            "The request was not sealed with this system's keys: run the command with the data directory of this one."
+        )
+        (data / "keys.json").write_text("{}")
+        assert denied(data, *ADMIN) == f"{data}/keys.json is not a key file: restore it from its backup."
+
+
+def test_a_process_that_does_not_answer_is_one_sentence(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        one.process.send_signal(signal.SIGSTOP)
+        data = DataDirectory(tmp_path)
+        with socket.create_server(("127.0.0.1", 0)) as nobody:
+            gone = f"http://127.0.0.1:{nobody.getsockname()[1]}"
+        with data.announced(gone, os.getpid()):
+            said = denied(tmp_path, *ADMIN)
+            assert said.startswith(f"The process that has {data.store} open does not answer at {gone} (")
+            assert said.endswith("): try again, or stop it first.")
+        assert denied(tmp_path, *ADMIN) == (
+            f"Another process has {data.store} open and has not said where it answers: try again in a moment."
+        )
+
+
+def test_a_subject_is_needed(tmp_path: Path) -> None:
+    told = remuda("token", "issue", "--data", str(tmp_path))
+    assert told.returncode == 2
+    assert "subject" in told.stdout + told.stderr
+    assert "Traceback" not in told.stdout + told.stderr

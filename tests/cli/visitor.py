@@ -1,0 +1,68 @@
+"""Somebody who reads the README and does what it says: types its commands, and logs in with a browser."""
+
+import os
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import httpx2
+
+
+class Shell:
+    """A shell in which the commands of a page are typed, one after the other, by somebody with a home of their own."""
+
+    def __init__(self, folder: Path, home: Path) -> None:
+        self._bash = subprocess.Popen(
+            ["bash"],
+            cwd=folder,
+            env={"HOME": str(home), "PATH": os.environ["PATH"]},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def close(self) -> None:
+        self._bash.communicate(timeout=30)
+
+    def type(self, command: str) -> str:
+        """Run a command and return what it prints."""
+        assert self._bash.stdin is not None
+        assert self._bash.stdout is not None
+        self._bash.stdin.write(f"{command}\necho; echo END\n")
+        self._bash.stdin.flush()
+        lines = []
+        while (line := self._bash.stdout.readline()) != "END\n":
+            assert line, "the shell ended"
+            lines.append(line)
+        return "".join(lines).strip()
+
+
+class Forms(HTMLParser):
+    """The first form of a page, and what it sends along."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.action, self.fields = "", dict[str, str]()
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        if tag == "form" and not self.action:
+            self.action = found["action"] or ""
+        if tag in {"input", "button"} and found.get("name") and found["name"] not in self.fields:
+            self.fields[found["name"] or ""] = found.get("value") or ""
+
+
+def let_in(address: str, password: str) -> None:
+    """Do in a browser what the page says: log in, and let the device in."""
+    known = {"email": "admin@remuda.local", "username": "admin@remuda.local", "password": password}
+    with httpx2.Client(follow_redirects=True) as browser:
+        page = browser.get(address)
+        for _ in range(4):
+            form = Forms(page.text)
+            if not form.action:
+                break
+            filled = {name: known.get(name, value) for name, value in form.fields.items()}
+            origin = {"Origin": "/".join(address.split("/")[:3])}
+            page = browser.post(form.action, data=filled, headers=origin)
+            assert page.is_success, page.text

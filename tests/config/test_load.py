@@ -1,0 +1,254 @@
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from remuda.config.load import Loaded, Misconfigured, load
+from remuda.config.schema import SETTINGS, Account
+from remuda.http.edge.server import Address
+from remuda.kernel.errors import Invalid
+from remuda.kernel.secrets import Secret
+
+FILE = """
+[server]
+listen = "0.0.0.0:80"
+trusted_proxies = ["10.0.0.0/8"]
+rate_limit = 10
+
+[identity]
+access_token_life = "15m"
+role_bindings = [{ subject = "ann@example.com", roles = ["platform-reader"] }]
+
+[identity.system_accounts.ci]
+role = "platform-administrator"
+public_key_file = "ci.pem"
+
+[identity.bootstrap]
+administrator = "root@example.com"
+password = "correct horse battery"
+"""
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    path = tmp_path / "etc" / "some.toml"
+    path.parent.mkdir()
+    path.write_text(FILE)
+    return path
+
+
+def loaded(environment: dict[str, str] | None = None, **options: object) -> Loaded:
+    return load({"XDG_DATA_HOME": "/srv", **(environment or {})}, **options)  # type: ignore[arg-type]
+
+
+def problems(text: str, tmp_path: Path, environment: dict[str, str] | None = None) -> list[str]:
+    path = tmp_path / "remuda.toml"
+    path.write_text(text)
+    with pytest.raises(Misconfigured) as caught:
+        loaded(environment, file=path)
+    return [each.replace(f" in {path}", "") for each in caught.value.problems]
+
+
+def test_without_anything_all_is_as_the_defaults_say() -> None:
+    found = loaded()
+    assert found.configuration.server.listen == Address("127.0.0.1", 8080)
+    assert found.configuration.server.data == Path("/srv/remuda")
+    assert (found.origins, found.file) == ({}, None)
+
+
+def test_a_file_sets_what_it_names(file: Path) -> None:
+    found = loaded(file=file)
+    server, identity = found.configuration.server, found.configuration.identity
+    assert (server.listen, server.trusted_proxies, server.rate_limit) == (Address("0.0.0.0", 80), ("10.0.0.0/8",), 10)
+    assert identity.access_token_life == timedelta(minutes=15)
+    assert identity.refresh_token_life == timedelta(days=90)
+    assert identity.bootstrap.administrator == "root@example.com"
+    assert identity.bootstrap.password == Secret("correct horse battery")
+    assert [(each.subject, each.roles, each.issuer) for each in identity.role_bindings] == [
+        ("ann@example.com", ("platform-reader",), "uni")
+    ]
+    assert found.origins["server.rate_limit"] == str(file)
+    assert found.file == file
+
+
+def test_named_tables_are_added_and_paths_begin_at_the_file(file: Path) -> None:
+    accounts = loaded(file=file).configuration.identity.system_accounts
+    assert accounts["ci"] == Account(role="platform-administrator", public_key_file=file.parent / "ci.pem")
+    assert accounts["unikorn-region"].role == "region-service"
+
+
+def test_the_environment_goes_before_the_file_and_the_command_line_before_both(file: Path) -> None:
+    environment = {
+        "REMUDA_CONFIG": str(file),
+        "REMUDA_SERVER__RATE_LIMIT": "20",
+        "REMUDA_IDENTITY__ACCESS_TOKEN_LIFE": "5m",
+        "REMUDA_SERVER__LISTEN": "127.0.0.1:1",
+        "REMUDA_SERVER__CORS_ORIGINS": '["https://a.example.com", "https://b.example.com"]',
+        "REMUDA_IDENTITY__SYSTEM_ACCOUNTS": '{ robot = { role = "platform-reader" } }',
+    }
+    found = loaded(environment, flags={"server.listen": "127.0.0.1:2", "server.data": None})
+    server, identity = found.configuration.server, found.configuration.identity
+    assert (server.listen.port, server.rate_limit, identity.access_token_life) == (2, 20, timedelta(minutes=5))
+    assert server.cors_origins == ("https://a.example.com", "https://b.example.com")
+    assert {"robot", "ci", "uni-storage"} <= set(identity.system_accounts)
+    assert found.origins["server.listen"] == "--listen"
+    assert found.origins["server.rate_limit"] == "REMUDA_SERVER__RATE_LIMIT"
+    assert found.origins["server.trusted_proxies"] == str(file)
+
+
+def test_a_named_file_goes_before_the_one_in_the_environment(file: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.toml"
+    other.write_text("[server]\nrate_limit = 7")
+    assert loaded({"REMUDA_CONFIG": str(file)}, file=other).configuration.server.rate_limit == 7
+
+
+def test_the_short_variables_set_what_they_always_did(tmp_path: Path) -> None:
+    found = loaded({"REMUDA_DATA": str(tmp_path), "REMUDA_LISTEN": "[::1]:9"})
+    assert (found.configuration.server.data, found.configuration.server.listen) == (tmp_path, Address("::1", 9))
+
+
+def test_the_file_in_the_data_directory_is_read_if_no_other_is_named(tmp_path: Path) -> None:
+    (tmp_path / "remuda.toml").write_text("[server]\nrate_limit = 3")
+    for found in (loaded({"REMUDA_DATA": str(tmp_path)}), loaded(flags={"server.data": str(tmp_path)})):
+        assert found.configuration.server.rate_limit == 3
+        assert found.file == tmp_path / "remuda.toml"
+
+
+def test_the_file_in_the_data_directory_cannot_name_another(tmp_path: Path) -> None:
+    data = tmp_path / "remuda"
+    data.mkdir()
+    (data / "remuda.toml").write_text('[server]\ndata = "/elsewhere"')
+    with pytest.raises(Invalid, match="is another directory than the file's own: leave it out, or name the file"):
+        loaded({"XDG_DATA_HOME": str(tmp_path)})
+    assert loaded(flags={"server.data": str(data)}).configuration.server.data == data
+
+
+def test_without_a_home_the_data_directory_must_be_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def homeless() -> Path:
+        raise RuntimeError("no home")
+
+    monkeypatch.setenv("HOME", "/home/ann")
+    assert load({}).configuration.server.data == Path("/home/ann/.local/share/remuda")
+    monkeypatch.setattr(Path, "home", homeless)
+    with pytest.raises(Invalid, match=r"^--data is not given, and there is no home directory: name a directory\.$"):
+        load({})
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("[identity]\nisuer = 'x'", "identity.isuer is not a setting: did you mean identity.issuer?"),
+        ("[identiy]\nissuer = 'x'", "identiy is not a setting: did you mean identity?"),
+        ("[server]\nissuer = 'x'", "server.issuer is not a setting: did you mean identity.issuer?"),
+        ("[server]\nzzzz = 1", "server.zzzz is not a setting: remuda config show lists those there are."),
+        ("server = 1", "server is not a table: write its settings below [server]."),
+        (
+            "[server]\nrate_limit = '10'",
+            "server.rate_limit is a text where a whole number is needed: write one such as 10, without quotes.",
+        ),
+        ("[server]\nrate_limit = true", "server.rate_limit is a boolean where a whole number is needed: "),
+        ("[server]\nrate_limit = 0", "server.rate_limit is not positive: write a whole number from 1 on."),
+        ("[server]\nrate_limit = 2024-01-01", "server.rate_limit is a date where a whole number is needed"),
+        ("[server]\nlisten = '8080'", "server.listen is not HOST:PORT: give both, as in 127.0.0.1:8080."),
+        ("[server]\ncors_origins = '*'", "server.cors_origins is a text where a list is needed"),
+        ("[server]\ncors_origins = []", "server.cors_origins is empty: put at least one into it."),
+        ("[server]\ncors_origins = ['a.b']", "server.cors_origins[0] is not an origin"),
+        ("[server]\ntrusted_proxies = ['10.0.0.1/8']", "server.trusted_proxies[0] is not a network"),
+        ("[server]\npublic_url = 'https://a.example.com/'", "server.public_url is not a plain URL"),
+        ("[server]\npublic_url = 'https://[::1'", "server.public_url is not a plain URL"),
+        ("[server]\ndata = '~nobody-of-that-name/x'", "server.data begins with ~, and there is no such home"),
+        (
+            "[identity]\naccess_token_life = 3600",
+            'identity.access_token_life is a number where a duration is needed: write a text such as "90d", "1h" or',
+        ),
+        ("[identity]\naccess_token_life = '1 hour'", "identity.access_token_life is not a duration"),
+        ("[identity]\naccess_token_life = '0s'", "identity.access_token_life is no time at all"),
+        (
+            "[[identity.role_bindings]]\nsubject = 'a@b.c'\nrols = []",
+            "identity.role_bindings[0].rols is not known here: did you mean roles?",
+        ),
+        (
+            "[[identity.role_bindings]]\nsubject = 'a@b.c'",
+            "identity.role_bindings[0].roles is missing: names of roles.",
+        ),
+        ("identity.system_accounts.ci = 1", "identity.system_accounts.ci is a number where a table is needed"),
+        ("identity.system_accounts.ci = {}", "identity.system_accounts.ci.role is missing"),
+        ("identity.bootstrap.administrator = 'admin'", "identity.bootstrap.administrator is not an e-mail address"),
+        ("identity.bootstrap.project = 'no good'", "identity.bootstrap.project is not a name"),
+    ],
+)
+def test_what_is_wrong_in_a_file_is_named_with_its_remedy(text: str, told: str, tmp_path: Path) -> None:
+    (said,) = problems(text, tmp_path)
+    assert said.startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "told"),
+    [
+        (
+            "REMUDA_IDENTITY__ISUER",
+            "x",
+            "REMUDA_IDENTITY__ISUER in the environment is not a setting: did you mean REMUDA_IDENTITY__ISSUER?",
+        ),
+        ("REMUDA_ISSUER", "x", "did you mean REMUDA_IDENTITY__ISSUER?"),
+        ("REMUDA_LISTN", "x", "did you mean REMUDA_LISTEN?"),
+        ("REMUDA_ZZZ__ZZZ", "x", "remuda config show lists those there are."),
+        ("REMUDA_SERVER__RATE_LIMIT", "many", "REMUDA_SERVER__RATE_LIMIT is not a whole number as TOML has it"),
+        ("REMUDA_SERVER__RATE_LIMIT", "1\nx = 2", "REMUDA_SERVER__RATE_LIMIT is not a whole number as TOML has it"),
+        ("REMUDA_SERVER__CORS_ORIGINS", "https://a.b", "REMUDA_SERVER__CORS_ORIGINS is not a list as TOML has it"),
+        ("REMUDA_SERVER__CORS_ORIGINS", '["x"]', "REMUDA_SERVER__CORS_ORIGINS[0] is not an origin"),
+        ("REMUDA_LISTEN", "x", "REMUDA_LISTEN is not HOST:PORT"),
+    ],
+)
+def test_what_is_wrong_in_the_environment_is_named_with_its_remedy(variable: str, value: str, told: str) -> None:
+    with pytest.raises(Misconfigured) as caught:
+        loaded({variable: value})
+    assert told in caught.value.sentence
+
+
+def test_variables_of_others_are_left_alone() -> None:
+    kubernetes = {"REMUDA_PORT": "tcp://10.0.0.1:80", "REMUDA_SERVICE_HOST": "10.0.0.1", "REMUDA_SEEDS": "5"}
+    assert loaded(kubernetes).origins == {}
+
+
+def test_everything_that_is_wrong_is_told_and_the_first_of_it_in_one_sentence(tmp_path: Path) -> None:
+    text = "[server]\nrate_limit = 0\nlisten = 1\n[identity]\nisuer = ''"
+    assert len(problems(text, tmp_path, {"REMUDA_SERVER__CONNECTIONS": "0"})) == 4
+    with pytest.raises(Misconfigured) as caught:
+        loaded(file=tmp_path / "remuda.toml")
+    assert caught.value.sentence.endswith(" There is more, 2 in all: remuda config check names it.")
+
+
+def test_no_sentence_quotes_a_value(tmp_path: Path) -> None:
+    canary = "c4n4ry"
+    for name, setting in SETTINGS.items():
+        for value in (
+            f"'{canary}'",
+            f"['{canary}']",
+            f"{{ {canary} = '{canary}' }}",
+            f"{{ x = {{ y = '{canary}' }} }}",
+        ):
+            path = tmp_path / "remuda.toml"
+            path.write_text(f"{name} = {value}")
+            try:
+                loaded(file=path)
+            except Misconfigured as error:
+                named = error.sentence.replace(f".{canary}", "")  # what somebody named is not a value
+                assert canary not in named, setting.name
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (b"[server]\nlisten = oops", r"is not TOML \(.* at line 2, column 10\): correct it there\.$"),
+        (b"x = " + b"[" * 100_000, r"is nested too deeply: write it flatter\.$"),
+        (b"\xff\xfe", r"is not UTF-8 text: write it as TOML\.$"),
+        (None, r"cannot be read \(No such file or directory\): name a file that is there and can be read\.$"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_sentence(content: bytes | None, told: str, tmp_path: Path) -> None:
+    path = tmp_path / "remuda.toml"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(Invalid, match=told):
+        loaded(file=path)

@@ -1,0 +1,42 @@
+"""docs/configuration.md has every setting as the code has it."""
+
+import re
+import tomllib
+from functools import reduce
+from pathlib import Path
+
+from remuda.config.about import Setting
+from remuda.config.load import load
+from remuda.config.schema import SETTINGS, Account, GroupRoles, SubjectRoles
+from remuda.config.show import toml_value
+from remuda.config.values import plain
+
+PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+
+
+def row(setting: Setting) -> str:
+    default = setting.about.shown or f"`{toml_value(plain(setting.default))}`"
+    return f"| `{setting.path[-1]}` | {default} | {setting.about.text} |"
+
+
+def test_every_setting_has_its_row_under_its_table() -> None:
+    shown = re.findall(r"^## \[(.+)\]$|^(\| `\w+` \|.*\|.*\|)$", PAGE.read_text(), re.MULTILINE)
+    table, rows = "", []
+    for heading, line in shown:
+        table = heading or table
+        if line:
+            rows.append((table, line))
+    assert rows == [(".".join(setting.path[:-1]), row(setting)) for setting in SETTINGS.values()]
+
+
+def test_what_the_page_calls_an_example_can_be_loaded(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```toml\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    path = tmp_path / "remuda.toml"
+    path.write_text(example)
+    configuration = load({}, file=path).configuration
+    for section, settings in tomllib.loads(example).items():
+        for name in settings:
+            assert reduce(getattr, (section, name), configuration) is not None
+    assert all(isinstance(each, SubjectRoles) for each in configuration.identity.role_bindings)
+    assert all(isinstance(each, GroupRoles) for each in configuration.identity.group_bindings)
+    assert isinstance(configuration.identity.system_accounts["ci"], Account)
