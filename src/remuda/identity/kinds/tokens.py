@@ -47,6 +47,8 @@ class SessionSpec(StoredStruct, frozen=True):
     client: str = ""
     provider: str = ""
     """The id of the provider at which the user logged in; empty for a password of ours."""
+    organization: str = ""
+    """The organization whose own provider that is: what one organization vouches for is good nowhere else."""
     scope: str = ""
     authenticated: datetime | None = None
     """When the user last proved who they are; refreshing does not move it."""

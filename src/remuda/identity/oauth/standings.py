@@ -22,4 +22,5 @@ class Standings:
             return await self.rights.of_system(bearer.subject)
         if bearer.user is None:
             return await self.rights.of_outsider(bearer.subject, issuer=bearer.issuer)
-        return await self.rights.of_user(bearer.user, issuer=bearer.issuer)
+        standing = await self.rights.of_user(bearer.user, issuer=bearer.issuer)
+        return standing.only_in(bearer.organization) if bearer.organization else standing

@@ -47,6 +47,12 @@ class Standing:
     access: AccessList
     organizations: tuple[str, ...] = ()
 
+    def only_in(self, organization: str) -> "Standing":
+        """Return how somebody stands for whom one organization alone vouches: there as ever, elsewhere as nobody."""
+        inside = self.access.organizations.get(organization)
+        access = AccessList(organizations={} if inside is None else {organization: inside})
+        return Standing(access, tuple(each for each in self.organizations if each == organization))
+
 
 class AccessLists:
     """Works access lists out from what is stored and from what the configuration binds."""

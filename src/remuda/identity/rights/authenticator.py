@@ -87,6 +87,7 @@ class IdentityAuthenticator:
             access=standing.access,
             organizations=standing.organizations,
             expires=bearer.expires,
+            service=f"operator {bearer.operator}" if bearer.operator else None,
         )
 
     async def _standing(self, bearer: Bearer) -> Standing:
@@ -95,7 +96,8 @@ class IdentityAuthenticator:
         if bearer.type == "system":
             return await self._rights.of_system(bearer.subject)
         if bearer.user is not None:
-            return await self._rights.of_user(bearer.user, issuer=bearer.issuer, groups=bearer.groups)
+            standing = await self._rights.of_user(bearer.user, issuer=bearer.issuer, groups=bearer.groups)
+            return standing.only_in(bearer.organization) if bearer.organization else standing
         return await self._rights.of_outsider(bearer.subject, issuer=bearer.issuer, groups=bearer.groups)
 
     async def _certified(self, pem: str) -> Principal:

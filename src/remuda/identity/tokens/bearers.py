@@ -43,6 +43,10 @@ class Bearer:
     """The groups that an external issuer puts it into."""
     scope: str = ""
     """What was asked for at the login."""
+    organization: str = ""
+    """The one organization that vouches for it, and where alone it has rights."""
+    operator: str = ""
+    """Who sat at the machine itself and took the user's name."""
 
 
 External = Callable[[str], Awaitable[Bearer | None]]
@@ -87,7 +91,8 @@ class Bearers:
         return Bearer(subject=claims.sub, type="system", expires=claims.expires, claims=claims)
 
     async def _user(self, claims: Claims) -> Bearer:
-        if claims.typ == "fed" and await self.sessions.find(claims.sid) is None:
+        session = await self.sessions.find(claims.sid) if claims.typ == "fed" else None
+        if claims.typ == "fed" and session is None:
             raise Unauthenticated("the session has ended: log in again")
         try:
             user = await self.store.get(User, claims.uid)
@@ -96,5 +101,12 @@ class Bearers:
         if user is None or user.is_marked or user.spec.state != "active":
             raise Unauthenticated("user identity not found or inactive")
         return Bearer(
-            subject=claims.sub, type="user", expires=claims.expires, claims=claims, user=user, scope=claims.sco
+            subject=claims.sub,
+            type="user",
+            expires=claims.expires,
+            claims=claims,
+            user=user,
+            scope=claims.sco,
+            organization=session.spec.organization if session else "",
+            operator=claims.act,
         )

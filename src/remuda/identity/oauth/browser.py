@@ -1,0 +1,104 @@
+"""The port of the room for browsers: logging in and out, connecting devices, and passwords."""
+
+from dataclasses import dataclass
+
+from remuda.identity.oauth.attempts import Attempts
+from remuda.identity.oauth.clients import Clients
+from remuda.identity.oauth.codes import Codes
+from remuda.identity.oauth.cookies import BrowserCookie
+from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.entry import Entry
+from remuda.identity.oauth.federation import Federation
+from remuda.identity.oauth.leaving import Exit
+from remuda.identity.oauth.logins import Logins
+from remuda.identity.oauth.pages import Pages
+from remuda.identity.oauth.pairing import DevicePage
+from remuda.identity.oauth.passing import Passing
+from remuda.identity.oauth.password_pages import PasswordPages
+from remuda.identity.oauth.passwords import Passwords
+from remuda.identity.oauth.providers import Providers
+from remuda.identity.oauth.records import Records
+from remuda.identity.oauth.states import States
+from remuda.identity.ports import IdentityPorts
+from remuda.identity.tokens.service import Tokens
+from remuda.identity.tokens.sessions import Sessions
+
+__all__ = ["Browser", "browser_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Browser:
+    """Everything that browsers are shown."""
+
+    cookie: BrowserCookie
+    entry: Entry
+    exit: Exit
+    devices: DevicePage
+    passwords: PasswordPages
+
+
+def browser_of(
+    ports: IdentityPorts,
+    *,
+    clients: Clients,
+    codes: Codes,
+    devices: Devices,
+    sessions: Sessions,
+    tokens: Tokens,
+    passwords: Passwords,
+) -> Browser:
+    """Return the room, put together from its ports and what other rooms have."""
+    store, clock, settings = ports.store, ports.clock, ports.settings
+    cookie, pages = BrowserCookie(settings.issuer), Pages(settings.issuer)
+    states = States(sealer=ports.sealer, clock=clock)
+    attempts = Attempts(clock=clock, per_minute=settings.logins_per_minute)
+    records = Records(store=store, log=ports.log)
+    logins = Logins(store=store, clock=clock, randomness=ports.randomness, sessions=sessions)
+    entry = Entry(
+        store=store,
+        randomness=ports.randomness,
+        settings=settings,
+        cookie=cookie,
+        states=states,
+        pages=pages,
+        logins=logins,
+        passing=Passing(clock=clock, settings=settings, pages=pages, logins=logins, codes=codes),
+        passwords=passwords,
+        attempts=attempts,
+        providers=Providers(store=store, settings=settings),
+        federation=Federation(fetch=ports.fetch, clock=clock, randomness=ports.randomness, settings=settings),
+        clients=clients,
+        records=records,
+    )
+    return Browser(
+        cookie=cookie,
+        entry=entry,
+        exit=Exit(
+            settings=settings,
+            cookie=cookie,
+            states=states,
+            pages=pages,
+            logins=logins,
+            clients=clients,
+            tokens=tokens,
+            records=records,
+        ),
+        devices=DevicePage(
+            states=states,
+            pages=pages,
+            logins=logins,
+            attempts=attempts,
+            devices=devices,
+            clients=clients,
+            records=records,
+            entry=entry,
+        ),
+        passwords=PasswordPages(
+            store=store,
+            settings=settings,
+            pages=pages,
+            passwords=passwords,
+            attempts=attempts,
+            records=records,
+        ),
+    )

@@ -1,0 +1,124 @@
+"""The routes for browsers, and the one by which an administrator gets a link for somebody's password."""
+
+from typing import Any
+
+from remuda.http.replies import Page
+from remuda.http.routes import AnyRoute, Route
+from remuda.identity.oauth import browser_handlers as handlers
+from remuda.identity.oauth.authorization import AuthorizationRequest
+from remuda.identity.oauth.browser_wire import (
+    CallbackQuery,
+    DeviceForm,
+    DeviceQuery,
+    LoginForm,
+    LogoutRequest,
+    PasswordForm,
+    PasswordLinkRead,
+    PasswordLinkWrite,
+    PasswordQuery,
+)
+from remuda.identity.oauth.password_pages import UPDATE_USERS
+
+__all__ = ["routes"]
+
+
+def routes() -> list[AnyRoute]:
+    """Return them."""
+    return [*_login(), *_logout(), *_device(), *_password()]
+
+
+def _page(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
+    given: dict[str, Any] = {
+        "method": method,
+        "path": path,
+        "name": name,
+        "summary": summary,
+        "handler": handler,
+        "scope": "public",
+        "page": True,
+        "redirects": True,
+        "form": method == "POST",
+        "answer_type": Page,
+        "headers": ("cookie",),
+        "tag": "browser",
+    }
+    return Route(**given | more)
+
+
+def _login() -> list[AnyRoute]:
+    authorization, ask = "/oauth2/v2/authorization", "Ask for somebody to log in to a client"
+    return [
+        _page("GET", authorization, "authorize", ask, handlers.ask_authorization, query_type=AuthorizationRequest),
+        _page(
+            "POST",
+            authorization,
+            "authorize_by_form",
+            f"{ask}, by a form",
+            handlers.post_authorization,
+            body_type=AuthorizationRequest,
+        ),
+        _page(
+            "POST",
+            "/oauth2/v2/login",
+            "log_in",
+            "Log in with a password, or go to a provider",
+            handlers.log_in,
+            body_type=LoginForm,
+            errors=(401,),
+        ),
+        _page(
+            "GET",
+            "/oidc/callback",
+            "come_back",
+            "Come back from a provider",
+            handlers.come_back,
+            query_type=CallbackQuery,
+            errors=(403,),
+        ),
+    ]
+
+
+def _logout() -> list[AnyRoute]:
+    path, summary = "/oauth2/v2/logout", "Log out in this browser"
+    return [
+        _page("GET", path, "log_out", summary, handlers.log_out, query_type=LogoutRequest),
+        _page("POST", path, "log_out_by_form", f"{summary}, by a form", handlers.post_logout, body_type=LogoutRequest),
+    ]
+
+
+def _device() -> list[AnyRoute]:
+    path = "/oauth2/v2/device"
+    return [
+        _page("GET", path, "show_device", "Ask for a device's code", handlers.show_device, query_type=DeviceQuery),
+        _page("POST", path, "connect_device", "Let a device in", handlers.connect_device, body_type=DeviceForm),
+    ]
+
+
+def _password() -> list[AnyRoute]:
+    path = "/oauth2/v2/password"
+    return [
+        _page("GET", path, "show_password", "Ask for a password", handlers.show_password, query_type=PasswordQuery),
+        _page(
+            "POST",
+            path,
+            "choose_password",
+            "Set a password",
+            handlers.choose_password,
+            body_type=PasswordForm,
+            errors=(401,),
+        ),
+        Route(
+            method="POST",
+            path="/api/v1/passwords",
+            name="make_password_link",
+            summary="Make a link by which a user can choose a password, once",
+            scope="everywhere",
+            permission=UPDATE_USERS,
+            body_type=PasswordLinkWrite,
+            answer_type=PasswordLinkRead,
+            success=201,
+            errors=(404,),
+            holds_secret=True,
+            handler=handlers.make_password_link,
+        ),
+    ]

@@ -1,0 +1,97 @@
+"""The pages of logging in: plain forms, without scripts and with nothing from elsewhere, in our own hand.
+
+Whatever somebody else wrote, be it an address, a code or a state, is text in them and never markup.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from remuda.http.replies import Page
+from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.oauth.passwords import LEAST_CHARACTERS
+from remuda.resources.labels import NAME
+
+__all__ = ["Pages"]
+
+_OK = 200
+_NAMES = {"google": "Google", "microsoft": "Microsoft"}
+
+
+class Pages:
+    """Renders them."""
+
+    def __init__(self, issuer: str) -> None:
+        self._environment = Environment(
+            loader=PackageLoader("remuda.identity.oauth"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        )
+        self._here = issuer
+        style = self._environment.get_template("style.css").render().encode()
+        allowed = f"style-src 'sha256-{base64.b64encode(hashlib.sha256(style).digest()).decode()}'"
+        self._policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
+
+    def login(
+        self,
+        *,
+        state: str,
+        providers: Sequence[OAuth2Provider],
+        application: str = "",
+        email: str = "",
+        known: str = "",
+        problem: str = "",
+        status: int = _OK,
+        cookies: tuple[str, ...] = (),
+    ) -> Page:
+        """Ask who somebody is; `known` is who is logged in already."""
+        named = [(each.name, _called(each)) for each in providers]
+        told = {"state": state, "providers": named, "application": application, "email": email, "known": known}
+        # Where this form leads is a client's address, or a provider's: a browser would hold `form-action` against both.
+        return self._page("login.html", "Log in", problem, status, cookies, leads_away=True, **told)
+
+    def go_on(self, *, state: str, email: str, provider: str) -> Page:
+        """Let somebody who was sent here by a form of another site send it once more, from this one."""
+        return self._page("continue.html", "Log in", leads_away=True, state=state, email=email, provider=provider)
+
+    def device(self, *, code: str = "", problem: str = "", status: int = _OK) -> Page:
+        """Ask for the code that a device shows."""
+        return self._page("device.html", "Connect a device", problem, status, code=code)
+
+    def approve(self, *, state: str, code: str, application: str, scope: str, known: str) -> Page:
+        """Ask whether a device may act for somebody."""
+        asked: dict[str, Any] = {"code": code, "application": application, "scope": scope, "known": known}
+        return self._page("approve.html", "Allow this device?", state=state, **asked)
+
+    def logout(self, *, state: str, known: str) -> Page:
+        """Ask whether somebody wants to log out."""
+        return self._page("logout.html", "Log out?", leads_away=True, state=state, known=known)
+
+    def password(self, *, link: str = "", email: str = "", problem: str = "", status: int = _OK) -> Page:
+        """Ask for a new password: by a link, or by the present one."""
+        title = "Choose a password" if link else "Change your password"
+        return self._page("password.html", title, problem, status, link=link, email=email, least=LEAST_CHARACTERS)
+
+    def message(self, title: str, message: str, *, status: int = _OK, cookies: tuple[str, ...] = ()) -> Page:
+        """Say something."""
+        return self._page("message.html", title, "", status, cookies, message=message)
+
+    def _page(
+        self,
+        template: str,
+        title: str,
+        problem: str = "",
+        status: int = _OK,
+        cookies: tuple[str, ...] = (),
+        *,
+        leads_away: bool = False,
+        **told: Any,
+    ) -> Page:
+        html = self._environment.get_template(template).render(here=self._here, title=title, problem=problem, **told)
+        policy = self._policy if leads_away else f"{self._policy}; form-action 'self'"
+        return Page(html, status, {"Content-Security-Policy": policy}, cookies)
+
+
+def _called(provider: OAuth2Provider) -> str:
+    return _NAMES.get(provider.spec.type) or provider.metadata.labels.get(NAME) or provider.spec.issuer

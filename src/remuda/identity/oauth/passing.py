@@ -1,0 +1,82 @@
+"""Sending somebody on, once it is clear who they are: to the client with a code, or to the page of a device.
+
+Somebody is let through to a client without being asked only if they have a session with it already: the first time they
+say who they are, or, where this browser knows them, press a button. So no page on the web can have a browser make codes
+for a client that its user never used.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+from urllib.parse import urlencode
+
+from remuda.http.replies import Page, Redirect
+from remuda.identity.kinds.oauth import AuthorizationCodeSpec
+from remuda.identity.oauth.authorization import AuthorizationRequest, answer_location, error_location, is_fresh, prompts
+from remuda.identity.oauth.codes import Codes
+from remuda.identity.oauth.logins import LoggedIn, Logins
+from remuda.identity.oauth.pages import Pages
+from remuda.identity.oauth.visits import Pending
+from remuda.identity.settings import IdentitySettings
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import OAuthRefusal
+
+__all__ = ["Passing"]
+
+_FORBIDDEN = 403
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Passing:
+    """Sends people on."""
+
+    clock: Clock
+    settings: IdentitySettings
+    pages: Pages
+    logins: Logins
+    codes: Codes
+
+    async def is_open(self, request: AuthorizationRequest, known: LoggedIn) -> bool:
+        """Tell whether somebody need not be asked anything."""
+        if "consent" in prompts(request) or not self.is_enough(Pending(request), known):
+            return False
+        return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(known.user.name))
+
+    def is_enough(self, pending: Pending, known: LoggedIn) -> bool:
+        """Tell whether a login is recent enough for what it is needed for."""
+        request = pending.request
+        return request is None or is_fresh(request, known.login.spec.authenticated, self.clock.now())
+
+    async def onward(self, pending: Pending, known: LoggedIn) -> str:
+        """Return where somebody goes who is logged in."""
+        if pending.request is None:
+            return f"{self.settings.issuer}/oauth2/v2/device?{urlencode({'user_code': pending.device})}"
+        code = await self.codes.issue(_code(pending.request, known))
+        return answer_location(pending.request, self.settings.issuer, {"code": code.reveal()})
+
+    def refused(self, pending: Pending, refusal: OAuthRefusal) -> Page | Redirect:
+        """Tell the client, or whoever connects a device, that nobody was let in."""
+        if pending.request is None:
+            return self.pages.message("You are not logged in", f"{refusal.sentence}.", status=_FORBIDDEN)
+        return Redirect(error_location(pending.request, self.settings.issuer, refusal))
+
+
+def _code(request: AuthorizationRequest, known: LoggedIn) -> AuthorizationCodeSpec:
+    spec = known.login.spec
+    return AuthorizationCodeSpec(
+        user=known.user.name,
+        client=request.client_id,
+        redirect_uri=request.redirect_uri,
+        scope=request.scope,
+        nonce=request.nonce,
+        challenge=request.code_challenge,
+        challenge_method=_method(request),
+        provider=spec.provider,
+        authenticated=spec.authenticated,
+        login=known.login.name,
+    )
+
+
+def _method(request: AuthorizationRequest) -> Literal["", "plain", "S256"]:
+    if not request.code_challenge:
+        return ""
+    return "S256" if request.code_challenge_method == "S256" else "plain"

@@ -1,0 +1,106 @@
+"""Setting a password: by a link that an administrator made, or by the present password.
+
+Both are forms that only whoever knows a secret can send, so neither needs to know who is logged in. Passwords belong to
+users of the whole system. That is why making a link asks for the right to change users *everywhere*: a user may be in
+several organizations, and an administrator of one of them who could set the password would be that user in all others.
+"""
+
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_everywhere
+from remuda.access.context import Context
+from remuda.access.principal import Permission
+from remuda.http.replies import Page
+from remuda.identity.kinds.oauth import PASSWORD
+from remuda.identity.kinds.people import User, user_id
+from remuda.identity.oauth.attempts import Attempts
+from remuda.identity.oauth.browser_wire import PasswordForm, PasswordLinkRead
+from remuda.identity.oauth.entry import WRONG
+from remuda.identity.oauth.pages import Pages
+from remuda.identity.oauth.passwords import Passwords
+from remuda.identity.oauth.records import Records
+from remuda.identity.oauth.visits import Visit
+from remuda.identity.settings import IdentitySettings
+from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.secrets import Secret
+from remuda.store.contract import Store
+
+__all__ = ["UPDATE_USERS", "PasswordPages"]
+
+UPDATE_USERS = Permission("identity:users", "update")
+"""The right that making a link needs, everywhere."""
+
+_DONE = ("Your password is set", "You were logged out everywhere. Go back to where you wanted to log in.")
+_UNAUTHORIZED, _BAD = 401, 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PasswordPages:
+    """Sets passwords."""
+
+    store: Store
+    settings: IdentitySettings
+    pages: Pages
+    passwords: Passwords
+    attempts: Attempts
+    records: Records
+
+    async def make_link(self, context: Context, subject: str) -> PasswordLinkRead:
+        """Return a link by which a user can choose a password, in the place of any earlier one."""
+        allow_everywhere(context.principal, UPDATE_USERS)
+        user = await self.store.get(User, user_id(subject))
+        made = await self.passwords.make_link(user.name, log=context.witness(PASSWORD.plural, user.name))
+        link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={made.secret.reveal()}")
+        return PasswordLinkRead(link=link, expires=made.expires)
+
+    async def show(self, link: str) -> Page:
+        """Ask for a new password."""
+        if not link:
+            return self.pages.password()
+        return self.pages.password(link=link, email=(await self.passwords.user_of_link(link)).spec.subject)
+
+    async def choose(self, visit: Visit, form: PasswordForm) -> Page:
+        """Take a new password."""
+        chosen = form.chosen or Secret("")
+        if form.link:
+            user = await self.passwords.user_of_link(form.link)
+            if problem := _difference(form):
+                return self._again(form, user.spec.subject, problem)
+            log = await self.records.succeeded(visit, user)
+            try:
+                await self.passwords.set_by_link(form.link, chosen, log=log)
+            except Invalid as invalid:
+                return self._again(form, user.spec.subject, invalid.sentence)
+            return self.pages.message(*_DONE)
+        return await self._change(visit, form, chosen)
+
+    async def _change(self, visit: Visit, form: PasswordForm, chosen: Secret) -> Page:
+        account = user_id(form.email)
+        self.attempts.password(account, visit.peer)
+        is_right = await self.passwords.verify(account, form.password or Secret(""))
+        user = await self._user(account)
+        if user is None or user.spec.state != "active" or not is_right:
+            await self.records.failed(visit, user)
+            return self.pages.password(email=form.email, problem=WRONG, status=_UNAUTHORIZED)
+        if problem := _difference(form):
+            return self._again(form, form.email, problem)
+        try:
+            log = await self.records.succeeded(visit, user)
+            await self.passwords.set_password(user.name, chosen, log=log)
+        except Invalid as invalid:
+            return self._again(form, form.email, invalid.sentence)
+        return self.pages.message(*_DONE)
+
+    async def _user(self, account: str) -> User | None:
+        try:
+            found = await self.store.get(User, account)
+        except NotFound:
+            return None
+        return None if found.is_marked else found
+
+    def _again(self, form: PasswordForm, email: str, problem: str) -> Page:
+        return self.pages.password(link=form.link, email=email, problem=problem, status=_BAD)
+
+
+def _difference(form: PasswordForm) -> str:
+    return "" if form.chosen == form.again else "The two new passwords are not the same: type them again."

@@ -1,0 +1,102 @@
+"""Which provider somebody logs in at, and whom that provider can vouch for.
+
+A provider of the whole system is the operator's choice, and its word counts for everybody. An organization's provider
+was set up by that organization's administrators, who can have it say whatever they like: believed without limit, it
+would make every administrator of some organization whoever they want to be. They can also name a domain that is not
+theirs, and make anybody a member. So such a provider is believed only about people in its organization's domain who are
+members of that organization, of no other one, and have no role of the whole system: it can make somebody only into
+those whom its administrators rule already. Everybody else logs in with a password, or at a provider of the system.
+"""
+
+from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.people import OrganizationUser, User
+from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
+from remuda.kernel.errors import NotFound, OAuthRefusal
+from remuda.kernel.ids import is_id
+from remuda.resources.labels import ORGANIZATION, USER
+from remuda.store.contract import Store
+
+__all__ = ["Providers", "domain_of", "is_usable"]
+
+
+class Providers:
+    """Finds them, and judges what they say."""
+
+    def __init__(self, *, store: Store, settings: IdentitySettings) -> None:
+        self._store = store
+        bound = (each.subject for each in settings.role_bindings if each.issuer in {LOCAL_ISSUER, settings.issuer})
+        self._powerful = frozenset(each.strip().lower() for each in (*settings.platform_administrators, *bound))
+
+    async def platform(self) -> list[OAuth2Provider]:
+        """Return the providers of the whole system at which people can log in."""
+        found = (await self._store.list(OAuth2Provider, index=("platform", "yes"))).items
+        return [each for each in found if is_usable(each)]
+
+    async def named(self, name: str) -> OAuth2Provider | None:
+        """Return the provider with this id, or the first of the whole system of this type."""
+        if is_id(name):
+            found = await self._get(name)
+            return found if found is not None and is_usable(found) else None
+        return next((each for each in await self.platform() if each.spec.type == name), None)
+
+    async def of_address(self, email: str) -> OAuth2Provider | None:
+        """Return the provider of the organization that has the domain of an address; of several, the oldest's."""
+        domain = domain_of(email)
+        claims = (await self._store.list(Organization, index=("domain", domain))).items if domain else ()
+        for organization in sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.name)):
+            provider = await self._get(organization.spec.provider_id)
+            if provider is not None and is_usable(provider) and _belongs(provider, organization):
+                return provider
+        return None
+
+    async def check_vouching(self, provider: OAuth2Provider, user: User) -> None:
+        """Raise OAuthRefusal unless this provider's word about this user counts."""
+        organization = provider.metadata.labels.get(ORGANIZATION)
+        if organization is None:
+            return
+        subject = user.spec.subject.strip().lower()
+        if subject in self._powerful or not await self._is_theirs(organization, user):
+            raise OAuthRefusal(
+                "access_denied",
+                "this provider is an organization's own, and can log in only those who are in its domain "
+                "and in no other organization: log in with a password, or at another provider",
+            )
+
+    async def _is_theirs(self, organization: str, user: User) -> bool:
+        memberships = (await self._store.list(OrganizationUser, labels={USER: user.name}, limit=2)).items
+        if [each.metadata.labels[ORGANIZATION] for each in memberships] != [organization]:
+            return False
+        try:
+            found = await self._store.get(Organization, organization)
+        except NotFound:
+            return False
+        is_active = memberships[0].spec.state == "active"
+        return is_active and bool(found.spec.domain) and found.spec.domain.lower() == domain_of(user.spec.subject)
+
+    async def _get(self, name: str) -> OAuth2Provider | None:
+        try:
+            found = await self._store.get(OAuth2Provider, name) if is_id(name) else None
+        except NotFound:
+            return None
+        return None if found is None or found.is_marked else found
+
+
+def is_usable(provider: OAuth2Provider) -> bool:
+    """Tell whether people can log in at a provider.
+
+    GitHub, for one, has no OpenID Connect for them; and where we are no client, only the provider's tokens count.
+    """
+    spec = provider.spec
+    return spec.type != "github" and bool(spec.issuer and spec.client_id) and not provider.is_marked
+
+
+def domain_of(email: str) -> str:
+    """Return the domain of an address, in lower case; nothing if it is no address."""
+    local, _, domain = email.strip().lower().rpartition("@")
+    return domain if local and domain else ""
+
+
+def _belongs(provider: OAuth2Provider, organization: Organization) -> bool:
+    owner = provider.metadata.labels.get(ORGANIZATION)
+    return owner == (None if organization.spec.provider_scope == "global" else organization.name)

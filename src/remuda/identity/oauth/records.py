@@ -1,0 +1,54 @@
+"""Audit records of what happens in browsers, where nobody is known before they have logged in.
+
+A success is written in the commit of what it made, into the records of every organization that the user is a member of,
+so that each can see who comes and goes; of what belongs to none, into those of the system. A failure goes to the system
+alone: it may be a stranger's. It names the account only if there is one, and never what was typed, which may well have
+been a password.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remuda.http.audit import Actor, Operation, Target, audit_record
+from remuda.identity.kinds.people import USER, OrganizationUser, User
+from remuda.identity.oauth.visits import Visit
+from remuda.resources.labels import USER as USER_LABEL
+from remuda.resources.labels import organization_of
+from remuda.store.contract import Store
+from remuda.store.logs import Log, Record
+
+__all__ = ["Records"]
+
+_DONE, _UNKNOWN_CALLER = 302, 401
+_MOST_ORGANIZATIONS = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Records:
+    """Makes and keeps them."""
+
+    store: Store
+    log: Log
+
+    async def succeeded(self, visit: Visit, user: User) -> Sequence[Record]:
+        """Return the records of something that a user did, for the commit of it."""
+        labels = {USER_LABEL: user.name}
+        memberships = (await self.store.list(OrganizationUser, labels=labels, limit=_MOST_ORGANIZATIONS)).items
+        organizations: list[str | None] = [organization_of(each) for each in memberships]
+        return [_record(visit, user, _DONE, organization) for organization in organizations or [None]]
+
+    async def failed(self, visit: Visit, user: User | None) -> None:
+        """Keep a record of an attempt that failed, at the account of this user if there is one."""
+        await self.log.append([_record(visit, user, _UNKNOWN_CALLER)])
+
+
+def _record(visit: Visit, user: User | None, status: int, organization: str | None = None) -> Record:
+    return audit_record(
+        component="identity",
+        actor=Actor(subject="" if user is None else user.spec.subject),
+        operation=Operation(verb=visit.verb, route=visit.route),
+        resource=Target(type=USER.plural, id="" if user is None else user.name),
+        status=status,
+        trace_id=visit.trace_id,
+        organization=organization,
+    )

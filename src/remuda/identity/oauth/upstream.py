@@ -1,0 +1,158 @@
+"""What an external OpenID provider says about itself: where its endpoints are, and with which keys it signs.
+
+Both are read from the provider and kept for an hour. A key that we do not know makes us look again, but not more than
+once a minute: whoever sends us tokens with made-up keys must not make us ask for each. A provider has to name itself
+exactly as it is configured here; that is what keeps one provider from speaking for another.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
+
+from remuda.identity.oauth.fetching import is_loopback
+from remuda.identity.ports import Fetch
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import OAuthRefusal, Unavailable
+
+__all__ = ["PublicKey", "SelfDescription", "Upstream", "broken", "fetch_json", "named", "read_keys"]
+
+PublicKey = RSAKey | ECKey | OKPKey
+"""A key that verifies. A shared secret is none."""
+
+T = TypeVar("T")
+
+_KEPT_S, _LOOK_AGAIN_S = 3600.0, 60.0
+_MOST = 1000
+_OK = 200
+_LEAST_RSA_BITS = 2048
+
+
+class SelfDescription(msgspec.Struct, frozen=True):
+    """The part of a provider's discovery document that we use."""
+
+    issuer: str
+    authorization_endpoint: str
+    token_endpoint: str
+    jwks_uri: str
+    userinfo_endpoint: str = ""
+    token_endpoint_auth_methods_supported: tuple[str, ...] = ("client_secret_basic",)
+    authorization_response_iss_parameter_supported: bool = False
+
+
+class _KeyDocument(msgspec.Struct, frozen=True):
+    keys: tuple[dict[str, Any], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    read_at: float
+    about: SelfDescription
+    keys_read_at: float
+    keys: tuple[PublicKey, ...]
+
+
+class Upstream:
+    """Reads and keeps what providers say."""
+
+    def __init__(self, *, fetch: Fetch, clock: Clock) -> None:
+        self._fetch, self._clock = fetch, clock
+        self._kept: dict[str, _Kept] = {}
+
+    async def about(self, issuer: str) -> SelfDescription:
+        """Return where a provider's endpoints are."""
+        return (await self._find(issuer)).about
+
+    async def keys(self, issuer: str, kid: str | None) -> Sequence[PublicKey]:
+        """Return the keys with this name, or all of them if the token names none."""
+        kept = await self._find(issuer)
+        found = named(kept.keys, kid)
+        if not found and self._clock.monotonic() - kept.keys_read_at >= _LOOK_AGAIN_S:
+            keys = await read_keys(self._fetch, kept.about.jwks_uri)
+            kept = _Kept(kept.read_at, kept.about, self._clock.monotonic(), keys)
+            self._kept[issuer] = kept
+            found = named(kept.keys, kid)
+        return found
+
+    async def _find(self, issuer: str) -> _Kept:
+        kept, now = self._kept.get(issuer), self._clock.monotonic()
+        if kept is None or now - kept.read_at >= _KEPT_S:
+            about = await self._read_about(issuer)
+            kept = _Kept(now, about, now, await read_keys(self._fetch, about.jwks_uri))
+            self._kept.pop(issuer, None)
+            self._kept[issuer] = kept
+            while len(self._kept) > _MOST:
+                del self._kept[next(iter(self._kept))]
+        return kept
+
+    async def _read_about(self, issuer: str) -> SelfDescription:
+        url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
+        about = await fetch_json(self._fetch, "GET", url, SelfDescription)
+        if about.issuer != issuer:
+            raise broken("it calls itself by another issuer than the one configured here")
+        if not _is_web(about.authorization_endpoint):
+            raise broken("its login page is at no address that begins with https://")
+        return about
+
+
+async def read_keys(fetch: Fetch, url: str) -> tuple[PublicKey, ...]:
+    """Return the keys that a JWKS holds, as far as they verify signatures, or raise OAuthRefusal if it is none."""
+    document = await fetch_json(fetch, "GET", url, _KeyDocument)
+    return tuple(key for each in document.keys if (key := _public_key(each)) is not None)
+
+
+def named(keys: Sequence[PublicKey], kid: str | None) -> Sequence[PublicKey]:
+    """Return the keys with this name, or all of them if a token names none."""
+    return keys if kid is None else [key for key in keys if key.kid == kid]
+
+
+async def fetch_json(
+    fetch: Fetch,
+    method: str,
+    url: str,
+    kind: type[T],
+    *,
+    headers: dict[str, str] | None = None,
+    body: bytes | None = None,
+) -> T:
+    """Return what a provider answers, or raise OAuthRefusal if it answers nothing that is of use."""
+    try:
+        answer = await fetch(method, url, {"Accept": "application/json", **(headers or {})}, body)
+    except Unavailable:
+        raise OAuthRefusal("temporarily_unavailable", "the provider does not answer: try again later") from None
+    if answer.status != _OK:
+        raise broken(f"it answered with status {answer.status}")
+    try:
+        return msgspec.json.decode(answer.body, type=kind)
+    except (ValueError, RecursionError):  # no JSON, no UTF-8, or nested without end
+        raise broken("its answer is not what OpenID Connect says") from None
+
+
+def broken(why: str) -> OAuthRefusal:
+    """Return the refusal for a provider that does not do as it should."""
+    return OAuthRefusal("server_error", f"the provider cannot be used: {why}; tell whoever set it up")
+
+
+def _is_web(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return False
+    host = parts.hostname or ""
+    return bool(host) and (parts.scheme == "https" or (parts.scheme == "http" and is_loopback(host)))
+
+
+def _public_key(data: dict[str, Any]) -> PublicKey | None:
+    if data.get("use", "sig") != "sig":
+        return None
+    try:
+        key = JWKRegistry.import_key(data)
+    except (JoseError, ValueError, TypeError, KeyError):
+        return None  # a kind of key that we do not know does not keep us from those that we do
+    if isinstance(key, RSAKey) and key.public_key.key_size < _LEAST_RSA_BITS:
+        return None  # somebody else may have found its private half by now
+    return key if isinstance(key, PublicKey) else None

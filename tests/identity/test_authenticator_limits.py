@@ -1,0 +1,81 @@
+"""Tokens whose bearer is less than the user: one organization vouches, or an operator has taken the user's name."""
+
+from datetime import timedelta
+
+import pytest
+
+from remuda.http.credentials import Credentials
+from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
+from remuda.kernel.errors import Unauthenticated
+from remuda.resources.labels import ORGANIZATION
+from remuda.store.objects import Metadata
+from tests.identity.rights_door import Door, at_the_door
+
+
+async def provider_of(door: Door, organization: str | None) -> str:
+    labels = {} if organization is None else {ORGANIZATION: organization}
+    spec = OAuth2ProviderSpec(issuer="https://login.example.com", client_id="us")
+    made = await door.store.create(OAuth2Provider(metadata=Metadata(name=door.new_id(), labels=labels), spec=spec))
+    return made.name
+
+
+async def organizations_by(door: Door, provider: str) -> tuple[str, ...]:
+    """Return where Ann has rights who logged in at a provider and is a member of two organizations, an admin of one."""
+    acme, bolt = await door.organization("acme"), await door.organization("bolt")
+    if provider == "of acme":
+        provider = await provider_of(door, acme)
+    elif provider == "of all":
+        provider = await provider_of(door, None)
+    ann = await door.user("ann@example.com", acme, bolt)
+    await door.group(bolt, "administrator", users=[ann])
+    session = await door.tokens.sessions.begin(user=ann, client="console", provider=provider)
+    token = (await door.tokens.tokens.issue_for_session(ann, session)).token.reveal()
+    principal = await door.authenticator.authenticate(Credentials(token=token))
+    assert set(principal.organizations) == set(principal.access.organizations)
+    assert not principal.access.everywhere
+    return tuple("acme" if each == acme else "bolt" for each in sorted(principal.organizations, key=(acme, bolt).index))
+
+
+@pytest.mark.parametrize(
+    ("provider", "expected"), [("of acme", ("acme",)), ("of all", ("acme", "bolt")), ("", ("acme", "bolt"))]
+)
+def test_what_one_organizations_provider_vouches_for_is_good_in_no_other(
+    provider: str, expected: tuple[str, ...]
+) -> None:
+    async def scenario(door: Door) -> None:
+        assert await organizations_by(door, provider) == expected
+
+    at_the_door(scenario)
+
+
+def test_what_one_organizations_provider_vouches_for_is_no_platform_administrator() -> None:
+    async def scenario(door: Door) -> None:
+        acme = await door.organization()
+        ann = await door.user("ann@example.com", acme)
+        session = await door.tokens.sessions.begin(user=ann, client="console", provider=await provider_of(door, acme))
+        token = (await door.tokens.tokens.issue_for_session(ann, session)).token.reveal()
+        assert not (await door.let_in(token)).access.everywhere
+        token, _ = await door.log_in(ann)
+        assert (await door.let_in(token)).access.everywhere
+
+    at_the_door(scenario, platform_administrators=("ann@example.com",))
+
+
+def test_no_session_begins_with_a_provider_that_is_gone() -> None:
+    async def scenario(door: Door) -> None:
+        ann = await door.user("ann@example.com")
+        with pytest.raises(Unauthenticated, match="log in again"):
+            await door.tokens.sessions.begin(user=ann, client="console", provider=door.new_id())
+
+    at_the_door(scenario)
+
+
+def test_what_an_operator_does_in_a_users_name_says_who_it_was() -> None:
+    async def scenario(door: Door) -> None:
+        ann = await door.user("ann@example.com")
+        issued = await door.tokens.tokens.issue_for_operator(ann, operator="root", life=timedelta(minutes=5))
+        principal = await door.let_in(issued.token.reveal())
+        assert (principal.subject, principal.who) == ("ann@example.com", "ann@example.com")
+        assert (principal.service, principal.caller) == ("operator root", "operator root for ann@example.com")
+
+    at_the_door(scenario)

@@ -1,0 +1,130 @@
+"""Asking other people's servers, within limits: over real sockets."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import pytest
+
+from remuda.identity.oauth.fetching import Fetcher, is_loopback
+from remuda.kernel.errors import ServerUnreachable
+
+Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving(answer: Answer) -> AsyncIterator[tuple[str, list[bytes]]]:
+    """Serve one answer to everybody, and tell what was asked."""
+    asked: list[bytes] = []
+
+    async def handle(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readuntil(b"\r\n\r\n"))
+        try:
+            await answer(writer)
+            await writer.drain()
+        except ConnectionError:
+            pass
+        finally:
+            writer.close()
+
+    server = await asyncio.start_server(handle, "127.0.0.1", 0)
+    async with server:
+        yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", asked
+
+
+async def plain(writer: asyncio.StreamWriter) -> None:
+    writer.write(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}")
+
+
+@asynccontextmanager
+async def fetching(**more: float) -> AsyncIterator[Fetcher]:
+    fetcher = Fetcher(allow_loopback=True, **more)  # type: ignore[arg-type]
+    try:
+        yield fetcher
+    finally:
+        await fetcher.close()
+
+
+async def test_an_answer_comes_back_and_nothing_compressed_is_asked_for() -> None:
+    async with serving(plain) as (url, asked), fetching() as fetch:
+        fetched = await fetch("POST", f"{url}/token", {"X-One": "1"}, b"a=b")
+        assert (fetched.status, fetched.body) == (200, b"{}")
+        head = asked[0].lower()
+        assert head.startswith(b"post /token http/1.1\r\n")
+        assert b"x-one: 1\r\n" in head
+        assert b"accept-encoding: identity\r\n" in head
+
+
+async def test_a_redirect_is_not_followed() -> None:
+    async def elsewhere(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 302 Found\r\nlocation: /secret\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+
+    async with serving(elsewhere) as (url, asked), fetching() as fetch:
+        assert (await fetch("GET", url, {}, None)).status == 302
+        assert len(asked) == 1
+
+
+async def test_an_answer_without_end_is_cut_off() -> None:
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
+        while True:
+            writer.write(b"x" * 65536)
+            await writer.drain()
+
+    async with serving(endless) as (url, _), fetching() as fetch:
+        with pytest.raises(ServerUnreachable, match="longer than 1048576 bytes"):
+            await fetch("GET", url, {}, None)
+
+
+async def test_a_server_that_trickles_does_not_hold_us_for_ever() -> None:
+    async def trickle(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\n\r\n")
+        while True:
+            writer.write(b"x")
+            await writer.drain()
+            await asyncio.sleep(0.01)
+
+    async with serving(trickle) as (url, _), fetching(time_s=0.2) as fetch:
+        with pytest.raises(ServerUnreachable, match=r"no answer within 0\.2 s"):
+            await fetch("GET", url, {}, None)
+
+
+async def test_a_server_that_is_not_there_or_speaks_nonsense_is_unreachable() -> None:
+    async def nonsense(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"220 smtp.example.com ESMTP\r\n")
+
+    async with serving(nonsense) as (url, _), fetching() as fetch:
+        with pytest.raises(ServerUnreachable):
+            await fetch("GET", url, {}, None)
+        with pytest.raises(ServerUnreachable):
+            await fetch("GET", "http://127.0.0.1:1/", {}, None)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://idp.test/",
+        "ftp://idp.test/",
+        "file:///etc/passwd",
+        "idp.test",
+        "",
+        "https://[::1",
+        "https://127.0.0.1/",
+        "http://127.0.0.1/",
+        "http://localhost./",
+        "https://LOCALHOST/",
+        "https://[::1]/",
+        "https://127.1.2.3/",
+        "https://[::ffff:127.0.0.1]/",
+        "https://0.0.0.0/",
+    ],
+)
+async def test_without_tls_or_on_this_machine_nothing_is_asked(url: str) -> None:
+    fetch = Fetcher()
+    with pytest.raises(ServerUnreachable, match=r"https://|not allowed|malformed"):
+        await fetch("GET", url, {}, None)
+    await fetch.close()
+
+
+def test_loopback_is_told_from_other_hosts() -> None:
+    assert not any(map(is_loopback, ("", "localhost.evil.test", "128.0.0.1", "idp.test", "::2")))

@@ -1,0 +1,403 @@
+"""Logging in at an external provider: to the end, and whom we do not believe what."""
+
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+from joserfc.jwk import ECKey, RSAKey
+
+from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.people import user_id
+from remuda.identity.settings import RoleBinding
+from remuda.kernel.secrets import Secret
+from tests.example.contract import Reply
+from tests.identity.login_ground import CONSOLE_URI, ISSUER, JO, Browser, Forms, Home, at_home, sent_to
+from tests.identity.upstream_ground import CLIENT, IDP, SECRET, Provider, other_key
+
+GOOGLE = "d1111111-0000-4000-8000-000000000001"
+OWN = "d1111111-0000-4000-8000-000000000002"
+ORG = "c0000000-0000-4000-8000-000000000003"
+OTHER_ORG = "c0000000-0000-4000-8000-000000000004"
+THEIRS: dict[str, Any] = {"issuer": IDP, "client_id": CLIENT, "client_secret": Secret(SECRET)}
+KEY = RSAKey.generate_key(2048, {"kid": "one"})
+
+
+def federated(scenario: Any, *, provider: Provider | None = None, **settings: Any) -> None:
+    """Run a scenario with a provider of the whole system that knows Jo."""
+    upstream = provider or Provider(key=KEY)
+
+    async def run(home: Home) -> None:
+        upstream.clock = home.world.clock
+        await home.provider(GOOGLE, type="google", **THEIRS)
+        await scenario(home, upstream)
+
+    at_home(run, fetch=upstream, **settings)
+
+
+async def depart(home: Home, provider: str = GOOGLE, **asked: str) -> tuple[Browser, Reply]:
+    browser = home.browser()
+    return browser, await browser.submit(await browser.authorize(**asked), email="", password="", provider=provider)
+
+
+async def come_back(browser: Browser, upstream: Provider, gone: Reply) -> Reply:
+    return await browser.get("/oidc/callback", upstream.authorize(gone.headers["location"]))
+
+
+async def log_in(home: Home, upstream: Provider, provider: str = GOOGLE) -> Reply:
+    browser, gone = await depart(home, provider)
+    return await come_back(browser, upstream, gone)
+
+
+async def assert_refused(home: Home, reply: Reply, error: str = "", words: str = "") -> None:
+    sent = sent_to(reply)
+    assert reply.headers["location"].startswith(f"{CONSOLE_URI}&error=")
+    assert not error or sent["error"] == error
+    assert words in sent["error_description"]
+    assert sent["state"] == "client-state"
+    assert not reply.cookies
+    assert not (await home.store.list(BrowserLogin)).items
+
+
+@pytest.mark.parametrize("name", [GOOGLE, "google"])
+def test_somebody_whom_a_provider_of_the_system_vouches_for_gets_tokens(name: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        browser, gone = await depart(home, name, login_hint=JO, max_age="60", acr_values="gold", prompt="login")
+        asked = dict(parse_qsl(urlsplit(gone.headers["location"]).query))
+        assert asked["redirect_uri"] == f"{ISSUER}/oidc/callback"
+        assert (asked["login_hint"], asked["max_age"], asked["acr_values"], asked["prompt"]) == (
+            JO,
+            "60",
+            "gold",
+            "login",
+        )
+        answer = await come_back(browser, upstream, gone)
+        tokens = await home.exchange(sent_to(answer)["code"])
+        assert tokens.status == 200
+        (login,) = (await home.store.list(BrowserLogin)).items
+        assert (login.spec.user, login.spec.provider) == (user_id(JO), GOOGLE)
+        assert "code" in sent_to(await browser.authorize(prompt="none"))
+
+    federated(scenario)
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        pytest.param({"nonce": "another"}, id="nonce of another login"),
+        pytest.param({"nonce": None}, id="no nonce"),
+        pytest.param({"iss": "https://evil.test"}, id="another issuer"),
+        pytest.param({"iss": f"{IDP}/"}, id="issuer with a slash more"),
+        pytest.param({"aud": "somebody else"}, id="another audience"),
+        pytest.param({"aud": [CLIENT, "other"]}, id="two audiences without azp"),
+        pytest.param({"azp": "other"}, id="another azp"),
+        pytest.param({"aud": [CLIENT, "other"], "azp": "other"}, id="two audiences, another azp"),
+        pytest.param({"exp": 1}, id="expired"),
+        pytest.param({"exp": None}, id="no exp"),
+        pytest.param({"exp": "never"}, id="exp is no time"),
+        pytest.param({"iat": 4102444800}, id="from the future"),
+        pytest.param({"sub": None}, id="no sub"),
+        pytest.param({"aud": {"x": 1}}, id="aud is no text"),
+    ],
+)
+def test_an_id_token_that_does_not_fit_is_not_believed(claims: dict[str, Any]) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await assert_refused(home, await log_in(home, upstream), "server_error", "its ID token")
+
+    federated(scenario, provider=Provider(key=KEY, claims=claims))
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        pytest.param({"signing_key": other_key("RSA")}, id="another key of the same name"),
+        pytest.param({"algorithm": "none"}, id="no signature"),
+        pytest.param({"algorithm": "HS256"}, id="the public key as a secret"),
+        pytest.param({"algorithm": "ES256", "signing_key": other_key("EC")}, id="another kind of key"),
+        pytest.param({"header": {"kid": "unknown"}}, id="a key that nobody published"),
+        pytest.param({"header": {"crit": ["x"], "x": 1}}, id="a header that we must understand"),
+    ],
+)
+def test_an_id_token_that_the_provider_did_not_sign_is_not_believed(faults: dict[str, Any]) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await assert_refused(home, await log_in(home, upstream), "server_error", "its ID token")
+
+    federated(scenario, provider=Provider(key=KEY, **faults))
+
+
+@pytest.mark.parametrize(
+    ("key", "algorithm"),
+    [(KEY, "RS512"), (KEY, "PS256"), (ECKey.generate_key("P-256", {"kid": "one"}), "ES256")],
+)
+def test_asymmetric_algorithms_are_believed(key: Any, algorithm: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        assert "code" in sent_to(await log_in(home, upstream))
+
+    federated(scenario, provider=Provider(key=key, algorithm=algorithm))
+
+
+@pytest.mark.parametrize("verified", [False, None, "false", "no", 0])
+def test_an_address_that_was_not_verified_logs_nobody_in(verified: Any) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        reply = await log_in(home, upstream)
+        await assert_refused(home, reply, "" if verified == 0 else "access_denied")
+
+    federated(scenario, provider=Provider(key=KEY, claims={"email_verified": verified}))
+
+
+def test_an_address_that_is_not_in_the_id_token_is_asked_for() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        upstream.userinfo = {"sub": "42", "email": JO, "email_verified": True}
+        assert "code" in sent_to(await log_in(home, upstream))
+
+    federated(scenario, provider=Provider(key=KEY, claims={"email": None, "email_verified": None}))
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ({"sub": "43", "email": JO, "email_verified": True}, "server_error"),
+        ({"sub": "42", "email": JO, "email_verified": False}, "access_denied"),
+        ({"sub": "42", "email": JO}, "access_denied"),
+        ({"sub": "42"}, "access_denied"),
+        ({"email": JO, "email_verified": True}, "server_error"),
+    ],
+)
+def test_what_userinfo_says_counts_only_if_it_is_about_the_same_and_verified(told: dict[str, Any], error: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        upstream.userinfo = told
+        await assert_refused(home, await log_in(home, upstream), error)
+
+    federated(scenario, provider=Provider(key=KEY, claims={"email": None, "email_verified": None}))
+
+
+def test_microsoft_says_in_other_words_that_an_address_is_verified_and_only_microsoft() -> None:
+    claims = {"email_verified": None, "xms_edov": True}
+
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await assert_refused(home, await log_in(home, upstream), "access_denied")
+        await home.provider(OWN, type="microsoft", **THEIRS)
+        assert "code" in sent_to(await log_in(home, upstream, OWN))
+
+    federated(scenario, provider=Provider(key=KEY, claims=claims))
+
+
+@pytest.mark.parametrize(
+    ("state", "words"),
+    [(None, "user not found"), ("suspended", "user is not active"), ("pending", "user is not active")],
+)
+def test_who_is_not_a_user_here_or_not_active_is_turned_away(state: str | None, words: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        if state:
+            await home.user("other@example.com", state=state)
+        await assert_refused(home, await log_in(home, upstream), "access_denied", words)
+
+    federated(scenario, provider=Provider(key=KEY, email="Other@Example.com"))
+
+
+@pytest.mark.parametrize(
+    "about",
+    [
+        pytest.param({"issuer": "https://evil.test"}, id="another issuer"),
+        pytest.param({"issuer": f"{IDP}/"}, id="issuer with a slash more"),
+        pytest.param({"authorization_endpoint": "javascript:alert(1)"}, id="a script for a page"),
+        pytest.param({"authorization_endpoint": "http://idp.test/authorize"}, id="a page without TLS"),
+        pytest.param({"token_endpoint": 7}, id="no address"),
+    ],
+)
+def test_a_provider_that_describes_itself_wrongly_is_not_used(about: dict[str, Any]) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        _, reply = await depart(home)
+        await assert_refused(home, reply, "server_error", "the provider cannot be used")
+        assert len(upstream.asked) == 1
+
+    federated(scenario, provider=Provider(key=KEY, about=about))
+
+
+def test_a_provider_that_does_not_answer_is_told_to_the_client() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        upstream.is_down = True
+        _, reply = await depart(home)
+        await assert_refused(home, reply, "temporarily_unavailable")
+        upstream.is_down = False
+        browser, gone = await depart(home)
+        back = upstream.authorize(gone.headers["location"])
+        upstream.token_status = 500
+        await assert_refused(home, await browser.get("/oidc/callback", back), "server_error")
+
+    federated(scenario)
+
+
+def test_what_the_provider_refuses_is_told_to_the_client_in_our_own_words() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        browser, gone = await depart(home)
+        state = upstream.authorize(gone.headers["location"])["state"]
+        told = {"state": state, "error": 'access_denied"><b>', "error_description": "<script>"}
+        reply = await browser.get("/oidc/callback", told)
+        await assert_refused(home, reply, "access_denied")
+        assert sent_to(reply)["error_description"] == "the provider has not let you in"
+
+    federated(scenario)
+
+
+@pytest.mark.parametrize("iss", ["https://evil.test", ""])
+def test_another_provider_cannot_answer_in_the_place_of_the_first(iss: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        browser, gone = await depart(home)
+        back = upstream.authorize(gone.headers["location"]) | {"iss": iss}
+        await assert_refused(home, await browser.get("/oidc/callback", back), "server_error", "in its place")
+
+    federated(scenario)
+
+
+def test_a_callback_counts_in_the_browser_that_left_and_once() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        browser, gone = await depart(home)
+        victim = home.browser()
+        await victim.authorize()
+        back = upstream.authorize(gone.headers["location"])
+        for other in (victim, home.browser()):
+            reply = await other.get("/oidc/callback", back)
+            assert reply.status == 400
+            assert not reply.cookies
+        assert "code" in sent_to(await browser.get("/oidc/callback", back))
+        assert (await browser.get("/oidc/callback", back)).status == 400
+
+    federated(scenario)
+
+
+def test_a_code_that_was_put_into_another_login_is_not_exchanged() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        _, gone = await depart(home)
+        stolen = upstream.authorize(gone.headers["location"])["code"]
+        victim, gone = await depart(home)
+        back = upstream.authorize(gone.headers["location"]) | {"code": stolen}
+        await assert_refused(home, await victim.get("/oidc/callback", back), "server_error")
+
+    federated(scenario)
+
+
+@pytest.mark.parametrize(
+    "query", [{}, {"state": "x"}, {"code": "x"}, {"state": "x" * 20_000, "code": "y"}, {"error": "x"}]
+)
+def test_a_callback_without_a_state_of_ours_is_a_page(query: dict[str, str]) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        browser, _ = await depart(home)
+        reply = await browser.get("/oidc/callback", query)
+        assert (reply.status, reply.media) == (400, "text/html")
+        assert not [url for _, url in upstream.asked if url.endswith("/token")]
+
+    federated(scenario)
+
+
+@pytest.mark.parametrize("name", ["github", "nonsense", "d1111111-0000-4000-8000-00000000000f", OWN])
+def test_a_provider_that_cannot_be_used_is_a_choice_that_can_be_made_again(name: str) -> None:
+    async def scenario(home: Home, _: Provider) -> None:
+        await home.provider(OWN, type="github", issuer="https://github.test", client_id="x")
+        browser, reply = await depart(home, name)
+        assert reply.status == 400
+        assert "There is no such way to log in here" in reply.body.decode()
+        buttons = [button for form in Forms.of(reply) for button in form.buttons]
+        assert buttons == [("provider", GOOGLE)]
+        assert (await browser.submit(reply, email="", password="", provider=GOOGLE)).status == 302
+
+    federated(scenario)
+
+
+def own_provider(scope: str = "organization") -> dict[str, str]:
+    return {"domain": "Example.com", "provider_scope": scope, "provider_id": OWN if scope != "global" else GOOGLE}
+
+
+@pytest.mark.parametrize("scope", ["organization", "global"])
+def test_an_address_leads_to_the_provider_of_its_organization(scope: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await home.provider(OWN, organization=ORG, **THEIRS)
+        await home.organization(ORG, **own_provider(scope))
+        await home.member(ORG, user_id(JO))
+        browser = home.browser()
+        gone = await browser.submit(await browser.authorize(), email="JO@example.com", password="")
+        assert dict(parse_qsl(urlsplit(gone.headers["location"]).query))["login_hint"] == "JO@example.com"
+        assert "code" in sent_to(await come_back(browser, upstream, gone))
+        (login,) = (await home.store.list(BrowserLogin)).items
+        assert login.spec.provider == (OWN if scope == "organization" else GOOGLE)
+
+    federated(scenario)
+
+
+def test_an_organization_cannot_send_people_to_the_provider_of_another() -> None:
+    async def scenario(home: Home, _: Provider) -> None:
+        await home.provider(OWN, organization=OTHER_ORG, **THEIRS)
+        await home.organization(ORG, **own_provider())
+        for email in (JO, "no address", "@example.com", "jo@", "jo@@example.com@", "x@nowhere.test"):
+            browser = home.browser()
+            reply = await browser.submit(await browser.authorize(), email=email, password="")
+            assert reply.status == 400
+            assert "Type your password, too" in reply.body.decode()
+
+    federated(scenario)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        "no member",
+        "suspended member",
+        "member of another organization, too",
+        "another domain",
+        "no domain",
+        "platform administrator",
+        "bound to a role everywhere",
+        "organization is gone",
+    ],
+)
+def test_an_organizations_provider_cannot_make_its_administrators_into_somebody_else(how: str) -> None:
+    domain = {"another domain": "evil.test", "no domain": ""}.get(how, "example.com")
+    settings: dict[str, Any] = {}
+    if how == "platform administrator":
+        settings = {"platform_administrators": (JO,)}
+    if how == "bound to a role everywhere":
+        settings = {"role_bindings": (RoleBinding(subject=JO, roles=("platform-reader",)),)}
+
+    async def scenario(home: Home, upstream: Provider) -> None:
+        jo = user_id(JO)
+        await home.provider(OWN, organization=ORG, **THEIRS)
+        if how != "organization is gone":
+            await home.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
+        if how != "no member":
+            await home.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
+        if how == "member of another organization, too":
+            await home.member(OTHER_ORG, jo)
+        await assert_refused(home, await log_in(home, upstream, OWN), "access_denied", "an organization's own")
+
+    federated(scenario, **settings)
+
+
+def test_what_a_provider_says_about_itself_is_kept_for_an_hour_and_new_keys_are_looked_for() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await log_in(home, upstream)
+        await log_in(home, upstream)
+        fetched = [url for method, url in upstream.asked if method == "GET"]
+        assert fetched == [f"{IDP}/.well-known/openid-configuration", f"{IDP}/jwks"]
+        upstream.key = RSAKey.generate_key(2048, {"kid": "two"})
+        upstream.header = {"kid": "two"}
+        assert sent_to(await log_in(home, upstream))["error"] == "server_error", "within a minute nobody looks again"
+        await home.world.clock.sleep(60)
+        assert "code" in sent_to(await log_in(home, upstream))
+        assert [url for _, url in upstream.asked].count(f"{IDP}/jwks") == 2
+        await home.world.clock.sleep(3600)
+        await log_in(home, upstream)
+        assert [url for _, url in upstream.asked].count(f"{IDP}/.well-known/openid-configuration") == 2
+
+    federated(scenario)
+
+
+def test_a_device_whose_user_the_provider_refuses_shows_a_page() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        form = {"client_id": "b1111111-0000-4000-8000-000000000002"}
+        device = (await home.room.ask(None).post("/oauth2/v2/device_authorization", form=form)).json
+        browser = home.browser()
+        login = await browser.submit(await browser.get("/oauth2/v2/device"), user_code=device["user_code"])
+        gone = await browser.submit(login, email="", password="", provider=GOOGLE)
+        reply = await come_back(browser, upstream, gone)
+        assert (reply.status, reply.media) == (403, "text/html")
+
+    federated(scenario, provider=Provider(key=KEY, claims={"email_verified": False}))
