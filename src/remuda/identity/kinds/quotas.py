@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
 
-from remuda.identity.kinds.groups import SHARED, VERSION
+from remuda.identity.kinds.api_groups import SHARED, VERSION
 from remuda.kernel.tags import Tag
 from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.store.kinds import Index, Kind
@@ -85,6 +85,8 @@ class ProjectLedger(StoredStruct, frozen=True):
     project: str
     quotas: Limits = ()
     totals: Amounts = ()
+    is_closed: bool = False
+    """The project goes: nothing can be held in it any more."""
 
 
 class Intent(StoredStruct, frozen=True):
@@ -140,6 +142,8 @@ class AllocationSpec(StoredStruct, frozen=True):
     life: Life = "unconfirmed"
     started: datetime | None = None
     ended: datetime | None = None
+    taken_under: datetime | None = None
+    """The deadline of the intent under which it was taken, or renewed last: what it settles when it is confirmed."""
     tags: tuple[Tag, ...] = ()
 
 

@@ -1,0 +1,193 @@
+"""What can be made of a head, as pure functions: each takes the head as it is and returns it as it is to be.
+
+Whatever is added to the totals is checked against the limits here, in one place, so that a head never comes to hold
+more than it may. What is over a limit already, because an operator lowered the default, may shrink and stay, not grow.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from remuda.identity.kinds.quotas import (
+    Allocation,
+    Amounts,
+    Intent,
+    Limits,
+    ProjectLedger,
+    QuotaMetadataSpec,
+    QuotaSpec,
+)
+from remuda.identity.quotas.amounts import MOST, minus, of_kind, plus, used
+from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, RemudaError, Unavailable
+from remuda.resources.labels import PROJECT
+
+__all__ = [
+    "MOST_INTENTS",
+    "Catalogue",
+    "OwnerHolds",
+    "charged",
+    "check_room",
+    "closed",
+    "expected_totals",
+    "find_intent",
+    "forgotten",
+    "limits_of",
+    "noted",
+    "project_ledger",
+    "settled",
+    "with_limits",
+    "with_project_limits",
+    "with_totals",
+]
+
+Catalogue = Mapping[str, QuotaMetadataSpec]
+"""The kinds of quota that there are, by name."""
+
+MOST_INTENTS = 1000
+"""So many can be open in one head, to keep the document within what every backend stores."""
+
+replace = msgspec.structs.replace
+
+
+class OwnerHolds(AlreadyExists):
+    """Raised when what asks for an allocation has one, or is about to; use that one."""
+
+    def __init__(self, owner: str) -> None:
+        super().__init__("Allocation", owner)
+        RemudaError.__init__(self, f"{owner} has an allocation, or is getting one: change or release that one.")
+
+
+def find_intent(spec: QuotaSpec, allocation: str) -> Intent | None:
+    """Return what is under way with a row."""
+    return next((intent for intent in spec.intents if intent.allocation == allocation), None)
+
+
+def project_ledger(spec: QuotaSpec, project: str) -> ProjectLedger:
+    """Return what a head says of a project."""
+    return next((each for each in spec.projects if each.project == project), ProjectLedger(project=project))
+
+
+def limits_of(quotas: Limits, catalogue: Catalogue) -> dict[str, int]:
+    """Return how much an organization may have: of each kind that there is, its own limit or else the default."""
+    own = {limit.kind: limit.quantity for limit in quotas}
+    return {kind: own.get(kind, metadata.default) for kind, metadata in catalogue.items()}
+
+
+def charged(spec: QuotaSpec, intent: Intent, counted: Amounts, catalogue: Catalogue) -> QuotaSpec:
+    """Note an intent, and hold what it holds where so far `counted` is counted for its row.
+
+    Raises Forbidden if that is more than there may be, OwnerHolds if another row is under way for the same owner, and
+    NotFound if the project is closed.
+    """
+    if project_ledger(spec, intent.project).is_closed:
+        raise NotFound("Project", intent.project)
+    others = tuple(each for each in spec.intents if each.allocation != intent.allocation)
+    if any(each.owner == intent.owner for each in others):
+        raise OwnerHolds(intent.owner)
+    if len(others) >= MOST_INTENTS:
+        raise Unavailable(f"{len(others)} allocations of the organization wait to be confirmed: try again in a moment.")
+    moved = _moved(spec, intent.project, more=intent.holds, less=counted)
+    check_room(spec, moved, catalogue, project=intent.project)
+    return replace(moved, intents=(*others, intent))
+
+
+def noted(spec: QuotaSpec, intent: Intent) -> QuotaSpec:
+    """Note an intent, in place of another about its row, while what is counted stays the same."""
+    others = tuple(each for each in spec.intents if each.allocation != intent.allocation)
+    return replace(spec, intents=(*others, intent))
+
+
+def closed(spec: QuotaSpec, project: str) -> QuotaSpec:
+    """Let nothing be held in a project any more. Raises Conflict while something is under way in it."""
+    if any(intent.project == project for intent in spec.intents):
+        raise Conflict("Project", project)
+    return _with_ledger(spec, replace(project_ledger(spec, project), is_closed=True))
+
+
+def forgotten(spec: QuotaSpec, project: str) -> QuotaSpec:
+    """Drop what a head says of a project that is gone, unless something is held in it, which cannot be."""
+    if project_ledger(spec, project).totals:
+        return spec
+    return replace(spec, projects=tuple(each for each in spec.projects if each.project != project))
+
+
+def settled(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSpec:
+    """Drop an intent, after which `left` is counted for its row. If it is not there any more, somebody else did."""
+    if find_intent(spec, intent.allocation) != intent:
+        return spec
+    moved = _moved(spec, intent.project, more=left, less=intent.holds)
+    return replace(moved, intents=tuple(each for each in spec.intents if each != intent))
+
+
+def with_limits(spec: QuotaSpec, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
+    """Replace an organization's limits; raises Forbidden if one is lowered below what is used."""
+    limited = replace(spec, quotas=quotas)
+    check_room(spec, limited, catalogue)
+    return limited
+
+
+def with_project_limits(spec: QuotaSpec, project: str, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
+    """Replace a project's limits, likewise."""
+    limited = _with_ledger(spec, replace(project_ledger(spec, project), quotas=quotas))
+    check_room(spec, limited, catalogue, project=project)
+    return limited
+
+
+def check_room(before: QuotaSpec, after: QuotaSpec, catalogue: Catalogue, *, project: str | None = None) -> None:
+    """Raise Forbidden if a total grows over its limit, or a limit shrinks below its total; of several, the first.
+
+    `project` is the one of which the head says something else than before.
+    """
+    was, now = limits_of(before.quotas, catalogue), limits_of(after.quotas, catalogue)
+    _check(before.totals, after.totals, was, now, what="quota")
+    if project is not None:
+        old, new = project_ledger(before, project), project_ledger(after, project)
+        was, now = ({limit.kind: limit.quantity for limit in each.quotas} for each in (old, new))
+        _check(old.totals, new.totals, was, now, what="project quota")
+
+
+def _check(old: Amounts, new: Amounts, was: Mapping[str, int], now: Mapping[str, int], *, what: str) -> None:
+    for amount in new:
+        total, limit = used(amount), now.get(amount.kind, MOST)
+        is_worse = total > used(of_kind(old, amount.kind)) or limit < was.get(amount.kind, MOST)
+        if total > limit and is_worse:
+            raise Forbidden(f"total {amount.kind} allocation of {total} would exceed {what} limit of {limit}")
+
+
+def expected_totals(spec: QuotaSpec, rows: Iterable[Allocation]) -> tuple[Amounts, Mapping[str, Amounts]]:
+    """Return what the totals must be, of the organization and of each project, by the intents and all living rows."""
+    whole: Amounts = ()
+    projects: dict[str, Amounts] = {}
+    under_way = {intent.allocation for intent in spec.intents}
+    counted = [(intent.project, intent.holds) for intent in spec.intents]
+    counted += [
+        (row.metadata.labels[PROJECT], row.spec.allocations)
+        for row in rows
+        if row.spec.life != "released" and row.name not in under_way
+    ]
+    for project, amounts in counted:
+        whole = plus(whole, amounts)
+        projects[project] = plus(projects.get(project, ()), amounts)
+    return whole, {project: amounts for project, amounts in projects.items() if amounts}
+
+
+def with_totals(spec: QuotaSpec, whole: Amounts, projects: Mapping[str, Amounts]) -> QuotaSpec:
+    """Return a head with these totals, whatever it said."""
+    named = [each.project for each in spec.projects] + sorted(projects)
+    rebuilt = replace(spec, totals=whole)
+    for project in dict.fromkeys(named):
+        rebuilt = _with_ledger(rebuilt, replace(project_ledger(spec, project), totals=projects.get(project, ())))
+    return rebuilt
+
+
+def _moved(spec: QuotaSpec, project: str, *, more: Amounts, less: Amounts) -> QuotaSpec:
+    ledger = project_ledger(spec, project)
+    counted = replace(ledger, totals=minus(plus(ledger.totals, more), less))
+    return _with_ledger(replace(spec, totals=minus(plus(spec.totals, more), less)), counted)
+
+
+def _with_ledger(spec: QuotaSpec, ledger: ProjectLedger) -> QuotaSpec:
+    """Return a head with what it is to say of a project; one that says nothing is left out."""
+    kept = tuple(each for each in spec.projects if each.project != ledger.project)
+    is_empty = not ledger.quotas and not ledger.totals and not ledger.is_closed
+    return replace(spec, projects=kept if is_empty else (*kept, ledger))

@@ -1,0 +1,243 @@
+"""The quota ledger: who holds how much, and never more than there may be.
+
+A head and its rows are several objects, and a process can die or fall asleep between any two writes. What keeps them
+together is the intent: it is noted in the head by the same compare-and-swap that counts it, it says how much the head
+counts for the row meanwhile, and only its presence allows that count to be changed again. ::
+
+    take      head: count, intent │ row: made, named after the operation │ confirmed: head: drop the intent
+    change    head: count the larger, intent │ row: changed │ head: count the new, drop the intent
+    release   head: intent │ row: released │ head: subtract, drop the intent
+    renew     head: count, intent │ row: living again, unconfirmed │ confirmed: head: drop the intent
+
+Whoever is late collides, reads again, and finds that its intent is gone: a row that was never made is closed by taking
+its name, one that was not yet renewed by changing it, and a confirmed one is released only under an intent to release
+it. An unconfirmed row needs no such intent, since the one under which it was taken is still there.
+"""
+
+from collections.abc import Callable, Sequence
+from datetime import timedelta
+
+from remuda.identity.kinds.quotas import Action, Allocation, Amounts, Intent, Limits, Quota
+from remuda.identity.kinds.tenancy import Project
+from remuda.identity.quotas.amounts import larger
+from remuda.identity.quotas.catalogue import Kinds
+from remuda.identity.quotas.combining import Apply, Combiner, unchanged
+from remuda.identity.quotas.heads import OwnerHolds, charged, find_intent, noted, with_limits, with_project_limits
+from remuda.identity.quotas.rows import held_by, is_living, owner_of, renewed, same_operation, with_amounts
+from remuda.identity.quotas.settling import TRIES, Settling
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
+from remuda.kernel.randomness import Randomness
+from remuda.resources.labels import organization_of, project_of
+from remuda.store.contract import Store
+from remuda.store.logs import Record
+
+__all__ = ["Check", "Edit", "Ledger"]
+
+Check = Callable[[Allocation], None]
+"""Looks at a row as it stands before it is written, and raises what speaks against that."""
+
+Edit = Callable[[Allocation], Allocation]
+"""Returns a row as it is to be."""
+
+
+class Ledger:
+    """The heads and rows of all organizations: make one for each process. Every method can be repeated."""
+
+    def __init__(self, store: Store, clock: Clock, randomness: Randomness, *, intent_life: timedelta) -> None:
+        self.kinds = Kinds(store)
+        """The catalogue."""
+        self.heads = Combiner(store, clock, randomness)
+        """The way to write a head."""
+        self.settling = Settling(store, clock, self.heads)
+        """The way to end what was begun."""
+        self._store, self._clock, self._intent_life = store, clock, intent_life
+
+    async def take(self, wanted: Allocation, *, log: Sequence[Record] = ()) -> Allocation:
+        """Make a row, if there is room for what it holds; the same one again if its operation made it before.
+
+        One that is confirmed as it is made is settled at once.
+        """
+        for _ in range(TRIES):
+            found = await self.settling.find(wanted.name)
+            if found is not None:
+                return same_operation(found, wanted)
+            head, _found = await self.heads.write(
+                organization_of(wanted), lambda head: self._judge_take(head, wanted), about=wanted.name
+            )
+            intent = find_intent(head.spec, wanted.name)
+            if intent is None:
+                continue  # it was made meanwhile
+            try:
+                row = await self._store.create(held_by(wanted, head, intent, self._clock.now()), log=log)
+            except AlreadyExists:
+                continue  # the same operation runs twice, or took too long
+            if row.spec.life == "confirmed":
+                await self.settling.clear(row)
+            return row
+        raise Conflict("Allocation", wanted.name)
+
+    async def confirm(self, name: str, *, log: Sequence[Record] = ()) -> Allocation:
+        """Settle what was taken. Raises NotFound if it is not held: then it has to be renewed, or taken again."""
+        return await self.settling.confirm(name, log)
+
+    async def change(self, name: str, edit: Edit, *, check: Check, log: Sequence[Record] = ()) -> Allocation:
+        """Change a row, if there is room for what it then holds. Whoever changes it is there: that confirms it, too."""
+        for _ in range(TRIES):
+            organization = organization_of(await self.settling.living(name))
+            await self.settling.end_open(organization, name)
+            try:
+                head, row = await self.heads.write(
+                    organization, lambda head: self._judge_change(head, name, edit, check), about=name
+                )
+            except Conflict:
+                continue
+            intent = find_intent(head.spec, name)
+            assert intent is not None, "it has just been noted"
+            return await self._carry_out(organization, intent, row, edit, log)
+        raise Conflict("Allocation", name)
+
+    async def release(self, name: str, *, check: Check, log: Sequence[Record] = ()) -> None:
+        """Give back what a row holds. Raises NotFound if nobody has ever heard of it; twice is fine."""
+        row: Allocation | None = await self._store.get(Allocation, name)
+        assert row is not None, "it was found"
+        organization = organization_of(row)
+        for _ in range(TRIES):
+            try:
+                head, row = await self.heads.write(
+                    organization, lambda head: self._judge_release(head, name, check), about=name
+                )
+            except Conflict:
+                continue
+            intent = find_intent(head.spec, name)
+            if intent is not None:
+                await self.settling.close_from(organization, intent, row, () if intent.action == "change" else log)
+                row = await self.settling.find(name)
+            if row is None or not is_living(row):
+                return  # otherwise it was changed or confirmed first
+        raise Conflict("Allocation", name)
+
+    async def renew(self, name: str, *, log: Sequence[Record] = ()) -> Allocation:
+        """Hold again what a row held when it was released, if there is room; it has to be confirmed anew."""
+        for _ in range(TRIES):
+            row = await self._store.get(Allocation, name)
+            if is_living(row):
+                return row
+            organization = organization_of(row)
+            await self.settling.end_open(organization, name)
+            try:
+                head, row = await self.heads.write(
+                    organization, lambda head: self._judge_renewal(head, name), about=name
+                )
+                intent = find_intent(head.spec, name)
+                assert intent is not None, "it has just been noted"
+                return await self._store.update(renewed(row, intent, self._clock.now()), log=log)
+            except Conflict:
+                continue
+        raise Conflict("Allocation", name)
+
+    async def set_limits(
+        self, organization: str, limits: Limits, *, check: Callable[[Quota], None], log: Sequence[Record]
+    ) -> Quota:
+        """Replace an organization's limits."""
+
+        async def judge(head: Quota) -> tuple[Apply, None]:
+            check(head)
+            catalogue = await self.kinds.all()
+            return lambda spec: with_limits(spec, limits, catalogue), None
+
+        head, _ = await self.heads.write(organization, judge, about="limits", log=log)
+        return head
+
+    async def set_project_limits(
+        self, organization: str, project: str, limits: Limits, *, check: Callable[[Quota], None], log: Sequence[Record]
+    ) -> Quota:
+        """Replace a project's limits."""
+
+        async def judge(head: Quota) -> tuple[Apply, None]:
+            check(head)
+            catalogue = await self.kinds.all()
+            return lambda spec: with_project_limits(spec, project, limits, catalogue), None
+
+        head, _ = await self.heads.write(organization, judge, about=f"limits of {project}", log=log)
+        return head
+
+    async def _judge_take(self, head: Quota, wanted: Allocation) -> tuple[Apply, None]:
+        _check_stays(head, wanted)
+        if find_intent(head.spec, wanted.name) is not None or await self.settling.find(wanted.name) is not None:
+            return unchanged, None
+        return await self._charge(wanted), None
+
+    async def _judge_change(self, head: Quota, name: str, edit: Edit, check: Check) -> tuple[Apply, Allocation]:
+        row = await self.settling.present(name)
+        if row is None or not is_living(row):
+            raise NotFound("Allocation", name)
+        if find_intent(head.spec, name) is not None:
+            raise Conflict("Allocation", name)
+        check(row)
+        held, wants = row.spec.allocations, edit(row).spec.allocations
+        intent, catalogue = self._intent(row, "change", larger(held, wants), wants), await self.kinds.all()
+        return lambda spec: charged(spec, intent, held, catalogue), row
+
+    async def _judge_release(self, head: Quota, name: str, check: Check) -> tuple[Apply, Allocation | None]:
+        row, open_ = await self.settling.present(name), find_intent(head.spec, name)
+        if row is None or not is_living(row):
+            return unchanged, row
+        check(row)
+        if open_ is not None:
+            return unchanged, row  # that comes to its end first
+        intent = self._intent(row, "release", row.spec.allocations)
+        return lambda spec: noted(spec, intent), row
+
+    async def _judge_renewal(self, head: Quota, name: str) -> tuple[Apply, Allocation]:
+        row = await self.settling.present(name)
+        if row is None:
+            raise NotFound("Allocation", name)
+        _check_stays(head, row)
+        if is_living(row) or find_intent(head.spec, name) is not None:
+            raise Conflict("Allocation", name)
+        return await self._charge(row), row
+
+    async def _charge(self, row: Allocation) -> Apply:
+        """Return the change that counts a row which is not living yet.
+
+        Whoever looked for the project before may have slept since: when it is gone, the head knows nothing of it.
+        """
+        await self._store.get(Project, project_of(row))
+        owner = owner_of(row)
+        if (await self._store.list_names(Allocation, index=("owner", owner), limit=1)).items:
+            raise OwnerHolds(owner)
+        intent, catalogue = self._intent(row, "take", row.spec.allocations), await self.kinds.all()
+        return lambda spec: charged(spec, intent, (), catalogue)
+
+    async def _carry_out(
+        self, organization: str, intent: Intent, row: Allocation, edit: Edit, log: Sequence[Record]
+    ) -> Allocation:
+        """Write a row as it is to be, and settle. If somebody else was quicker, its amounts are no longer ours."""
+        amounts = intent.wants
+        for _ in range(TRIES):
+            try:
+                row = await self._store.update(with_amounts(edit(row), amounts), log=log)
+            except Conflict:
+                row = await self.settling.living(row.name)
+                amounts = intent.wants if await self.settling.is_open(organization, intent) else row.spec.allocations
+                continue
+            await self.settling.settle(organization, intent, intent.wants)
+            return row
+        raise Conflict("Allocation", row.name)
+
+    def _intent(self, row: Allocation, action: Action, holds: Amounts, wants: Amounts = ()) -> Intent:
+        return Intent(
+            allocation=row.name,
+            project=project_of(row),
+            owner=owner_of(row),
+            action=action,
+            holds=holds,
+            deadline=self._clock.now() + self._intent_life,
+            wants=wants,
+        )
+
+
+def _check_stays(head: Quota, row: Allocation) -> None:
+    if head.is_marked:
+        raise OwnerRefused("Allocation", row.name, owner=f"Organization {head.name}")

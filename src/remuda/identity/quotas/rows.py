@@ -1,0 +1,132 @@
+"""Rows, and what becomes of them: names and pure transitions."""
+
+from datetime import datetime, timedelta
+
+import msgspec
+
+from remuda.identity.kinds.quotas import HELD, QUOTA, Allocation, AllocationSpec, Amounts, Intent, Quota, owner_value
+from remuda.kernel.errors import AlreadyExists, KeyReused, RemudaError
+from remuda.kernel.ids import derived_id
+from remuda.resources.labels import (
+    NAME,
+    ORGANIZATION,
+    PROJECT,
+    RESOURCE_ID,
+    RESOURCE_KIND,
+    UNNAMED,
+    organization_of,
+    project_of,
+)
+from remuda.store.objects import Metadata
+
+__all__ = [
+    "Released",
+    "allocation_id",
+    "bar",
+    "confirmed",
+    "held_by",
+    "is_confirmed_under",
+    "is_living",
+    "owner_of",
+    "released",
+    "renewed",
+    "same_operation",
+    "with_amounts",
+]
+
+_ROWS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
+_INSTANT = timedelta(microseconds=1)
+
+replace = msgspec.structs.replace
+
+
+class Released(AlreadyExists):
+    """Raised when an operation asks for what it has given back, or did not confirm in time."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("Allocation", name)
+        RemudaError.__init__(
+            self, f"The allocation {name} was released: renew it, or ask for another under a new Idempotency-Key."
+        )
+
+
+def allocation_id(subject: str, operation: str) -> str:
+    """Return the name of the row that an operation of somebody takes.
+
+    The operation is the caller's Idempotency-Key, so whoever recorded it finds its row without being told.
+    """
+    return derived_id(_ROWS, msgspec.json.encode((subject, operation)).decode())
+
+
+def owner_of(row: Allocation) -> str:
+    """Return what a row is for, as the index `owner` has it."""
+    return owner_value(row.metadata.labels[RESOURCE_KIND], row.metadata.labels[RESOURCE_ID])
+
+
+def is_living(row: Allocation) -> bool:
+    """Tell whether a row holds something."""
+    return row.spec.life != "released"
+
+
+def same_operation(found: Allocation, wanted: Allocation) -> Allocation:
+    """Return the row that was found under the name of a new one, if the same operation made it and it is living."""
+    places = [(organization_of(row), project_of(row), owner_of(row)) for row in (found, wanted)]
+    if places[0] != places[1]:
+        raise KeyReused
+    if not is_living(found):
+        raise Released(found.name)
+    return found
+
+
+def held_by(row: Allocation, head: Quota, intent: Intent, now: datetime) -> Allocation:
+    """Return a new row as it is stored: it belongs to its head, and stays until it is released."""
+    metadata = replace(row.metadata, owner_references=(QUOTA.owner(head),), finalizers=(HELD,))
+    return replace(row, metadata=metadata, spec=replace(row.spec, started=now, taken_under=intent.deadline))
+
+
+def bar(intent: Intent, head: Quota, now: datetime) -> Allocation:
+    """Return a row that takes the name of one that was never made, so that nobody who was asleep can make it."""
+    kind, _, name = intent.owner.partition("/")
+    labels = {
+        ORGANIZATION: head.name,
+        PROJECT: intent.project,
+        RESOURCE_KIND: kind,
+        RESOURCE_ID: name,
+        NAME: UNNAMED,
+    }
+    metadata = Metadata(name=intent.allocation, labels=labels, owner_references=(QUOTA.owner(head),))
+    return Allocation(metadata=metadata, spec=AllocationSpec(allocations=intent.holds, life="released", ended=now))
+
+
+def confirmed(row: Allocation) -> Allocation:
+    """Return a row whose owner has said that it is there."""
+    return replace(row, spec=replace(row.spec, life="confirmed"))
+
+
+def with_amounts(row: Allocation, amounts: Amounts) -> Allocation:
+    """Return a row that holds this much."""
+    return replace(row, spec=replace(row.spec, allocations=amounts))
+
+
+def released(row: Allocation, now: datetime) -> Allocation:
+    """Return a row that holds nothing any more.
+
+    One that was released before is another one all the same, so that whoever was about to renew it notices.
+    """
+    ended = now if row.spec.ended is None else max(now, row.spec.ended + _INSTANT)
+    finalizers = tuple(each for each in row.metadata.finalizers if each != HELD)
+    metadata = replace(row.metadata, finalizers=finalizers)
+    return replace(row, metadata=metadata, spec=replace(row.spec, life="released", ended=ended))
+
+
+def renewed(row: Allocation, intent: Intent, now: datetime) -> Allocation:
+    """Return a row that holds again what it held. What it is for was there all the time, so it began when it did."""
+    metadata = replace(row.metadata, finalizers=(*row.metadata.finalizers, HELD))
+    started, under = row.spec.started or now, intent.deadline
+    spec = replace(row.spec, life="unconfirmed", started=started, ended=None, taken_under=under)
+    return replace(row, metadata=metadata, spec=spec)
+
+
+def is_confirmed_under(row: Allocation, intent: Intent) -> bool:
+    """Tell whether a row was confirmed since this intent: one that was confirmed, released and renewed was not."""
+    return intent.action == "take" and row.spec.life == "confirmed" and row.spec.taken_under == intent.deadline

@@ -1,0 +1,200 @@
+"""What looks after the ledger: the controller, the monitor, and what forgets."""
+
+import asyncio
+from datetime import timedelta
+from typing import Any
+
+import msgspec
+import pytest
+from prometheus_client import CollectorRegistry
+from structlog.testing import capture_logs
+
+from remuda.access.context import Context
+from remuda.identity.kinds.quotas import Allocation, Amount, Quota
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.ports import Fetched, IdentityPorts
+from remuda.identity.quotas.controllers import drivers
+from remuda.identity.quotas.monitor import Monitor, drift_of
+from remuda.identity.quotas.retention import Retention
+from remuda.identity.quotas.service import Quotas
+from remuda.kernel.errors import NotFound, OwnerRefused
+from remuda.kernel.ids import random_id
+from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.leader import Alone
+from remuda.store.sqlite.store import SqliteStore
+from tests.identity.room import ORG, PROJECT, registry
+from tests.linearizability.desks import TELLER, asking, desk, furnish, limiting, service, used_in
+from tests.linearizability.laws import check_law, law_of
+from tests.sim.runner import World, simulate
+from tests.sim.store import SEALER, open_simulated
+
+LIFE = timedelta(minutes=10)
+WHERE = (ORG, PROJECT)
+HOUR_S = 3600
+
+
+def context(world: World, key: str | None = None, operation: str = "") -> Context:
+    return Context(principal=TELLER, operation=operation or random_id(world.randomness), key=key)
+
+
+async def opened(world: World) -> tuple[SqliteStore, Quotas]:
+    store = open_simulated(world, registry())
+    await furnish(store, *WHERE)
+    world.invariants.append(law_of(store, ORG))
+    return store, service(store, world.clock, world.randomness, intent_life=LIFE)
+
+
+async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
+    """Let so many callers ask for a server each, all at once."""
+    return await asyncio.gather(
+        *[quotas.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1)) for each in range(number)],
+        return_exceptions=True,
+    )
+
+
+async def no_fetch(*_: Any) -> Fetched:
+    raise AssertionError("nobody is asked")
+
+
+def ports_of(world: World, store: SqliteStore) -> IdentityPorts:
+    return IdentityPorts(
+        store=store, log=store, clock=world.clock, randomness=world.randomness, sealer=SEALER, fetch=no_fetch
+    )
+
+
+async def until(world: World, sentence: str, holds: Any) -> None:
+    for _ in range(200):
+        if await holds():
+            return
+        await world.clock.sleep(0.5)
+    raise AssertionError(sentence)
+
+
+def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go() -> None:
+    async def scenario(world: World) -> None:
+        store, quotas = await opened(world)
+        (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
+        await driver.start()
+        held = await quotas.allocate(context(world), *WHERE, asking("owner-1", servers=1))
+        await quotas.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
+        await quotas.set_project_limits(context(world), *WHERE, limiting(servers=5))
+        await world.clock.sleep(LIFE.total_seconds() + 5)
+        head = await store.get(Quota, ORG)
+        assert (used_in(head), head.spec.intents) == (1, ())
+        organization = await store.get(Organization, ORG)
+        await store.delete(Organization, ORG, uid=organization.uid)
+        await world.clock.sleep(30)
+        assert (await store.get(Quota, ORG)).is_marked, "something is held"
+        with pytest.raises((OwnerRefused, NotFound)):
+            await quotas.ledger.take(renamed(held), log=())
+        await quotas.ledger.release(held.name, check=lambda _: None)
+
+        async def is_gone() -> bool:
+            return not (await store.list(Organization)).items
+
+        await until(world, "the organization goes", is_gone)
+        assert not (await store.list(Quota)).items
+        assert not (await store.list(Allocation)).items
+        await driver.stop()
+        await store.close()
+
+    simulate(scenario, 3)
+
+
+def renamed(row: Allocation) -> Allocation:
+    metadata = msgspec.structs.replace(row.metadata, name="c0000000-0000-4000-8000-000000000009")
+    return msgspec.structs.replace(row, metadata=metadata)
+
+
+def test_limits_of_a_project_go_with_it() -> None:
+    async def scenario(world: World) -> None:
+        store, quotas = await opened(world)
+        (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
+        await driver.start()
+        await quotas.set_project_limits(context(world), *WHERE, limiting(servers=5))
+        await world.clock.sleep(5)
+        assert [each.project for each in (await store.get(Quota, ORG)).spec.projects] == [PROJECT]
+        project = await store.get(Project, PROJECT)
+        await store.delete(Project, PROJECT, uid=project.uid)
+
+        async def is_gone() -> bool:
+            return not (await store.get(Quota, ORG)).spec.projects
+
+        await until(world, "the limits go", is_gone)
+        await driver.stop()
+        await store.close()
+
+    simulate(scenario, [0])
+
+
+def monitor_of(world: World, store: SqliteStore, quotas: Quotas) -> tuple[Monitor, CollectorRegistry]:
+    metrics = CollectorRegistry()
+    return Monitor(store, quotas.ledger, clock=world.clock, leader=Alone(), metrics=metrics), metrics
+
+
+def test_the_monitor_finds_nothing_wrong_while_everybody_writes() -> None:
+    async def scenario(world: World) -> None:
+        store, quotas = await opened(world)
+        monitor, metrics = monitor_of(world, store, quotas)
+        asking_all = asyncio.ensure_future(many(quotas, world, 30))
+        while not asking_all.done():
+            await monitor.look()
+            await world.clock.sleep(0.01)
+        await asking_all
+        assert metrics.get_sample_value("remuda_quota_drift") == 0
+        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 0
+        await store.close()
+
+    simulate(scenario, 10)
+
+
+def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows() -> None:
+    async def scenario(world: World) -> None:
+        store, quotas = await opened(world)
+        await quotas.allocate(context(world), *WHERE, asking("owner-1", servers=2))
+        await quotas.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=3, gpus=1))
+        world.invariants.clear()
+        monitor, metrics = monitor_of(world, store, quotas)
+        head = await store.get(Quota, ORG)
+        wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
+        await store.update(msgspec.structs.replace(head, spec=wrong))
+        with capture_logs() as lines:
+            await monitor.look()
+            assert metrics.get_sample_value("remuda_quota_drift") == 1
+            assert await drift_of(store, ORG) is not None, "once is not enough"
+            await monitor.look()
+        assert {line["event"] for line in lines} == {"quota head differs from its rows"}
+        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
+        assert await drift_of(store, ORG) is None
+        await monitor.look()
+        assert metrics.get_sample_value("remuda_quota_drift") == 0
+        await check_law(store, ORG)
+        assert used_in(await store.get(Quota, ORG)) == 5
+        await store.close()
+
+    simulate(scenario, [0])
+
+
+def test_usage_is_forgotten_when_nobody_may_ask_for_it_any_more() -> None:
+    async def scenario(world: World) -> None:
+        store, quotas = await opened(world)
+        retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(hours=30))
+        there = desk(quotas, world.randomness, *WHERE)
+        first, second = await there.allocate("owner-1", 1), await there.allocate("owner-2", 1)
+        assert first is not None
+        assert second is not None
+        await there.release(first)
+        await world.clock.sleep(29 * HOUR_S)
+        assert await retention.forget() == 0
+        await world.clock.sleep(2 * HOUR_S)
+        assert await retention.forget() == 1
+        assert [row.name for row in (await store.list(Allocation)).items] == [second], "what is held stays"
+        assert await retention.forget() == 0
+        await there.release(second)
+        hasty = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(0))
+        assert await hasty.forget() == 0, "a name that keeps late writers out stays for a day"
+        await world.clock.sleep(25 * HOUR_S)
+        assert await hasty.forget() == 1
+        await store.close()
+
+    simulate(scenario, [0])

@@ -1,0 +1,169 @@
+"""Recorded histories of callers who all want the same quota, held against what a ledger should do."""
+
+import asyncio
+from collections import Counter
+from datetime import timedelta
+from itertools import count
+
+from remuda.identity.kinds.quotas import Quota
+from remuda.identity.quotas.api import routes
+from remuda.identity.quotas.service import Quotas
+from remuda.store.contract import Store
+from tests.identity.room import ORG, PROJECT, Room, in_a_room, registry
+from tests.linearizability.desks import TELLER, OverHttp, desk, furnish, service
+from tests.linearizability.histories import Caller, History, crowd
+from tests.linearizability.laws import check_law, check_rest, law_of, settle
+from tests.linearizability.sleeping import SleepyStore
+from tests.operations.fuse import Fuse, FusedStore
+from tests.sim.runner import World, simulate
+from tests.sim.store import open_simulated
+
+SEEDS = 40
+LIFE = timedelta(minutes=10)
+LIMIT = 10
+EXPECTED = {
+    *("Allocate ok", "Allocate refused", "Release ok", "Change ok", "Change refused"),
+    *("SetLimit ok", "SetLimit refused", "Read read"),
+}
+"""What callers have to be told at least once for this to be a test."""
+
+
+def test_callers_of_two_processes_see_one_ledger() -> None:
+    outcomes: Counter[str] = Counter()
+
+    async def scenario(world: World) -> None:
+        store = open_simulated(world, registry())
+        await furnish(store, ORG, PROJECT)
+        history = History()
+        world.invariants.append(law_of(store, ORG))
+        processes = [service(store, world.clock, world.randomness, intent_life=LIFE) for _ in range(2)]
+        desks = [desk(processes[number % 2], world.randomness, ORG, PROJECT) for number in range(5)]
+        callers = [
+            Caller(f"caller-{number}", each, history, world.clock, world.randomness)
+            for number, each in enumerate(desks)
+        ]
+        await crowd(callers, 12)
+        history.check(LIMIT)
+        outcomes.update(history.outcomes)
+        held = {name: amount for caller in callers for name, (_, amount) in caller.held.items()}
+        await check_rest(store, ORG, held=held, kind="servers")
+        await store.close()
+
+    simulate(scenario, SEEDS)
+    assert outcomes.keys() >= EXPECTED, outcomes
+
+
+def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
+    """One of two processes dies at a write. What its callers were told is kept, and the rest is settled in time."""
+    outcomes: Counter[str] = Counter()
+
+    async def scenario(world: World) -> None:
+        store = open_simulated(world, registry())
+        await furnish(store, ORG, PROJECT)
+        history = History()
+        world.invariants.append(law_of(store, ORG))
+        moment = "before" if world.randomness.randrange(2) else "after"
+        dying = FusedStore(store, Fuse(1 + world.randomness.randrange(40), moment))  # type: ignore[arg-type]
+        stores: list[Store] = [store, dying]
+        processes = [service(each, world.clock, world.randomness, intent_life=LIFE) for each in stores]
+        callers = [
+            Caller(
+                f"caller-{number}",
+                desk(processes[number % 2], world.randomness, ORG, PROJECT),
+                history,
+                world.clock,
+                world.randomness,
+            )
+            for number in range(4)
+        ]
+        await crowd(callers, 10)
+        survivor = Caller("late", desk(processes[0], world.randomness, ORG, PROJECT), history, world.clock,
+                          world.randomness)  # fmt: skip
+        await survivor.ask(3, pause_s=1)
+        await settle(world, store, processes[0], LIFE)
+        await survivor.ask(3, pause_s=1)
+        history.check(LIMIT)
+        outcomes.update(history.outcomes)
+        await check_law(store, ORG)
+        await store.close()
+
+    simulate(scenario, SEEDS)
+    unknown = {outcome for outcome in outcomes if outcome.endswith("unknown")}
+    assert {"Allocate unknown", "Release unknown", "Change unknown"} <= unknown, outcomes
+    assert outcomes.keys() >= EXPECTED, outcomes
+
+
+def test_callers_of_a_process_that_falls_asleep_collide_with_what_was_decided_without_them() -> None:
+    outcomes: Counter[str] = Counter()
+
+    async def scenario(world: World) -> None:
+        store = open_simulated(world, registry())
+        await furnish(store, ORG, PROJECT)
+        history = History()
+        world.invariants.append(law_of(store, ORG))
+        draw = world.randomness.randrange
+        sleepy = SleepyStore(
+            store,
+            world.clock,
+            at=1 + draw(40),
+            moment="before" if draw(2) else "after",
+            for_s=LIFE.total_seconds() + 30,
+        )
+        stores: list[Store] = [store, sleepy]
+        processes = [service(each, world.clock, world.randomness, intent_life=LIFE) for each in stores]
+        callers = [
+            Caller(
+                f"caller-{number}",
+                desk(processes[number % 2], world.randomness, ORG, PROJECT),
+                history,
+                world.clock,
+                world.randomness,
+            )
+            for number in range(4)
+        ]
+        asking = asyncio.ensure_future(crowd(callers, 10))
+        late = Caller("late", callers[0].desk, history, world.clock, world.randomness)
+        await settle(world, store, processes[0], LIFE)
+        await late.ask(4, pause_s=1)
+        await asking
+        await late.ask(3, pause_s=1)
+        await settle(world, store, processes[0], LIFE)
+        history.check(LIMIT)
+        outcomes.update(history.outcomes)
+        head = await store.get(Quota, ORG)
+        assert not head.spec.intents
+        await check_law(store, ORG)
+        await store.close()
+
+    simulate(scenario, SEEDS)
+    assert outcomes["Allocate unknown"] > 0, "somebody came too late"
+    assert outcomes.keys() >= EXPECTED, outcomes
+
+
+def test_callers_over_http_see_one_ledger() -> None:
+    outcomes: Counter[str] = Counter()
+
+    async def scenario(room: Room[Quotas]) -> None:
+        await furnish(room.store, ORG, PROJECT)
+        history, client = History(), room.ask(TELLER)
+        room.world.invariants.append(law_of(room.store, ORG))
+        callers = [
+            Caller(
+                f"caller-{number}",
+                OverHttp(client=client, organization=ORG, project=PROJECT, keys=count(number)),
+                history,
+                room.world.clock,
+                room.world.randomness,
+            )
+            for number in range(4)
+        ]
+        await crowd(callers, 10)
+        history.check(LIMIT)
+        outcomes.update(history.outcomes)
+        held = {name: amount for caller in callers for name, (_, amount) in caller.held.items()}
+        await check_rest(room.store, ORG, held=held, kind="servers")
+
+    in_a_room(
+        lambda world, store: service(store, world.clock, world.randomness, intent_life=LIFE), routes, scenario, seeds=8
+    )
+    assert outcomes.keys() >= EXPECTED, outcomes

@@ -1,0 +1,72 @@
+"""What can be done with one row: the acts that tests interrupt."""
+
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+from remuda.access.context import Context
+from remuda.identity.kinds.quotas import Life
+from remuda.identity.quotas.rows import allocation_id
+from remuda.identity.quotas.service import Quotas
+from tests.identity.room import ORG, PROJECT
+from tests.linearizability.desks import TELLER, asking, limiting
+
+LIFE = timedelta(minutes=10)
+WHERE = (ORG, PROJECT)
+KEY = "operation-1"
+ROW = allocation_id(TELLER.subject, KEY)
+Act = Callable[[Quotas], Awaitable[object]]
+
+
+def context(key: str | None = None, operation: str = "f0000000-0000-4000-8000-000000000001") -> Context:
+    return Context(principal=TELLER, operation=operation, key=key)
+
+
+async def nothing(_: Quotas) -> None:
+    return
+
+
+async def take(quotas: Quotas) -> None:
+    await quotas.allocate(context(KEY), *WHERE, asking("owner-1", servers=2, gpus=1))
+
+
+async def confirm(quotas: Quotas) -> None:
+    await quotas.confirm(context(), *WHERE, ROW)
+
+
+async def take_and_confirm(quotas: Quotas) -> None:
+    await take(quotas)
+    await confirm(quotas)
+
+
+async def take_without_a_key(quotas: Quotas) -> None:
+    await quotas.allocate(context(operation=KEY), *WHERE, asking("owner-1", servers=2, gpus=1))
+
+
+async def grow(quotas: Quotas) -> None:
+    await quotas.change(context(), *WHERE, ROW, asking("owner-1", servers=5))
+
+
+async def shrink(quotas: Quotas) -> None:
+    await quotas.change(context(), *WHERE, ROW, asking("owner-1", servers=1, gpus=1))
+
+
+async def release(quotas: Quotas) -> None:
+    await quotas.release(context(), *WHERE, ROW)
+
+
+async def take_and_release(quotas: Quotas) -> None:
+    await take_and_confirm(quotas)
+    await release(quotas)
+
+
+async def renew_and_confirm(quotas: Quotas) -> None:
+    await quotas.renew(context(), *WHERE, ROW)
+    await confirm(quotas)
+
+
+async def set_limits(quotas: Quotas) -> None:
+    await quotas.set_limits(context(), ORG, limiting(servers=20))
+
+
+Standing = tuple[Life | None, int]
+"""How the row stands, and how many servers are counted in all."""
