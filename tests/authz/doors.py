@@ -5,7 +5,7 @@ Every denial must be the same through each of them.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, get_origin
 from urllib.parse import quote
 
 import msgspec
@@ -71,10 +71,18 @@ class Door(Protocol):
         ...
 
 
+class Keys(Protocol):
+    """What callers have to get in."""
+
+    def headers(self, caller: Caller) -> Mapping[str, str]:
+        """Return what a caller sends to say who it is."""
+        ...
+
+
 class ApiDoor:
     """HTTP without a socket; every answer is held against the documents."""
 
-    def __init__(self, asgi: ASGIApp, contract: Contract, gate: Gate) -> None:
+    def __init__(self, asgi: ASGIApp, contract: Contract, gate: Keys) -> None:
         self._client, self._gate = Client(app=asgi, contract=contract), gate
 
     async def ask(self, caller: Caller, request: Request) -> Outcome:
@@ -83,12 +91,13 @@ class ApiDoor:
             request.row.method,
             request.target,
             query=request.query,
-            body=request.body,
+            **{"form" if request.row.is_form else "body": request.body},
             headers=self._gate.headers(caller),
         )
+        told = reply.json if reply.media == "application/json" and reply.body else None
         if reply.status >= 400:
-            return Outcome(reply.status, reply.json["error_description"])
-        return Outcome(reply.status, answer=reply.json if reply.body else None)
+            return Outcome(reply.status, reply.body.decode() if told is None else told["error_description"])
+        return Outcome(reply.status, answer=told)
 
 
 PortCall = Callable[[Context, Request], Awaitable[Any]]
@@ -108,13 +117,13 @@ class PortDoor:
         try:
             answer = await self._calls[request.row.operation](context, request)
             if isinstance(answer, Collection):
-                answer = await _listed(answer)
+                answer = await listed(answer)
         except RemudaError as error:
             return Outcome(error.status, error.sentence)
         return Outcome(request.row.success, answer=answer)
 
 
-async def _listed(collection: Collection[Any, Any]) -> Any:
+async def listed(collection: Collection[Any, Any]) -> Any:
     """Return what the kernel would make of a collection."""
     page = await collection.store.list(collection.kind, labels=collection.labels, index=collection.index)
     shown = [item for item in page.items if collection.visible is None or collection.visible(item)]
@@ -124,7 +133,7 @@ async def _listed(collection: Collection[Any, Any]) -> Any:
 class SocketDoor:
     """The typed client, as another process would use it."""
 
-    def __init__(self, server: str, table: Table, gate: Gate) -> None:
+    def __init__(self, server: str, table: Table, gate: Keys) -> None:
         self._server, self._gate = server, gate
         self._routes = {route.name: route for route in table.routes}
         self._clients: dict[str, typed.Client] = {}
@@ -175,6 +184,9 @@ def _typed(route: AnyRoute, request: Request) -> Any:
 
 
 def _query(route: AnyRoute, request: Request) -> Any:
-    names = {name for name, _ in request.query}
-    several = {name: [value for each, value in request.query if each == name] for name in names}
-    return msgspec.convert(several, route.query_type)
+    kinds = {each.encode_name: each.type for each in msgspec.structs.fields(route.query_type)}
+    given: dict[str, Any] = dict(request.query)
+    for name in given:
+        if get_origin(kinds[name]) is tuple:
+            given[name] = [value for each, value in request.query if each == name]
+    return msgspec.convert(given, route.query_type)

@@ -56,6 +56,8 @@ class Row:
     thing: str = ""
     """The parameter that holds an object's id, such as `yardID`; in the body if it is not in the path."""
     body: Callable[[Mapping[str, str]], Any] | None = None
+    is_form: bool = False
+    """The body is sent as a form."""
 
     @property
     def makes_in_place(self) -> bool:
@@ -68,6 +70,7 @@ class Caller:
     """Somebody, with the rights that hold for the request in the end."""
 
     name: str
+    sort: Literal["user", "account", "system"] = "user"
     is_known: bool = True
     everywhere: Rights = NONE
     organizations: Mapping[str, Rights] = field(default_factory=dict)

@@ -1,25 +1,29 @@
 """One run of schemathesis: all phases, all default checks, and what came of it.
 
-Two checks differ from the defaults, and no others may: data that fits the schema may still be answered 400 or 422,
-because rules are more than schemas; and `use_after_free` is a check of ours. Beside the checks, a run differs in what
+Three checks differ from the defaults, and no others may: data that fits the schema may still be answered 400 or 422,
+because rules are more than schemas; data that does not fit may be answered 413 or 431, because who sends too much is
+told so before it is read; and `use_after_free` is a check of ours. Beside the checks, a run differs in what
 it sends and how long it waits, never in what it lets pass: how many examples there are, drawn from a seed or the same
 each time and kept nowhere; no values from earlier answers, because `lending` gives real ids; one event of a stream is
 enough, because streams do not end; a request may take 20 s; and a failure does not end the run.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import schemathesis
+from schemathesis import Case, HookContext, Response
 from schemathesis.checks import CHECKS
 from schemathesis.config import (
     ChecksConfig,
     ExtraDataSourcesConfig,
     FuzzingPhaseConfig,
     GenerationConfig,
+    OperationConfig,
+    OperationsConfig,
     PhasesConfig,
     PositiveDataAcceptanceConfig,
     ProjectConfig,
@@ -27,15 +31,45 @@ from schemathesis.config import (
     SchemathesisConfig,
     SimpleCheckConfig,
 )
+from schemathesis.config._checks import NegativeDataRejectionConfig
 from schemathesis.core.result import Ok
 from schemathesis.engine import events, from_schema
 from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
 
-from tests.fuzz.checks import DeletionCheck
-from tests.fuzz.lending import Lending
-from tests.fuzz.target import HEADERS, Target
+from tests.fuzz.checks import Called, DeletionCheck
 
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
+
+
+class Target(Called, Protocol):
+    """What is fuzzed."""
+
+    @property
+    def url(self) -> str:
+        """Where it answers."""
+        ...
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What every request sends."""
+        ...
+
+    @property
+    def other_headers(self) -> Mapping[str, dict[str, str]]:
+        """What the requests of some operations send instead, by the operations' names."""
+        ...
+
+
+class Lending(Protocol):
+    """Lends real things to generated requests."""
+
+    def before_call(self, context: HookContext, case: Case[Any], kwargs: dict[str, Any]) -> None:
+        """Lend what a request needs."""
+        ...
+
+    def after_call(self, context: HookContext, case: Case[Any], response: Response) -> None:
+        """See what came of it."""
+        ...
 
 
 @dataclass
@@ -55,15 +89,17 @@ class Report:
         return sum(
             times
             for (in_phase, of, status), times in self.statuses.items()
-            if phase in {None, in_phase} and operation in {None, of} and (not success or 200 <= status < 300)
+            if phase in {None, in_phase} and operation in {None, of} and (not success or 200 <= status < 400)
         )
 
 
 def checks() -> ChecksConfig:
     """Return which checks are made: see above."""
     accepted = [*PositiveDataAcceptanceConfig().expected_statuses, "400", "422"]
+    refused = [*NegativeDataRejectionConfig().expected_statuses, "413", "431"]
     return ChecksConfig(
         positive_data_acceptance=PositiveDataAcceptanceConfig(expected_statuses=accepted),
+        negative_data_rejection=NegativeDataRejectionConfig(expected_statuses=refused),
         use_after_free=SimpleCheckConfig(enabled=False),
     )
 
@@ -74,7 +110,8 @@ def config(target: Target, *, examples: int, seed: int | None) -> SchemathesisCo
     fuzzing = FuzzingPhaseConfig(extra_data_sources=ExtraDataSourcesConfig(responses=False))
     project = ProjectConfig(
         base_url=target.url,
-        headers=dict(HEADERS),
+        headers=target.headers,
+        operations=OperationsConfig(operations=[_sending(*each) for each in target.other_headers.items()]),
         request_timeout=20,
         max_stream_events=1,
         continue_on_failure=True,
@@ -85,7 +122,11 @@ def config(target: Target, *, examples: int, seed: int | None) -> SchemathesisCo
     return SchemathesisConfig(seed=seed, projects=ProjectsConfig(default=project))
 
 
-def run(target: Target, *, examples: int, seed: int | None) -> Report:
+def _sending(operation: str, headers: dict[str, str]) -> OperationConfig:
+    return OperationConfig.from_dict({"include-operation-id": operation, "headers": headers})
+
+
+def run(target: Target, lending: Lending, *, examples: int, seed: int | None) -> Report:
     """Fuzz everything that the target's own document tells."""
     report = Report()
     schema = schemathesis.openapi.from_url(
@@ -93,7 +134,7 @@ def run(target: Target, *, examples: int, seed: int | None) -> Report:
     )
     found = [each.ok() for each in schema.get_all_operations() if isinstance(each, Ok)]
     report.operations = {each.label: bool(each.path_parameters or each.query or each.body) for each in found}
-    with _extended(Lending(target), check := DeletionCheck(target)):
+    with _extended(lending, check := DeletionCheck(target)):
         for event in from_schema(schema).execute():
             _note(report, event)
     report.deletions = check.seen

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -45,6 +45,16 @@ class Target:
     loop: asyncio.AbstractEventLoop
     store: SqliteStore
     session: requests.Session
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What one sends who may do everything."""
+        return dict(HEADERS)
+
+    @property
+    def other_headers(self) -> Mapping[str, dict[str, str]]:
+        """What some operations are sent instead: none are."""
+        return {}
 
     def call(self, method: str, path: str, body: Any = None) -> requests.Response:
         """Send a request of our own, as one who may do everything."""

@@ -1,0 +1,152 @@
+"""Identity on a real socket, with its controllers at work, on a loop and a thread of its own: what is fuzzed."""
+
+import asyncio
+import base64
+import threading
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+from itertools import count
+from typing import Any
+
+import requests
+import uvloop
+
+from remuda.identity.operator.requests import new_request, seal_request
+from remuda.kernel.randomness import SystemRandomness
+from tests.identity.house import ROOT, House, running, serving
+from tests.sim.disk import memory_directory
+from tests.sim.store import SEALER
+
+ORGANIZATIONS = "/api/v1/organizations"
+CLIENTS = "/api/v1/oauth2clients"
+CALLBACK = "https://app.example.com/callback"
+_PATIENCE_S = 30
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What stays: nothing that is made up takes it away."""
+
+    organization: str
+    project: str
+    group: str
+    client: str
+    secret: str
+
+
+@dataclass(frozen=True)
+class IdentityTarget:
+    """Identity, as seen from another thread."""
+
+    url: str
+    loop: asyncio.AbstractEventLoop
+    house: House
+    ground: Ground
+    session: requests.Session = field(default_factory=requests.Session)
+    _counter: Iterator[int] = field(default_factory=count)
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What one sends who may do everything."""
+        return {"Authorization": f"Bearer {self.house.root}"}
+
+    @property
+    def other_headers(self) -> Mapping[str, dict[str, str]]:
+        """What some operations are sent instead: only a client or a service may look into tokens."""
+        known = base64.b64encode(f"{self.ground.client}:{self.ground.secret}".encode()).decode()
+        return {"introspect_token": {"Authorization": f"Basic {known}"}}
+
+    def call(self, method: str, path: str, body: Any = None) -> requests.Response:
+        """Send a request of our own, as one who may do everything."""
+        return self.session.request(method, self.url + path, json=body, headers=self.headers, timeout=_PATIENCE_S)
+
+    def make(self, thing: str) -> str:
+        """Make something that a path can be about, and return its id."""
+        name, inside = f"lent{next(self._counter)}", f"{ORGANIZATIONS}/{self.ground.organization}"
+        makers: dict[str, tuple[str, Any]] = {
+            "organizationID": (ORGANIZATIONS, {"organizationType": "adhoc"}),
+            "projectID": (f"{inside}/projects", {"groupIDs": [self.ground.group]}),
+            "groupid": (f"{inside}/groups", {"roleIDs": [], "serviceAccountIDs": []}),
+            "userID": (f"{inside}/users", {"subject": self.person(), "state": "active", "groupIDs": []}),
+            "serviceAccountID": (f"{inside}/serviceaccounts", {"groupIDs": []}),
+            "providerID": (f"{inside}/oauth2providers", {"issuer": "https://idp.example.com", "clientID": "us"}),
+            "allocationID": (
+                f"{inside}/projects/{self.ground.project}/allocations",
+                {"kind": "things.example.org", "id": name, "allocations": []},
+            ),
+            "clientID": (CLIENTS, {"redirectUris": [CALLBACK]}),
+        }
+        path, spec = makers[thing]
+        made = self.call("POST", path, {"metadata": {"name": name}, "spec": spec})
+        assert made.status_code in {201, 202}, made.text
+        return str(made.json()["metadata"]["id"])
+
+    def person(self) -> str:
+        """Return the address of somebody new."""
+        return f"person{next(self._counter)}@example.com"
+
+    def sealed(self) -> str:
+        """Return what an operator at the machine sends, which is good once."""
+        asked = new_request(
+            clock=self.house.clock,
+            randomness=SystemRandomness(),
+            subject=ROOT,
+            life=timedelta(minutes=1),
+            operator="fuzz",
+            reason="",
+        )
+        return seal_request(asked, SEALER).reveal()
+
+
+@contextmanager
+def serving_identity() -> Iterator[IdentityTarget]:
+    """Run identity while the block runs."""
+    ready: Future[tuple[IdentityTarget, asyncio.Event]] = Future()
+    thread = threading.Thread(target=_run, args=(ready,), name="identity")
+    thread.start()
+    try:
+        target, stop = ready.result(_PATIENCE_S)
+        try:
+            yield target
+        finally:
+            target.session.close()
+            target.loop.call_soon_threadsafe(stop.set)
+    finally:
+        thread.join(_PATIENCE_S)
+
+
+def _run(ready: "Future[tuple[IdentityTarget, asyncio.Event]]") -> None:
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(_serve(ready))
+    except BaseException as error:
+        if ready.done():
+            raise
+        ready.set_exception(error)
+
+
+async def _serve(ready: "Future[tuple[IdentityTarget, asyncio.Event]]") -> None:
+    stop = asyncio.Event()
+    with memory_directory() as directory:
+        async with running(directory) as house, serving(house) as address:
+            ground = await _ground(house)
+            target = IdentityTarget(f"http://{address}", asyncio.get_running_loop(), house, ground)
+            ready.set_result((target, stop))
+            await stop.wait()
+
+
+async def _ground(house: House) -> Ground:
+    organization = await house.organization("ground")
+    group = await house.group(organization, "user")
+    body = {"metadata": {"name": "app"}, "spec": {"redirectUris": [CALLBACK]}}
+    made = (await house.client(house.root).post(CLIENTS, body)).json
+    return Ground(
+        organization=organization,
+        project=await house.project(organization, group),
+        group=group,
+        client=made["metadata"]["id"],
+        secret=made["status"]["clientSecret"],
+    )

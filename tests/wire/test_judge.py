@@ -1,0 +1,96 @@
+"""The judge lets pass what the wire contract knows, and nothing that a client would trip over."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.http.lists.sse import Received
+from remuda.identity.api import TABLE
+from tests.example.contract import Reply, UndocumentedError
+from tests.wire.contract import Operation, WireContract, wire_contract
+from tests.wire.judge import Judge, judge_of
+
+ORG = "a0000000-0000-4000-8000-000000000001"
+ORGANIZATIONS = "/api/v1/organizations"
+ORGANIZATION = {
+    "metadata": {
+        "id": ORG,
+        "name": "acme",
+        "creationTime": "2030-01-01T00:00:00Z",
+        "provisioningStatus": "provisioned",
+        "healthStatus": "healthy",
+    },
+    "spec": {"organizationType": "adhoc"},
+}
+
+
+def _json(status: int, body: Any) -> Reply:
+    return Reply(status, {"content-type": "application/json"}, msgspec.json.encode(body))
+
+
+def _error(status: int, code: str = "forbidden") -> Reply:
+    return _json(status, {"error": code, "error_description": "no", "trace_id": "0" * 32})
+
+
+PASSES = [
+    ("GET", ORGANIZATIONS, _json(200, [ORGANIZATION])),
+    ("HEAD", ORGANIZATIONS, Reply(200, {"content-type": "application/json"}, b"")),
+    ("GET", ORGANIZATIONS, Reply(200, {"content-type": "text/event-stream"}, b"")),
+    ("PUT", f"{ORGANIZATIONS}/{ORG}", Reply(200, {}, b"")),
+    ("GET", ORGANIZATIONS, _error(403)),
+    ("GET", ORGANIZATIONS, _error(429, "too_many_requests")),
+    ("GET", ORGANIZATIONS, _error(503, "unavailable")),
+    ("POST", "/oauth2/v2/token", _json(400, {"error": "authorization_pending", "error_description": "wait"})),
+    ("POST", "/oauth2/v2/login", Reply(401, {"content-type": "text/html"}, b"<!doctype html>")),
+    ("GET", "/oauth2/v2/logout", Reply(299, {}, b"what no existing client knows is not its business")),
+]
+FAILS = [
+    ("GET", ORGANIZATIONS, _json(200, [{**ORGANIZATION, "spec": {"organizationType": "odd"}}])),
+    ("GET", ORGANIZATIONS, _json(200, [{"metadata": ORGANIZATION["metadata"]}])),
+    ("GET", ORGANIZATIONS, _json(200, ORGANIZATION)),
+    ("GET", ORGANIZATIONS, Reply(200, {"content-type": "text/html"}, b"<!doctype html>")),
+    ("GET", ORGANIZATIONS, _json(201, [ORGANIZATION])),
+    ("GET", ORGANIZATIONS, _error(502)),
+    ("GET", ORGANIZATIONS, _error(403, "odd")),
+    ("GET", ORGANIZATIONS, _json(429, {"error": "odd"})),
+    ("GET", ORGANIZATIONS, Reply(429, {"content-type": "text/html"}, b"<!doctype html>")),
+    ("PUT", f"{ORGANIZATIONS}/{ORG}", _json(200, ORGANIZATION)),
+    ("POST", "/oauth2/v2/token", _json(400, {"error": "odd", "error_description": "what?"})),
+    ("POST", "/oauth2/v2/token", _json(401, {"error": "authorization_pending", "error_description": "wait"})),
+]
+
+
+@pytest.mark.parametrize(("method", "path", "reply"), PASSES)
+def test_what_existing_clients_know_passes(method: str, path: str, reply: Reply) -> None:
+    judge_of(TABLE).check_wire(method, path, reply)
+
+
+@pytest.mark.parametrize(("method", "path", "reply"), FAILS)
+def test_what_they_would_trip_over_does_not(method: str, path: str, reply: Reply) -> None:
+    with pytest.raises(UndocumentedError, match="by the wire contract"):
+        judge_of(TABLE).check_wire(method, path, reply)
+
+
+def test_an_item_in_a_stream_is_judged_as_in_a_list() -> None:
+    judge = judge_of(TABLE)
+    judge.check_event(ORGANIZATIONS, Received(type="added", data=msgspec.json.encode(ORGANIZATION), id="1"))
+    narrow = _knowing_fewer_statuses()
+    with pytest.raises(UndocumentedError, match="healthStatus"):
+        narrow.check_event(ORGANIZATIONS, Received(type="added", data=msgspec.json.encode(ORGANIZATION), id="1"))
+
+
+def _knowing_fewer_statuses() -> Judge:
+    """Return a judge by a contract in which nothing is ever healthy, which our own document knows nothing of."""
+    wire = wire_contract("identity")
+    schemas = {**wire.schemas, "resourceHealthStatus": {"type": "string", "enum": ["unknown"]}}
+    return Judge(judge_of(TABLE).document, WireContract(operations=wire.operations, schemas=schemas))
+
+
+def test_an_operation_is_found_by_its_path_and_the_most_fixed_one_wins() -> None:
+    wire = wire_contract("identity")
+    found = wire.operation("GET", f"{ORGANIZATIONS}/{ORG}/acl")
+    assert isinstance(found, Operation)
+    assert found.path == "/api/v1/organizations/{organizationID}/acl"
+    assert wire.operation("PATCH", ORGANIZATIONS) is None
+    assert wire.operation("GET", "/api/v1/nowhere") is None
