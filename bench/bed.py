@@ -37,6 +37,10 @@ class Sizes:
     """Operations in one round."""
     asked: int
     """Requests in one round."""
+    organizations: int
+    """Organizations of 100 users each."""
+    members: int
+    """Users, and projects, of one large organization."""
 
 
 FULL = Sizes(
@@ -51,6 +55,8 @@ FULL = Sizes(
     idle_s=32.0,
     operations=640,
     asked=4_000,
+    organizations=1_000,
+    members=2_000,
 )
 QUICK = Sizes(
     many=60_000,
@@ -64,6 +70,8 @@ QUICK = Sizes(
     idle_s=16.0,
     operations=320,
     asked=1_000,
+    organizations=100,
+    members=1_000,
 )
 
 

@@ -23,9 +23,10 @@ GROUPS: Mapping[str, Groups] = {
         "sqlite": ("writes", "saturation", "watchers", "gets", "pages", "opening", "holding"),
         "kubernetes": ("kubernetes",),
     },
-    "http": {"sqlite": ("requests", "judging", "lists", "long_lists", "streams", "starting")},
+    "http": {"sqlite": ("requests", "judging", "lists", "long_lists", "streams")},
     "reconcile": {"sqlite": ("passes", "scans", "sources")},
     "operations": {"sqlite": ("journal", "speed")},
+    "identity": {"sqlite": ("checking", "rights", "ledger", "tokens", "reading", "holding", "starting")},
 }
 """By benchmark and backend: the modules of its groups."""
 

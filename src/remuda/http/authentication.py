@@ -13,7 +13,7 @@ from typing import Protocol
 from remuda.access.principal import AccessList, Principal, both
 from remuda.http.credentials import Claim, Credentials
 
-__all__ = ["Authenticator", "acting_for"]
+__all__ = ["Authenticator", "acting_for", "carried_by"]
 
 
 class Authenticator(Protocol):
@@ -38,4 +38,23 @@ def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | N
         project=claim.project,
         organizations=claim.organizations,
         access=service.access if impersonated is None else both(service.access, impersonated),
+    )
+
+
+def carried_by(
+    shown: Principal, service: Principal, claim: Claim, *, impersonated: AccessList | None = None
+) -> Principal:
+    """Return whoever's token it is that a service carries besides its own certificate.
+
+    The rights are those of the token, or what both it and the one may do whom the service impersonates. The service
+    adds its word on who pays and who is audited; and neither's credentials count for longer than the other's.
+    """
+    return replace(
+        shown,
+        service=service.subject,
+        actor=claim.actor,
+        organization=claim.organization,
+        project=claim.project,
+        access=shown.access if impersonated is None else both(shown.access, impersonated),
+        expires=min(filter(None, (shown.expires, service.expires)), default=None),
     )

@@ -5,8 +5,6 @@ signed with the key of the service's client certificate, and nothing else verifi
 be meant, so nobody chooses a weaker one, and what its header says about keys is not looked at.
 """
 
-import base64
-import binascii
 from typing import Literal
 
 import msgspec
@@ -18,9 +16,10 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, RSAKey
 
+from remuda.kernel import base64url
 from remuda.kernel.errors import Malformed
 
-__all__ = ["Claim", "read_claim", "read_claim_of_bearer"]
+__all__ = ["Claim", "read_claim", "read_claim_of_bearer", "write_claim"]
 
 _BY_CURVE = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ["PS256", "PS512"]
@@ -44,8 +43,8 @@ def read_claim(header: bytes | None, *, certificate: str) -> Claim:
     if header is None:
         raise Malformed("X-Principal is missing: a service says for whom it acts")
     try:
-        return _DECODE(_signed(header, certificate) if b"." in header else _plain(header))
-    except (binascii.Error, ValueError, RecursionError, JoseError):
+        return _DECODE(_signed(header, certificate) if b"." in header else base64url.decode(header))
+    except (ValueError, RecursionError, JoseError):
         raise Malformed(
             "X-Principal is not valid: send a JSON object as unpadded base64url, or signed with the certificate's key"
         ) from None
@@ -57,13 +56,14 @@ def read_claim_of_bearer(header: bytes) -> Claim | None:
     From everybody else it is ignored, so what makes no sense is nothing. Without a certificate nothing verifies a JWS.
     """
     try:
-        return _DECODE(_plain(header))
-    except (binascii.Error, ValueError, RecursionError):
+        return _DECODE(base64url.decode(header))
+    except (ValueError, RecursionError):
         return None
 
 
-def _plain(header: bytes) -> bytes:
-    return base64.b64decode(header + b"=" * (-len(header) % 4), altchars=b"-_", validate=True)
+def write_claim(claim: Claim) -> str:
+    """Return a claim as the header has it, unsigned."""
+    return base64url.encode(msgspec.json.encode(claim))
 
 
 def _signed(header: bytes, certificate: str) -> bytes:

@@ -59,7 +59,7 @@ def refuse_with_page(error: Exception, refused: Refused) -> Answer:
     html = _template().render(
         title="Something went wrong on our side" if is_ours else "This did not work",
         description=description_of(error),
-        remedy="Try again a little later." if is_ours else "Go back, or begin again where you came from.",
+        remedy="Try again a little later." if is_ours else "",
         trace_id=refused.trace_id,
     )
     kept = [header for header in told.headers if header[0] not in {b"content-type", b"cache-control"}]

@@ -4,7 +4,6 @@ A request is written from a route and its values, and an error comes back as the
 sentence that the server told. What only the raiser knew is blank.
 """
 
-import base64
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeVar
@@ -14,7 +13,7 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.http.credentials import Claim
+from remuda.http.claims import Claim, write_claim
 from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.http.secrets import hide, reveal
 from remuda.kernel import errors
@@ -57,8 +56,7 @@ class Service:
     def headers(self, context: Context | None) -> Mapping[str, str]:
         """Return for whom the service acts: who pays, and who is audited."""
         claim = Claim(actor=self._name, type="system") if context is None else _claim(context.principal)
-        encoded = base64.urlsafe_b64encode(msgspec.json.encode(claim)).decode().rstrip("=")
-        return {"X-Principal": encoded} | ({"X-Impersonate": "true"} if self._impersonate else {})
+        return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
 
 
 def _claim(principal: Principal) -> Claim:

@@ -5,6 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
+from remuda.kernel.turns import let_others_run
 from remuda.reconcile.queue import Item, Queue
 
 __all__ = ["LookAfter", "Workers"]
@@ -41,3 +42,5 @@ class Workers:
                 structlog.get_logger().exception("worker failed", key=key)
                 if self._queue.is_out(key):
                     self._queue.finish(key, again_s=_AFTER_FAULT_S, has_failed=True)
+            # A pass that finds nothing to do waits for nothing, and there may be thousands of them.
+            await let_others_run()

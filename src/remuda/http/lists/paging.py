@@ -11,7 +11,6 @@ request for a page looks at ten times its limit at most; a page that is half ful
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from types import coroutine
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -24,9 +23,10 @@ from remuda.http.lists.tokens import PageTokens, bad_token
 from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery, PageQuery
 from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.turns import let_others_run
 from remuda.store.contract import Page, View
 
-__all__ = ["SLICE", "answer_list", "batches", "let_others_run", "page_headers", "read_items"]
+__all__ = ["SLICE", "answer_list", "batches", "page_headers", "read_items"]
 
 SLICE = 100
 """Objects of a long list that are read before others get their turn."""
@@ -84,12 +84,6 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
             except NotFound:
                 continue  # it went while the list was read
     return Page(items, found.version, found.next)
-
-
-@coroutine
-def let_others_run() -> Any:
-    """Give up the loop for a turn. No time passes, so no clock is asked."""
-    yield
 
 
 async def _everything(collection: Collection[Any, Any], places: Places) -> Answer:

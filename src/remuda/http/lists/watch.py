@@ -26,7 +26,7 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.answers import Answer, Header
 from remuda.http.etag import bare
-from remuda.http.lists.paging import SLICE, batches, let_others_run, read_items
+from remuda.http.lists.paging import SLICE, batches, read_items
 from remuda.http.lists.places import Places, bad_place
 from remuda.http.lists.pulse import Pulse
 from remuda.http.lists.sight import in_sight
@@ -34,6 +34,7 @@ from remuda.http.lists.sse import HEARTBEAT, added_events, event
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, RemudaError
+from remuda.kernel.turns import let_others_run
 from remuda.store.contract import Bookmark, Event
 
 __all__ = ["WatchPorts", "answer_watch"]

@@ -117,19 +117,24 @@ def _mark_children(batch: Batch, owner: Resource, after: str) -> None:
     """Mark the next few children of each kind, and go on in another step while there are more."""
     children = list(batch.children(owner, after=after, limit=_CASCADE_STEP))
     for kind, name in children:
-        child = batch.find(kind, name)
-        if child is None or child.is_marked:
-            continue
-        if has_other_owner(batch.registry, child, owner, batch.find):
-            batch.put(kind, disowned(child, owner), child)
-            _settle_others(batch, owners=child.metadata.owner_references, targets=())
-        else:
-            _mark(batch, kind, child)
+        # Each is a step of its own: what thousands of index entries name takes as long as thousands of others.
+        batch.cascade(lambda batch, kind=kind, name=name: _mark_child(batch, owner, kind, name))  # type: ignore[misc]
     if children:
         # Kinds advance together by name: the smallest last name of a full step is where the next one starts.
         full = [names[-1] for names in _by_kind(children) if len(names) == _CASCADE_STEP]
         if full:
             batch.cascade(lambda batch: _mark_children(batch, owner, min(full)))
+
+
+def _mark_child(batch: Batch, owner: Resource, kind: Kind[Any], name: str) -> None:
+    child = batch.find(kind, name)
+    if child is None or child.is_marked:
+        return
+    if has_other_owner(batch.registry, child, owner, batch.find):
+        batch.put(kind, disowned(child, owner), child)
+        _settle_others(batch, owners=child.metadata.owner_references, targets=())
+    else:
+        _mark(batch, kind, child)
 
 
 def _by_kind(children: Iterable[tuple[Kind[Any], str]]) -> list[list[str]]:

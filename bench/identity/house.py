@@ -1,0 +1,181 @@
+"""Identity as production puts it together, over a file of its own: access log, metrics, mount, rate limit, controllers.
+
+Beside it stands a twin of its API in which one route is public and asks for no right: the same request, and nobody is
+asked who sends it.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+
+from bench.bed import Bed
+from bench.identity.client import Client
+from bench.identity.tenants import Tenant, settle
+from bench.kinds import SEALER
+from remuda.access.principal import Principal
+from remuda.app import IDENTITY_PREFIX, registry
+from remuda.http.api import Api
+from remuda.http.credentials import Credentials
+from remuda.http.edge.health import PROCESS, ProcessPages
+from remuda.http.edge.lines import LineWriter, Sink
+from remuda.http.edge.metrics import Metrics
+from remuda.http.edge.mounts import Mounted, Mounts
+from remuda.http.edge.observe import Observe
+from remuda.http.etag import untag
+from remuda.http.ratelimit import RateLimit
+from remuda.http.replies import Rendered
+from remuda.http.routes import AnyRoute, Call, Nothing, Table
+from remuda.identity.assembly import IdentityApp
+from remuda.identity.kinds.people import User, user_id
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.oauth.clients import CLI
+from remuda.identity.paths import OrganizationPath
+from remuda.identity.people.rules import new_user
+from remuda.identity.ports import Fetched, IdentityPorts
+from remuda.identity.rooms import within
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tenancy.organizations import Organizations
+from remuda.identity.tenancy.rules import ORGANIZATION_VIEW
+from remuda.identity.tenancy.service import Tenancy
+from remuda.identity.tenancy.wire import OrganizationRead
+from remuda.interpreter import prepare_interpreter
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.errors import ServerUnreachable
+from remuda.kernel.randomness import SystemRandomness
+from remuda.store.readside.reader import ReaderSettings
+from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
+from remuda.version import describe
+
+__all__ = ["ROOT", "House", "housed", "open_identity"]
+
+ROOT = "root@example.com"
+"""A platform administrator."""
+
+_ISSUER = f"http://127.0.0.1:8080{IDENTITY_PREFIX}"
+_UNLIMITED = 1_000_000_000
+_QUIET_S = 0.5
+_READ = "get_organization"
+
+
+def open_identity(path: Path, *, cache_bytes: int = ReaderSettings.cache_bytes) -> SqliteStore:
+    """Open a store for identity whose own upkeep stays out of the way."""
+    reader = ReaderSettings(cache_bytes=cache_bytes, bookmark_interval_s=3_600)
+    settings = SqliteSettings(reader=reader, upkeep=UpkeepSettings(interval_s=3_600))
+    return open_store(path, registry(), SEALER, settings=settings)
+
+
+class House:
+    """Identity at work."""
+
+    def __init__(self, identity: IdentityApp, store: SqliteStore, sink: Sink) -> None:
+        self.identity, self.store = identity, store
+        self.app = self._edge(identity.table, identity.api, sink)
+        """What clients reach."""
+        twin = Table(
+            "identity",
+            title="Twin",
+            description="One route is public.",
+            routes=list(map(_opened, identity.table.routes)),
+        )
+        self.root = ""
+        """The token of a platform administrator."""
+        self.public = self._edge(twin, Api(twin, identity.service, identity._api_ports()), sink)  # noqa: SLF001  the same ones
+
+    def _edge(self, table: Table, api: Api, sink: Sink) -> ASGIApp:
+        ports = self.identity.ports
+        mounted = Mounted(IDENTITY_PREFIX, table, api)
+        metrics = Metrics(CollectorRegistry(), [PROCESS, table])
+        pages = ProcessPages(description=describe(), checks=(), registry=metrics.registry, mounted=[mounted])
+        return Observe(
+            Mounts([mounted], pages), clock=ports.clock, randomness=ports.randomness, metrics=metrics, sink=sink
+        )
+
+    async def log_in(self, subject: str) -> str:
+        """Begin a session for a user, as a login does, and return its token."""
+        room, user = self.identity.tokens, await self.store.get(User, user_id(subject))
+        session = await room.sessions.begin(user=user, client="console", scope="openid email")
+        return (await room.tokens.issue_for_session(user, session)).token.reveal()
+
+    async def refresh_token(self, subject: str) -> str:
+        """Begin a session for a user of our command line, and return what refreshes it."""
+        sessions, user = self.identity.tokens.sessions, await self.store.get(User, user_id(subject))
+        refresh = sessions.new_refresh()
+        await sessions.begin(user=user, client=CLI, scope="openid email", refresh=refresh)
+        return refresh.text.reveal()
+
+    async def account(self, tenant: Tenant) -> str:
+        """Make a service account that is in all groups of an organization, and return its token."""
+        body = {"metadata": {"name": "robot"}, "spec": {"groupIDs": tenant.groups}}
+        made = await self.client(self.root).post(f"/api/v1/organizations/{tenant.id}/serviceaccounts", body)
+        return str(made.json["status"]["accessToken"])
+
+    async def principal(self, token: str) -> Principal:
+        """Return whose token it is."""
+        return await self.identity.authenticator.authenticate(Credentials(token=token))
+
+    async def settled(self) -> None:
+        """Return when the controllers have nothing more to do."""
+        stamp = None
+        while stamp != (stamp := self.store.stamp((Organization, Project))):  # noqa: ASYNC110  see below
+            await asyncio.sleep(_QUIET_S)  # they tell nobody, so they are watched
+
+    def client(self, token: str | None = None) -> Client:
+        """Return the client of whoever has this token, or of nobody."""
+        return Client(self.app, token)
+
+
+@asynccontextmanager
+async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -> AsyncIterator[House]:
+    """Run identity for the time of a block, with these organizations in it."""
+    store = store or open_identity(bed.fresh())
+    settings = IdentitySettings(issuer=_ISSUER, platform_administrators=(ROOT,), logins_per_minute=_UNLIMITED)
+    ports = IdentityPorts(
+        store=store,
+        log=store,
+        clock=SystemClock(),
+        randomness=SystemRandomness(),
+        sealer=SEALER,
+        fetch=_nobody_answers,
+        settings=settings,
+        rate=RateLimit(quota=_UNLIMITED),
+    )
+    with bed.fresh().open("ab", buffering=0) as lines, contextlib.closing(LineWriter(lines.fileno())) as sink:
+        identity = IdentityApp(ports)
+        await identity.start()
+        await store.create(new_user(ROOT, (), "bench"))
+        await settle(store, tenants)
+        prepare_interpreter()
+        house = House(identity, store, sink)
+        house.root = await house.log_in(ROOT)
+        yield house
+        await identity.stop()
+    await store.close()
+
+
+def _opened(route: AnyRoute) -> AnyRoute:
+    if route.name != _READ:
+        return route
+    public = replace(route, scope="public", permission=None, handler=_read)
+    (mounted,) = within(lambda identity: identity.tenancy, [public])
+    return mounted
+
+
+async def _read(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]) -> Rendered[OrganizationRead]:
+    """Do what the route does, in as many steps, and ask for no right."""
+    found = await _get(tenancy.organizations, call.path.organization)
+    return untag(await tenancy.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
+
+
+async def _get(organizations: Organizations, name: str) -> Organization:
+    return await organizations.store.get(Organization, name)
+
+
+async def _nobody_answers(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:  # noqa: ARG001  a Fetch
+    raise ServerUnreachable(url, "nothing here is asked of others")
