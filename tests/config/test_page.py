@@ -1,5 +1,6 @@
 """docs/configuration.md has every setting as the code has it."""
 
+import dataclasses
 import re
 import tomllib
 from functools import reduce
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from remuda.config.about import Setting
 from remuda.config.load import load
-from remuda.config.schema import SETTINGS, Account, GroupRoles, SubjectRoles
+from remuda.config.schema import SETTINGS, Account, GroupRoles, Provider, SubjectRoles, Trust
 from remuda.config.show import toml_value
 from remuda.config.values import plain
 
@@ -40,3 +41,12 @@ def test_what_the_page_calls_an_example_can_be_loaded(tmp_path: Path) -> None:
     assert all(isinstance(each, SubjectRoles) for each in configuration.identity.role_bindings)
     assert all(isinstance(each, GroupRoles) for each in configuration.identity.group_bindings)
     assert isinstance(configuration.identity.system_accounts["ci"], Account)
+    assert configuration.identity.providers["google"].type == "google"
+    assert isinstance(configuration.identity.providers["staff"].bearer_trust, Trust)
+
+
+def test_what_an_entry_of_a_table_has_is_on_the_page() -> None:
+    page = PAGE.read_text()
+    for table in (SubjectRoles, GroupRoles, Account, Provider, Trust):
+        for each in dataclasses.fields(table):
+            assert f"`{each.name}`" in page, f"{table.__name__}.{each.name}"

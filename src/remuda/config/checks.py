@@ -7,7 +7,16 @@ from urllib.parse import urlsplit
 
 from remuda.config.about import Refusal
 
-__all__ = ["is_email", "is_name", "is_network", "is_origin", "is_positive", "is_some", "is_url"]
+__all__ = [
+    "is_email",
+    "is_name",
+    "is_network",
+    "is_origin",
+    "is_positive",
+    "is_provider_type",
+    "is_some",
+    "is_url",
+]
 
 _EMAIL = re.compile(r"[^@\sA-Z]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
 _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
@@ -58,6 +67,13 @@ def is_name(text: str) -> Refusal:
     if _NAME.fullmatch(text):
         return None
     return "is not a name: write up to 63 letters, digits, dashes, dots and underscores"
+
+
+def is_provider_type(text: str) -> Refusal:
+    """Refuse what is no sort of provider that people can log in at."""
+    if text in {"custom", "google", "microsoft"}:
+        return None
+    return "is not a type of provider: write google, microsoft, or custom for any other that speaks OpenID Connect"
 
 
 def _is_plain_url(text: str) -> bool:

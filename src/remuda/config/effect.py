@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from remuda.config.load import Misconfigured
-from remuda.config.schema import Account, Configuration, Identity, Server
+from remuda.config.schema import Account, Configuration, Identity, Provider, Server, Trust
 from remuda.http.api import ApiSettings
 from remuda.http.cors import Cors
 from remuda.http.credentials import TrustedProxies
@@ -13,10 +13,13 @@ from remuda.http.edge.patience import Patience
 from remuda.http.edge.server import Address
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
+from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.oauth.assertion import load_public_key
+from remuda.identity.oauth.seeding import check_providers
 from remuda.identity.rights.bindings import Bindings
-from remuda.identity.settings import GroupBinding, IdentitySettings, RoleBinding, SystemAccount
+from remuda.identity.settings import GroupBinding, IdentitySettings, PlatformProvider, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
+from remuda.kernel.secrets import Secret
 
 __all__ = ["api_settings", "bootstrap_settings", "check", "identity_settings", "patience", "public_url", "rate_limit"]
 
@@ -67,6 +70,7 @@ def identity_settings(configuration: Configuration, *, url: str) -> IdentitySett
             GroupBinding(issuer=each.issuer, group=each.group, roles=each.roles) for each in told.group_bindings
         ),
         system_accounts={name: _account(name, each) for name, each in told.system_accounts.items()},
+        providers={name: _provider(name, each) for name, each in told.providers.items()},
     )
 
 
@@ -89,13 +93,14 @@ def check(configuration: Configuration) -> None:
         Bindings(told)
         for name, account in told.system_accounts.items():
             _check_key(name, account.public_key)
+        check_providers(told)
         check_bootstrap(bootstrap_settings(configuration))
     except Invalid as error:
         section = "identity.bootstrap" if error.field == "password" else "identity"
         raise Misconfigured((f"{section}.{error.sentence.removeprefix('identity.')}",)) from None
 
 
-_OTHERWISE = {"issuer", "platform_administrators", "role_bindings", "group_bindings", "system_accounts"}
+_OTHERWISE = {"issuer", "platform_administrators", "role_bindings", "group_bindings", "system_accounts", "providers"}
 
 
 def _same(told: Identity) -> dict[str, Any]:
@@ -107,10 +112,11 @@ def _same(told: Identity) -> dict[str, Any]:
 def _account(name: str, account: Account) -> SystemAccount:
     if account.public_key_file is None:
         return SystemAccount(role=account.role, public_key=account.public_key)
+    place = f"system_accounts.{name}"
     if account.public_key:
-        problem = "has both a public_key and a public_key_file"
-        raise Invalid(f"identity.system_accounts.{name}", problem, remedy="leave one out")
-    return SystemAccount(role=account.role, public_key=_read(name, account.public_key_file))
+        raise Invalid(f"identity.{place}", "has both a public_key and a public_key_file", remedy="leave one out")
+    key = _read(f"{place}.public_key_file", account.public_key_file, remedy="name a PEM file")
+    return SystemAccount(role=account.role, public_key=key)
 
 
 def _check_key(name: str, pem: str) -> None:
@@ -123,10 +129,32 @@ def _check_key(name: str, pem: str) -> None:
         raise Invalid(f"system_accounts.{name}.public_key", "is no key that we can use", remedy=remedy) from None
 
 
-def _read(name: str, path: Path) -> str:
+def _provider(name: str, provider: Provider) -> PlatformProvider:
+    return PlatformProvider(
+        issuer=provider.issuer,
+        type=provider.type,  # type: ignore[arg-type]  # which was checked when it was read
+        client_id=provider.client_id,
+        client_secret=_client_secret(f"providers.{name}", provider),
+        bearer_trust=None if provider.bearer_trust is None else _trust(provider.bearer_trust),
+    )
+
+
+def _client_secret(place: str, provider: Provider) -> Secret | None:
+    if provider.client_secret_file is None:
+        return provider.client_secret
+    if provider.client_secret is not None:
+        raise Invalid(f"identity.{place}", "has both a client_secret and a client_secret_file", remedy="leave one out")
+    read = _read(f"{place}.client_secret_file", provider.client_secret_file, remedy="name a file with the secret alone")
+    return Secret(read.strip())
+
+
+def _trust(trust: Trust) -> BearerTrust:
+    return BearerTrust(**{each.name: getattr(trust, each.name) for each in dataclasses.fields(trust)})
+
+
+def _read(place: str, path: Path, *, remedy: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         cause = getattr(error, "strerror", None) or "it is no text"
-        place = f"identity.system_accounts.{name}.public_key_file"
-        raise Invalid(place, f"cannot be read from {path} ({cause})", remedy="name a PEM file") from None
+        raise Invalid(f"identity.{place}", f"cannot be read from {path} ({cause})", remedy=remedy) from None

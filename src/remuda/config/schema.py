@@ -7,7 +7,16 @@ from pathlib import Path
 from typing import Annotated
 
 from remuda.config.about import About, Section, Setting, settings_of
-from remuda.config.checks import is_email, is_name, is_network, is_origin, is_positive, is_some, is_url
+from remuda.config.checks import (
+    is_email,
+    is_name,
+    is_network,
+    is_origin,
+    is_positive,
+    is_provider_type,
+    is_some,
+    is_url,
+)
 from remuda.http.edge.server import Address
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
@@ -19,8 +28,10 @@ __all__ = [
     "Configuration",
     "GroupRoles",
     "Identity",
+    "Provider",
     "Server",
     "SubjectRoles",
+    "Trust",
 ]
 
 _NOT_GIVEN = Path()
@@ -98,6 +109,36 @@ class Account:
     public_key_file: Annotated[Path | None, About("The file with that PEM.")] = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trust:
+    """How far the tokens of a provider are believed."""
+
+    audience: Annotated[str, About("What its tokens must name in `aud`, so that they are meant for us.")]
+    allow_external_identity: Annotated[
+        bool, About("Let in whom we do not know, with the roles that are bound to that one here, if any.")
+    ] = False
+    skip_email_verification: Annotated[
+        bool, About("Believe e-mail addresses that the provider does not call verified.")
+    ] = False
+    require_authz_claim: Annotated[bool, About("Let in only users whom the provider puts into an organization.")] = (
+        False
+    )
+    signing_algorithms: Annotated[tuple[str, ...], About("What it may sign with; nothing means RS256.")] = ()
+    groups_claim: Annotated[str, About("The claim with the user's groups, for `group_bindings`: a URL.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Provider:
+    """Somebody else who knows people."""
+
+    issuer: Annotated[str, About("Its URL, letter by letter as its tokens have it.")]
+    type: Annotated[str, About("Whose way of doing things it follows.", is_provider_type)] = "custom"
+    client_id: Annotated[str, About("What it knows us by, if people are to log in there.")] = ""
+    client_secret: Annotated[Secret | None, About("The secret that goes with it.")] = None
+    client_secret_file: Annotated[Path | None, About("The file with that secret.")] = None
+    bearer_trust: Annotated[Trust | None, About("How far its own tokens are believed here, if at all.")] = None
+
+
 def _services() -> dict[str, Account]:
     return {
         "unikorn-region": Account(role="region-service"),
@@ -164,6 +205,10 @@ class Identity(Section):
             shown="`unikorn-region`, `unikorn-kubernetes`, `unikorn-compute`, `uni-storage`, each with its own role",
         ),
     ] = field(default_factory=_services)
+    providers: Annotated[
+        Mapping[str, Provider],
+        About("External OpenID providers by name, where everybody can log in, or whose tokens are believed."),
+    ] = field(default_factory=dict)
     intent_life: Annotated[
         timedelta, About("After how long a quota allocation that nobody confirmed is taken back.", is_some)
     ] = timedelta(minutes=10)
@@ -171,7 +216,7 @@ class Identity(Section):
         days=400
     )
     logins_per_minute: Annotated[
-        int, About("How often one address, and one account, may try a password.", is_positive)
+        int, About("How often one address may try a password; one account, ten times as often.", is_positive)
     ] = 10
     bootstrap: Bootstrap = field(default_factory=Bootstrap)
 

@@ -57,7 +57,7 @@ def toml_value(value: Any) -> str:
     if isinstance(value, list):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, int):
-        return str(value)
+        return str(value).lower()  # as for true and false
     return f'"{"".join(map(_escaped, str(value)))}"'
 
 

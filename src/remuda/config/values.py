@@ -26,6 +26,7 @@ _FORMS: Mapping[Any, tuple[type, str, str]] = {
     Path: (str, "a path", "put it in quotes"),
     Address: (str, "a text HOST:PORT", 'write one such as "127.0.0.1:8080"'),
     timedelta: (str, "a duration", 'write a text such as "90d", "1h" or "60s"'),
+    bool: (bool, "a boolean", "write true or false, without quotes"),
     int: (int, "a whole number", "write one such as 10, without quotes"),
     tuple: (list, "a list", "put what it holds in [ and ], with commas between"),
     Mapping: (dict, "a table", 'write one such as { name = "value" }'),
@@ -83,7 +84,7 @@ def read(annotation: Any, raw: Any, about: About, *, base: Path) -> Any:
 
 def _check_form(annotation: Any, raw: Any) -> None:
     needed, expected, remedy = _form(annotation)
-    if not isinstance(raw, needed) or isinstance(raw, bool):
+    if not isinstance(raw, needed) or (isinstance(raw, bool) and needed is not bool):
         raise Wrong(f"is {_KINDS.get(type(raw), 'a date')} where {expected} is needed: {remedy}")
 
 

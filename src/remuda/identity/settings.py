@@ -4,7 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-__all__ = ["LOCAL_ISSUER", "GroupBinding", "IdentitySettings", "RoleBinding", "SystemAccount"]
+from remuda.identity.kinds.oauth import BearerTrust, ProviderType
+from remuda.kernel.secrets import Secret
+
+__all__ = ["LOCAL_ISSUER", "GroupBinding", "IdentitySettings", "PlatformProvider", "RoleBinding", "SystemAccount"]
 
 LOCAL_ISSUER = "uni"
 """What configuration calls our own issuer, as existing configurations do."""
@@ -40,6 +43,20 @@ class SystemAccount:
     """PEM; without one the service needs a certificate."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlatformProvider:
+    """Somebody else who knows people: everybody can log in there, or come with its tokens, as the operator chooses."""
+
+    issuer: str
+    """Its URL, letter by letter as its tokens have it."""
+    type: ProviderType = "custom"
+    client_id: str = ""
+    """What it knows us by; without one nobody logs in there."""
+    client_secret: Secret | None = None
+    bearer_trust: BearerTrust | None = None
+    """How far its own tokens are believed; without it they are not."""
+
+
 _SERVICES: Mapping[str, SystemAccount] = {
     "unikorn-region": SystemAccount(role="region-service"),
     "unikorn-kubernetes": SystemAccount(role="kubernetes-service"),
@@ -69,9 +86,11 @@ class IdentitySettings:
     group_bindings: tuple[GroupBinding, ...] = ()
     system_accounts: Mapping[str, SystemAccount] = field(default_factory=lambda: dict(_SERVICES))
     """Services, by their names."""
+    providers: Mapping[str, PlatformProvider] = field(default_factory=dict)
+    """External providers of the whole system, by their names."""
     intent_life: timedelta = timedelta(minutes=10)
     """By then an allocation is confirmed, or it is taken back."""
     usage_kept: timedelta = timedelta(days=400)
     """How long it can be read what was used when."""
     logins_per_minute: int = 10
-    """How often one address, and one account, may try a password."""
+    """How often one address may try a password; one account, ten times as often."""

@@ -15,7 +15,9 @@ from remuda.identity.tokens.hashing import is_hash_of
 from remuda.identity.tokens.jws import NOT_VALID
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
-from remuda.kernel.errors import NotFound, Unauthenticated
+from remuda.identity.users import find_active_user
+from remuda.kernel.errors import Unauthenticated
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["Bearer", "Bearers", "External"]
@@ -77,11 +79,8 @@ class Bearers:
         return await self._user(claims)
 
     async def _account(self, claims: Claims, token: str) -> Bearer:
-        try:
-            account = await self.store.get(ServiceAccount, claims.sub)
-        except NotFound:
-            raise Unauthenticated(NOT_VALID) from None
-        if account.is_marked or not is_hash_of(account.spec.access_token, token):
+        account = await find(self.store, ServiceAccount, claims.sub, marked=False)
+        if account is None or not is_hash_of(account.spec.access_token, token):
             raise Unauthenticated(NOT_VALID)
         return Bearer(subject=claims.sub, type="service", expires=claims.expires, claims=claims, account=account)
 
@@ -94,11 +93,8 @@ class Bearers:
         session = await self.sessions.find(claims.sid) if claims.typ == "fed" else None
         if claims.typ == "fed" and session is None:
             raise Unauthenticated("the session has ended: log in again")
-        try:
-            user = await self.store.get(User, claims.uid)
-        except NotFound:
-            user = None
-        if user is None or user.is_marked or user.spec.state != "active":
+        user = await find_active_user(self.store, claims.uid)
+        if user is None:
             raise Unauthenticated("user identity not found or inactive")
         return Bearer(
             subject=claims.sub,

@@ -38,6 +38,10 @@ _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
 T = TypeVar("T")
 
 
+class _Registry(JWSRegistry):
+    max_header_length = _LONGEST  # some issuers put whole certificates there
+
+
 class _Head(msgspec.Struct, frozen=True):
     alg: str
     kid: str | None = None
@@ -104,7 +108,7 @@ def algorithms_of(trust: BearerTrust) -> tuple[str, ...]:
 
 def verify(peeked: Peeked, keys: Sequence[PublicKey], trust: BearerTrust) -> tuple[Said, tuple[str, ...]]:
     """Return what a token says, and its groups, if one of these keys has signed it; else raise Unauthenticated."""
-    registry = JWSRegistry(algorithms=[peeked.algorithm], strict_check_header=False)
+    registry = _Registry(algorithms=[peeked.algorithm], strict_check_header=False)
     for key in keys if peeked.algorithm in algorithms_of(trust) else ():
         try:
             payload = deserialize_compact(peeked.token, key, registry=registry).payload or b""

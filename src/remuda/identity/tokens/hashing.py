@@ -3,10 +3,10 @@
 They are drawn with 256 bits, so nobody finds one by trying, and a slow hash would add nothing.
 """
 
-import base64
 import hashlib
 import hmac
 
+from remuda.kernel import base64url
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
@@ -17,7 +17,7 @@ _BYTES = 32
 
 def new_secret(randomness: Randomness) -> Secret:
     """Return a new secret, of 43 characters that fit a URL."""
-    return Secret(base64.urlsafe_b64encode(randomness.token_bytes(_BYTES)).rstrip(b"=").decode())
+    return Secret(base64url.encode(randomness.token_bytes(_BYTES)))
 
 
 def token_hash(token: str) -> str:

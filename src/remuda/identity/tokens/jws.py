@@ -5,8 +5,6 @@ could otherwise bring along (`none`, a key of its own, an address to fetch one f
 is refused unread. A token that is too long is not even looked at.
 """
 
-import base64
-import binascii
 from collections.abc import Awaitable, Callable
 from typing import Literal, TypeVar
 
@@ -16,6 +14,7 @@ from joserfc.jws import deserialize_compact, serialize_compact
 
 from remuda.identity.tokens.claims import Purpose, Stamped
 from remuda.identity.tokens.keys import LoadedKey
+from remuda.kernel import base64url
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 
@@ -59,7 +58,7 @@ async def read(
     if len(parts) != _PARTS:
         raise Unauthenticated(NOT_VALID)
     try:
-        header = _decode_header(_from_base64(parts[0]))
+        header = _decode_header(base64url.decode(parts[0]))
     except (ValueError, RecursionError):
         raise Unauthenticated(NOT_VALID) from None
     key = await find_key(header.kid) if header.typ == purpose.typ else None
@@ -70,10 +69,3 @@ async def read(
         return msgspec.json.decode(payload or b"", type=purpose.claims)
     except (JoseError, ValueError, RecursionError):
         raise Unauthenticated(NOT_VALID) from None
-
-
-def _from_base64(text: str) -> bytes:
-    try:
-        return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError from None

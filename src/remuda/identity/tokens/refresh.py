@@ -5,11 +5,11 @@ session, and the third is new in each. Who shows the family with another secret 
 this session: that is how a second use is told from a guess, without a list of all that were used.
 """
 
-import base64
 import re
 from dataclasses import dataclass
 
 from remuda.identity.tokens.hashing import is_hash_of, new_secret, token_hash
+from remuda.kernel import base64url
 from remuda.kernel.ids import is_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
@@ -31,7 +31,7 @@ class RefreshToken:
     @classmethod
     def new(cls, session: str, randomness: Randomness) -> "RefreshToken":
         """Return the first of a session."""
-        family = base64.urlsafe_b64encode(randomness.token_bytes(_FAMILY_BYTES)).rstrip(b"=").decode()
+        family = base64url.encode(randomness.token_bytes(_FAMILY_BYTES))
         return cls(session, Secret(family), new_secret(randomness))
 
     @classmethod

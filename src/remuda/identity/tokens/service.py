@@ -24,12 +24,16 @@ from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.store.contract import Store
+from remuda.store.kept import Kept
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
 __all__ = ["Issued", "Tokens"]
 
 StampedT = TypeVar("StampedT", bound=Stamped)
+
+_REMEMBERED = 8192
+_REVOCATIONS = (Revocation,)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +60,10 @@ class Tokens:
     settings: IdentitySettings
     keys: SigningKeys
     _verified: Verified = field(default_factory=Verified)
+    _revoked: Kept[tuple[str, str], bool] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_revoked", Kept(self.store, _REMEMBERED))
 
     @property
     def audience(self) -> str:
@@ -120,12 +128,19 @@ class Tokens:
     async def is_revoked(self, claims: Claims) -> bool:
         """Tell whether a token, or its session, was revoked.
 
-        By an index, because mostly nothing is found: to look for an absent name asks the API server on Kubernetes.
+        By an index, because mostly nothing is found: to look for an absent name asks the API server on Kubernetes. What
+        was found is remembered until something is revoked.
         """
-        for name in filter(None, (claims.jti, claims.sid)):
-            if (await self.store.list_names(Revocation, index=("revoked", name), limit=1)).items:
-                return True
-        return False
+        names = claims.jti, claims.sid
+        known = self._revoked.find(names)
+        if known is None:
+            stamp = self.store.stamp(_REVOCATIONS)
+            known = any([await self._is_named(name) for name in names if name])
+            self._revoked.keep(names, _REVOCATIONS, stamp, known)
+        return known
+
+    async def _is_named(self, name: str) -> bool:
+        return bool((await self.store.list_names(Revocation, index=("revoked", name), limit=1)).items)
 
     async def _issue(self, typ: TokenType, subject: str, expires: datetime, **facts: str) -> Issued:
         now = int(self.clock.now().timestamp())

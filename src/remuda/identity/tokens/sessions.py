@@ -9,7 +9,7 @@ whose answer was lost, and asking the second to log in again costs less than kee
 
 Ending is one write, the mark `ended`, from which on neither refresh nor access tokens of the session are good here. The
 revocation, which tells other services, and the deletion follow at once, and are made up for by the session's
-controller (`housekeeping`) should this process not get to it.
+controller should this process not get to it.
 """
 
 from collections.abc import Sequence
@@ -30,6 +30,7 @@ from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.labels import ORGANIZATION
 from remuda.resources.labels import USER as USER_LABEL
+from remuda.resources.reading import find
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -37,7 +38,7 @@ from remuda.store.objects import Metadata
 
 __all__ = ["ReusedError", "Sessions", "session_of_code"]
 
-_SESSIONS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c03"
+_SESSIONS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c04"
 
 replace = msgspec.structs.replace
 
@@ -105,10 +106,9 @@ class Sessions:
         """Return the organization whose provider it is; nothing for one of the whole system, or a password."""
         if not provider:
             return ""
-        try:
-            found = await self.store.get(OAuth2Provider, provider)
-        except NotFound:
-            raise Unauthenticated("the provider of this login is gone: log in again") from None
+        found = await find(self.store, OAuth2Provider, provider)
+        if found is None:
+            raise Unauthenticated("the provider of this login is gone: log in again")
         return found.metadata.labels.get(ORGANIZATION, "")
 
     def new_refresh(self, code: str = "") -> RefreshToken:
@@ -118,11 +118,8 @@ class Sessions:
 
     async def find(self, name: str) -> Session | None:
         """Return a session that is neither ended nor over, or None."""
-        try:
-            session = await self.store.get(Session, name)
-        except NotFound:
-            return None
-        return session if self.is_alive(session) else None
+        session = await find(self.store, Session, name)
+        return session if session is not None and self.is_alive(session) else None
 
     def is_alive(self, session: Session) -> bool:
         """Tell whether a session is neither ended nor over."""
@@ -141,7 +138,7 @@ class Sessions:
         if token.is_it(session.spec.refresh_hash):
             following = token.next(self.randomness)
             try:
-                spec = replace(session.spec, refresh_hash=following.hash)
+                spec = replace(session.spec, refresh_hash=following.hash, refreshed=self.clock.now())
                 return await self.store.update(replace(session, spec=spec), log=log), following
             except (Conflict, NotFound):  # somebody else came with it at the same time
                 pass
@@ -180,6 +177,12 @@ class Sessions:
             after = page.next
             if after is None:
                 return ended
+
+    async def end_of_login(self, user: str, login: str) -> None:
+        """End every session of a user that came of one browser login."""
+        for session in (await self.store.list(Session, labels={USER_LABEL: user})).items:
+            if session.spec.login == login:
+                await self.end(session)
 
     async def clear(self, session: Session) -> None:
         """Tell other services of a session that was ended, then forget it."""

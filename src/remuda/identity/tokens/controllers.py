@@ -20,11 +20,12 @@ from remuda.kernel.errors import NotFound
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Run
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["Forgetting", "Renewing", "SessionKeeper", "housekeeping"]
+__all__ = ["Forgetting", "LoginKeeper", "Renewing", "SessionKeeper", "drivers"]
 
-ExpiringT = TypeVar("ExpiringT", AuthorizationCode, BrowserLogin, DeviceGrant, UsedAssertion, Revocation)
+ExpiringT = TypeVar("ExpiringT", AuthorizationCode, DeviceGrant, UsedAssertion, Revocation)
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +38,8 @@ class Forgetting(Generic[ExpiringT]):
 
     async def __call__(self, key: str, run: Run) -> Result:
         """Look at one of them."""
-        try:
-            found = await self.store.get(self.kind, key)
-        except NotFound:
+        found = await find(self.store, self.kind, key)
+        if found is None:
             return Done()
         left_s = _left_s(found.spec.expires, self.clock)
         if left_s > 0:
@@ -60,9 +60,8 @@ class SessionKeeper:
     async def __call__(self, key: str, run: Run) -> Result:
         """Look at one session."""
         sessions = self.sessions
-        try:
-            session = await sessions.store.get(Session, key)
-        except NotFound:
+        session = await find(sessions.store, Session, key)
+        if session is None:
             return Done()
         left_s = _left_s(session.spec.expires, sessions.clock)
         if session.spec.ended is not None:
@@ -73,6 +72,30 @@ class SessionKeeper:
         else:
             run.acted = True
             await sessions.forget(session)
+        return Done()
+
+
+@dataclass(frozen=True, slots=True)
+class LoginKeeper:
+    """Sees logouts through, and forgets browser logins that are over."""
+
+    sessions: Sessions
+
+    async def __call__(self, key: str, run: Run) -> Result:
+        """Look at one login."""
+        store = self.sessions.store
+        login = await find(store, BrowserLogin, key)
+        if login is None:
+            return Done()
+        left_s = _left_s(login.spec.expires, self.sessions.clock)
+        if login.spec.ended is None and left_s > 0:
+            run.wake_after(left_s)
+            return Done()
+        run.acted = True
+        if login.spec.ended is not None:
+            await self.sessions.end_of_login(login.spec.user, login.name)
+        with suppress(NotFound):  # whoever logged out did the same in this very moment
+            await store.delete(BrowserLogin, key, uid=login.uid, version=login.version)
         return Done()
 
 
@@ -91,14 +114,15 @@ class Renewing:
         return Done()
 
 
-def housekeeping(
-    *, ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, settings: DriverSettings | None = None
+def drivers(
+    ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, *, settings: DriverSettings | None = None
 ) -> Sequence[Driver]:
     """Return the controllers of the rooms tokens and oauth, for the service to start and stop."""
-    passing: Sequence[type[Any]] = (AuthorizationCode, BrowserLogin, DeviceGrant, UsedAssertion, Revocation)
+    passing: Sequence[type[Any]] = (AuthorizationCode, DeviceGrant, UsedAssertion, Revocation)
     return (
         Driver("signing-keys", Renewing(keys), kind=SigningKey, ports=ports, settings=settings),
         Driver("sessions", SessionKeeper(sessions), kind=Session, ports=ports, settings=settings),
+        Driver("browserlogins", LoginKeeper(sessions), kind=BrowserLogin, ports=ports, settings=settings),
         *(
             Driver(
                 f"{kind.__name__.lower()}s",
