@@ -30,7 +30,17 @@ from tests.cli.visitor import Shell, let_in
 ROOT = Path(__file__).parents[1]
 PAGES = [
     ROOT / "docs" / f"{name}.md"
-    for name in ("http", "reconciling", "operations", "providers", "server", "configuration")
+    for name in (
+        "http",
+        "reconciling",
+        "operations",
+        "providers",
+        "server",
+        "configuration",
+        "identity",
+        "tokens",
+        "quotas",
+    )
 ]
 NEVER_ANSWERED = 415
 UNSTATED = {"error", "internal"}
@@ -40,7 +50,9 @@ _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
 _SOURCE = re.compile(r"# (tests/\S+\.py)\n(.*)", re.DOTALL)
 _METRIC = re.compile(r"\bremuda_(?:http|loop|reconcile|operations?|provider)_[a-z_]+")
 _PATH = re.compile(r"\b(?:src|tests|docs|bench)/[\w/.-]*\w")
-_NAME = re.compile(r"\bremuda\.(?:access|app|http|kernel|operations|process|providers|reconcile|store)\b[\w.]*\w")
+_NAME = re.compile(
+    r"\bremuda\.(?:access|app|config|http|identity|kernel|operations|process|providers|reconcile|resources|store)\b[\w.]*\w"
+)
 _TEST = re.compile(r"`(test_\w+)`")
 _SHOWN = re.compile(r" +# (.+)$")
 

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 
 from tests.cli.running import Running, running, up
+from tests.cli.visitor import visit
 
 PASSWORD = re.compile(r"^ {4}(\S{23})$", re.MULTILINE)
 
@@ -24,9 +25,13 @@ def asked(one: Running, path: str, **options: Any) -> httpx2.Response:
 
 def test_the_first_start_says_how_to_log_in_and_later_ones_do_not(tmp_path: Path) -> None:
     with running(tmp_path) as one:
-        assert f"Log in at {one.url}/identity as admin@remuda.local with this password, which is not shown" in one.said
+        page = f"{one.url}/identity/oauth2/v2/account"
+        assert f"Log in at {page} as admin@remuda.local with this password, which is not shown" in one.said
         assert str(tmp_path / "credentials.json") in one.said
         (password,) = PASSWORD.findall(one.said)
+        account = visit(page, password)
+        assert "Your account" in account
+        assert "You are a platform administrator" in account
         code, log = one.stop()
         assert code == 0
         assert password not in log

@@ -53,6 +53,16 @@ class Forms(HTMLParser):
             self.fields[found["name"] or ""] = found.get("value") or ""
 
 
+def visit(address: str, password: str) -> str:
+    """Open a page that asks who one is, log in, and return what it shows then."""
+    with httpx2.Client(follow_redirects=True) as browser:
+        form = Forms(browser.get(address).text)
+        filled = {**form.fields, "email": "admin@remuda.local", "password": password}
+        page = browser.post(form.action, data=filled)
+        assert (page.status_code, str(page.url)) == (200, address), page.text
+        return page.text
+
+
 def let_in(address: str, password: str) -> None:
     """Do in a browser what the page says: log in, and let the device in."""
     known = {"email": "admin@remuda.local", "username": "admin@remuda.local", "password": password}

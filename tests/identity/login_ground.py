@@ -40,7 +40,7 @@ from tests.sim.runner import World
 from tests.sim.store import SEALER
 
 ISSUER = "https://remuda.test/identity"
-COOKIE = "__Host-remuda-browser"
+COOKIE, FAMILIAR = "__Host-remuda-browser", "__Host-remuda-familiar"
 CHEAP = Hashing(memory_kib=8, passes=1)
 
 CONSOLE = "a1111111-0000-4000-8000-000000000001"
@@ -130,7 +130,11 @@ def routes() -> list[AnyRoute]:
 
 
 def at_home(
-    scenario: Callable[["Home"], Coroutine[Any, Any, None]], *, fetch: Fetch = nobody_answers, **settings: Any
+    scenario: Callable[["Home"], Coroutine[Any, Any, None]],
+    *,
+    fetch: Fetch = nobody_answers,
+    seeds: int = 1,
+    **settings: Any,
 ) -> None:
     """Run a scenario in a house with two clients and Jo in it."""
 
@@ -139,7 +143,7 @@ def at_home(
         await home.furnish()
         await scenario(home)
 
-    in_a_room(lambda world, store: house(world, store, fetch=fetch, **settings), routes, run)
+    in_a_room(lambda world, store: house(world, store, fetch=fetch, **settings), routes, run, seeds=seeds)
 
 
 class Home:

@@ -40,6 +40,7 @@ from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
 from remuda.store.sqlite.store import open_store
+from tests.example.validating import Validated
 from tests.http.clocks import SkippingClock
 from tests.http.ports import api_ports
 from tests.http.serving import until
@@ -47,6 +48,7 @@ from tests.identity.rights_door import Door
 from tests.identity.room import registry
 from tests.sim.runner import World
 from tests.sim.store import SEALER
+from tests.wire.judge import judge_of
 
 ISSUER = "http://identity.example"
 HEARTBEAT_S = 0.1
@@ -89,7 +91,7 @@ class Identity:
             settings=ApiSettings(proxies=TrustedProxies(["127.0.0.1"])),
         )
         self._server = Server(
-            Api(table, service, ports),
+            Validated(Api(table, service, ports), judge_of(table)),
             clock=clock,
             randomness=SystemRandomness(),
             count_cut=lambda _: None,

@@ -25,11 +25,11 @@ from remuda.identity.kinds.people import (
     Subject,
     User,
     UserSpec,
-    UserState,
     membership_id,
     user_id,
 )
 from remuda.identity.kinds.rights import Role, RoleScopes, RoleSpec
+from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization, Project, ProjectSpec
 from remuda.identity.rights.acl import Standing
 from remuda.identity.rights.roles import role_id, seed_roles

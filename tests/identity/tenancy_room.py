@@ -11,10 +11,10 @@ from remuda.identity.kinds.people import (
     OrganizationUserSpec,
     User,
     UserSpec,
-    UserState,
     membership_id,
     user_id,
 )
+from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.tenancy.api import routes

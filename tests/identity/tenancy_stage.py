@@ -10,13 +10,13 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.ports import Fetched, IdentityPorts
+from remuda.identity.quotas.combining import Combiner
 from remuda.identity.tenancy.api import routes
 from remuda.identity.tenancy.controllers import drivers
 from remuda.identity.tenancy.service import Tenancy
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver, DriverSettings
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
 from remuda.reconcile.run import Run
 from remuda.reconcile.scans import ScanSettings
@@ -27,7 +27,7 @@ from tests.example.contract import Reply
 from tests.identity.room import Room, registry
 from tests.identity.tenancy_room import ORGANIZATIONS, PLATFORM, TenancyRoom, made, organization, project
 from tests.sim.runner import World
-from tests.sim.store import SEALER, open_simulated
+from tests.sim.store import open_simulated
 
 replace = msgspec.structs.replace
 SERVERS = "servers.region.unikorn-cloud.org"
@@ -115,25 +115,15 @@ class Stage:
         return {each.name: each.version for kind in kinds for each in (await self.store.list(kind)).items}
 
 
-async def _nobody_is_asked(*_: object) -> Fetched:
-    raise AssertionError("tenancy asks nobody else's server")
-
-
 @asynccontextmanager
 async def stage(world: World, wrapped: Callable[[SqliteStore], Any] = lambda store: store) -> AsyncIterator[Stage]:
     """Open the store as it was left, and begin; controllers have it as `wrapped` gives it to them."""
     store, finds = open_simulated(world, registry()), Finds()
-    ports = IdentityPorts(
-        store=store,
-        log=store,
-        clock=world.clock,
-        randomness=world.randomness,
-        sealer=SEALER,
-        fetch=_nobody_is_asked,
-        reporter=finds,
-        control=DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000)),
-    )
-    made_now = tuple(drivers(ports, wrapped(store)))
+    seen = wrapped(store)
+    ports = ReconcilePorts(store=seen, log=store, clock=world.clock, randomness=world.randomness, reporter=finds)
+    settings = DriverSettings(blocked_every_s=10_000, scan=ScanSettings(interval_s=10_000))
+    heads = Combiner(seen, world.clock, world.randomness)
+    made_now = tuple(drivers(ports, heads, settings=settings))
     room = Room(world, store, Tenancy(store=store, clock=world.clock, version="1"), routes())
     for driver in made_now:
         await driver.start()

@@ -10,7 +10,7 @@ from remuda.access.principal import AccessList
 from remuda.http.errors import answer_to
 from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
-from remuda.identity.rights.feed import OLDEST_S, IdentitySilentError
+from remuda.identity.rights.feed import OLDEST_S, IdentitySilent
 from remuda.identity.rights.remote import RIGHTS_HOLD_S
 from remuda.identity.tokens.claims import ACCESS
 from remuda.kernel.errors import Malformed, Unauthenticated
@@ -83,7 +83,7 @@ async def test_what_was_revoked_before_the_service_began_is_known_to_it(tmp_path
         door = there.door
         token, session = await door.log_in(await door.user("ann@example.com"))
         await door.tokens.tokens.revoke(session.name, expires=door.clock.now() + timedelta(hours=1))
-        assert isinstance(await there.refusal(token), IdentitySilentError), "what it does not know it does not believe"
+        assert isinstance(await there.refusal(token), IdentitySilent), "what it does not know it does not believe"
         await there.identity.start()
         await there.until_believed()
         assert isinstance(await there.refusal(token), Unauthenticated)
@@ -157,7 +157,7 @@ async def test_a_feed_that_is_cut_off_is_believed_for_ten_seconds(tmp_path: Path
         there.clock.ahead_s += OLDEST_S - 2
         assert await there.refusal(token) is None, "identity itself is well, and has answered"
         there.clock.ahead_s += 2.1
-        assert isinstance(await there.refusal(token), IdentitySilentError)
+        assert isinstance(await there.refusal(token), IdentitySilent)
 
 
 async def test_a_feed_lives_by_its_heartbeats_alone(tmp_path: Path) -> None:
@@ -177,10 +177,10 @@ async def test_without_identity_nobody_is_let_in_and_it_passes_when_it_is_back(t
         await there.identity.stop()
         assert await there.refusal(token) is None, "it was told a moment ago"
         there.clock.ahead_s += RIGHTS_HOLD_S
-        assert isinstance(await there.refusal(token), IdentitySilentError)
+        assert isinstance(await there.refusal(token), IdentitySilent)
         there.clock.ahead_s += OLDEST_S
         silent = await there.refusal(token)
-        assert isinstance(silent, IdentitySilentError)
+        assert isinstance(silent, IdentitySilent)
         answer = answer_to(silent, trace_id="0" * 32)
         assert (answer.status, dict(answer.headers)[b"retry-after"]) == (503, b"2")
 
@@ -195,7 +195,7 @@ async def test_a_service_that_may_not_follow_what_is_revoked_lets_nobody_in(tmp_
     async with apart(tmp_path, service="stranger") as there:
         token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
         await asyncio.sleep(0.2)
-        assert isinstance(await there.refusal(token), IdentitySilentError)
+        assert isinstance(await there.refusal(token), IdentitySilent)
 
 
 async def test_garbage_never_leaves_the_process(tmp_path: Path) -> None:

@@ -205,6 +205,58 @@ def test_a_login_is_asked_for_again_when_the_client_says_so_or_it_is_too_old() -
     at_home(scenario)
 
 
+async def id_token(home: Home, subject: str) -> str:
+    """Return the ID token of somebody who logged in to the console elsewhere."""
+    browser = home.browser()
+    answer = await browser.submit(await browser.authorize(), email=subject, password=PASSWORD)
+    return str((await home.exchange(sent_to(answer)["code"])).json["id_token"])
+
+
+def test_a_client_that_expects_who_is_logged_in_asks_nobody() -> None:
+    async def scenario(home: Home) -> None:
+        browser, hint = await home.logged_in(), await id_token(home, JO)
+        for prompt in ("", "none"):
+            assert "code" in sent_to(await browser.authorize(id_token_hint=hint, prompt=prompt))
+        await home.world.clock.sleep(2 * 3600)
+        assert "code" in sent_to(await browser.authorize(id_token_hint=hint)), "an old one says the same"
+
+    at_home(scenario)
+
+
+def test_a_client_that_expects_somebody_else_gets_no_code_for_who_is_logged_in() -> None:
+    async def scenario(home: Home) -> None:
+        await home.user("other@example.com", password=PASSWORD)
+        browser, hint = await home.logged_in(), await id_token(home, "other@example.com")
+        assert sent_to(await browser.authorize(id_token_hint=hint, prompt="none"))["error"] == "login_required"
+        page = await browser.authorize(id_token_hint=hint)
+        assert "Continue as" not in page.body.decode()
+        assert 'value="other@example.com"' in page.body.decode()
+        assert (await browser.submit(page, known="yes", email="", password="")).status == 400
+        assert sent_to(await browser.submit(page, email=JO, password=PASSWORD))["error"] == "login_required"
+        page = await browser.authorize(id_token_hint=hint)
+        assert "code" in sent_to(await browser.submit(page, email="other@example.com", password=PASSWORD))
+        assert "code" in sent_to(await browser.authorize(id_token_hint=hint, prompt="none"))
+
+    at_home(scenario)
+
+
+@pytest.mark.parametrize("what", ["nonsense", "an access token", "with another signature"])
+def test_a_hint_that_is_no_id_token_of_ours_says_nothing(what: str) -> None:
+    async def scenario(home: Home) -> None:
+        await home.user("other@example.com", password=PASSWORD)
+        browser, other = await home.logged_in(), home.browser()
+        answer = await other.submit(await other.authorize(), email="other@example.com", password=PASSWORD)
+        tokens = (await home.exchange(sent_to(answer)["code"])).json
+        hints = {
+            "nonsense": "x.y.z",
+            "an access token": tokens["access_token"],
+            "with another signature": tokens["id_token"][:-8],
+        }
+        assert "code" in sent_to(await browser.authorize(id_token_hint=hints[what], prompt="none"))
+
+    at_home(scenario)
+
+
 def test_a_login_in_a_browser_ends_after_twelve_hours() -> None:
     async def scenario(home: Home) -> None:
         browser = await home.logged_in()

@@ -3,6 +3,9 @@
 from typing import Any
 
 from remuda.identity.kinds.oauth import DeviceGrant
+from remuda.identity.kinds.people import user_id
+from remuda.identity.kinds.tokens import Session
+from remuda.kernel.secrets import Secret
 from tests.example.contract import Reply
 from tests.identity.login_ground import APP, JO, PASSWORD, Browser, Home, at_home
 
@@ -102,6 +105,19 @@ def test_a_link_with_the_code_asks_whoever_is_logged_in_at_once_but_changes_noth
         assert not grant.spec.user
         unknown = await home.browser().get(PATH, {"user_code": device["user_code"]})
         assert 'name="user_code"' in unknown.body.decode()
+
+    at_home(scenario)
+
+
+def test_a_device_that_was_let_in_before_the_password_was_changed_begins_again() -> None:
+    async def scenario(home: Home) -> None:
+        device = await begin(home)
+        browser, page = await asked(home, device)
+        await browser.submit(page, button=("answer", "approve"))
+        await home.world.clock.sleep(1)
+        await home.house.passwords.set_password(user_id(JO), Secret("another good password"))
+        assert (await poll(home, device)).json["error"] == "invalid_grant"
+        assert not (await home.store.list(Session)).items
 
     at_home(scenario)
 

@@ -1,5 +1,6 @@
 """Logging out."""
 
+import msgspec
 import pytest
 
 from remuda.identity.kinds.browsers import BrowserLogin
@@ -8,6 +9,7 @@ from tests.identity.login_ground import (
     APP,
     CONSOLE,
     CONSOLE_HOME,
+    COOKIE,
     ISSUER,
     JO,
     PASSWORD,
@@ -38,7 +40,7 @@ def test_a_client_with_the_users_id_token_logs_them_out_everywhere_in_this_brows
         asked = {"id_token_hint": tokens["id_token"], "post_logout_redirect_uri": CONSOLE_HOME, "state": "bye"}
         reply = await browser.get(PATH, asked)
         assert reply.headers["location"] == f"{CONSOLE_HOME}?state=bye"
-        assert not browser.cookies
+        assert COOKIE not in browser.cookies
         assert not await is_good(home, tokens)
         assert await is_good(home, other_tokens), "another browser is another login"
         assert "code" in sent_to(await elsewhere.authorize(prompt="none"))
@@ -103,6 +105,32 @@ def test_an_id_token_does_not_speak_for_another_client() -> None:
         assert (await browser.get(PATH, {**asked, "id_token_hint": tokens["id_token"]})).status == 400
         assert await is_good(home, tokens)
         assert "Log out?" in (await browser.get(PATH, asked)).body.decode()
+
+    at_home(scenario)
+
+
+def test_a_code_that_was_not_exchanged_before_is_worth_nothing_after() -> None:
+    async def scenario(home: Home) -> None:
+        browser, tokens = await logged_in(home)
+        code = sent_to(await browser.authorize())["code"]
+        await browser.submit(await browser.get(PATH))
+        assert (await home.exchange(code)).json["error"] == "invalid_grant"
+        assert not (await home.store.list(Session)).items
+        assert not await is_good(home, tokens)
+
+    at_home(scenario)
+
+
+def test_a_logout_that_broke_off_is_seen_through_by_the_next_one() -> None:
+    async def scenario(home: Home) -> None:
+        browser, tokens = await logged_in(home)
+        (login,) = (await home.store.list(BrowserLogin)).items
+        spec = msgspec.structs.replace(login.spec, ended=home.world.clock.now())
+        await home.store.update(msgspec.structs.replace(login, spec=spec))
+        assert sent_to(await browser.authorize(prompt="none"))["error"] == "interaction_required"
+        assert "You are logged out" in (await browser.get(PATH)).body.decode()
+        assert not await is_good(home, tokens)
+        assert not (await home.store.list(BrowserLogin)).items
 
     at_home(scenario)
 

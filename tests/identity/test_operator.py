@@ -8,7 +8,10 @@ import pytest
 
 from remuda.http.audit import STREAM, SYSTEM, AuditRecord
 from remuda.identity.kinds.people import User, UserSpec, user_id
-from remuda.identity.operator import PATH, OperatorRequest, Operators, new_request, routes, seal_request
+from remuda.identity.operator.api import routes
+from remuda.identity.operator.requests import OperatorRequest, new_request, seal_request
+from remuda.identity.operator.service import Operators
+from remuda.identity.operator.wire import PATH
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens

@@ -82,11 +82,11 @@ class Settled(Empty):
         """Make them."""
         await super().prepare(store)
         organization = await store.get(Organization, ORG)
-        await store.create(new_user(ANN.subject, (), CLERK))
-        await store.create(new_membership(organization, ANN.subject, "active", CLERK))
+        await store.create(new_user(ANN.subject, (), CLERK.subject))
+        await store.create(new_membership(organization, ANN.subject, "active", CLERK.subject))
         issued = await tokens_of(self.world, store).issue_for_account(ROBOT.id, ORG)
         called = MetadataWrite(name="robot", description="sweeps")
-        await store.create(new_account(ROBOT.id, organization, called, issued, CLERK, claim=None))
+        await store.create(new_account(ROBOT.id, organization, called, issued, CLERK.subject, claim=None))
         for name in (ONE, TWO):
             await _put_into(store, name)
 

@@ -9,8 +9,8 @@ import pytest
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAssertion, UsedAssertionSpec
 from remuda.identity.kinds.people import User
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
+from remuda.identity.tokens.controllers import drivers
 from remuda.identity.tokens.hashing import token_hash
-from remuda.identity.tokens.housekeeping import housekeeping
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.sessions import ReusedError
 from remuda.kernel.errors import NotFound
@@ -39,13 +39,13 @@ async def access_token(desk: Desk, user: User, session: Session) -> str:
 
 
 async def settle(desk: Desk, *, seconds: float) -> None:
-    """Let the housekeeping work for a while."""
+    """Let the controllers work for a while."""
     ports = ReconcilePorts(store=desk.store, clock=desk.clock, randomness=desk.world.randomness, log=desk.store)
-    drivers = housekeeping(ports=ports, sessions=desk.room.sessions, keys=desk.room.keys)
-    for driver in drivers:
+    working = drivers(ports, desk.room.sessions, desk.room.keys)
+    for driver in working:
         await driver.start()
     await desk.clock.sleep(seconds)
-    for driver in drivers:
+    for driver in working:
         await driver.stop()
 
 

@@ -3,20 +3,17 @@
 import os
 from collections import Counter
 from collections.abc import Mapping
-from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
-import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.kernel.errors import NotFound, StoreInaccessible
+from remuda.kernel.errors import NotFound
 from remuda.operations.recovery import Recovery
 from remuda.operations.steps import Work
 from remuda.store.sqlite import writer as writing
-from remuda.store.sqlite.store import SqliteStore
 from tests.durability.checks import looking_into
 from tests.example import sagas
 from tests.example.app import registry
@@ -29,15 +26,14 @@ from tests.example.rules import mount_id
 from tests.example.sagas import MountPorts, NewMount
 from tests.example.stalls import Stalls
 from tests.example.watchdog import Watchdog, check_log
-from tests.sim.platter import Keep
+from tests.sim.machine import SimMachine
 from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
 
-SEEDS = 200
+SEEDS = 40
+"""The widest system, in test_identity, has the others."""
 BOOTS = 2
 CUSTOMERS = 3
 ACTS = 6
-KEEP: tuple[Keep, ...] = ("none", "some", "all")
 REGISTRY = registry()
 RATES = {
     **{f"pasture.{fault}": 0.05 for fault in PASTURE_FAULTS},
@@ -48,6 +44,7 @@ RATES = {
     "control.restart": 0.05,
     "leader.two": 0.3,
     "clock.jump": 0.05,
+    "disk.slow": 0.005,
     "disk.read_error": 0.0005,
     "disk.write_error": 0.002,
     "disk.full": 0.002,
@@ -63,32 +60,6 @@ EXPECTED = {
 JUMPS = (timedelta(hours=1), timedelta(hours=-1), timedelta(seconds=40))
 
 
-class SimMachine:
-    """The simulated machine, as the house sees it."""
-
-    def __init__(self, world: World) -> None:
-        self.world = world
-        self.clock, self.randomness, self.faults = world.clock, world.randomness, world.faults
-
-    @property
-    def is_down(self) -> bool:
-        return self.world.disk.is_cut
-
-    async def open(self) -> SqliteStore:
-        while True:
-            if self.is_down:
-                self.world.power_cut()
-            try:
-                return open_simulated(self.world, REGISTRY)
-            except StoreInaccessible:
-                await self.clock.sleep(1)
-
-    async def close(self, store: SqliteStore) -> None:
-        self.world.disk.free()
-        with suppress(apsw.Error):
-            await store.close()
-
-
 def returning(*, answer: Any) -> Any:
     """Return a method that always gives this answer."""
 
@@ -100,27 +71,20 @@ def returning(*, answer: Any) -> Any:
 
 async def trouble(house: House, machine: SimMachine) -> None:
     """Let things happen, each as the menu says."""
-    world, faults, draw = machine.world, machine.faults, machine.randomness.randrange
+    faults, draw = machine.faults, machine.randomness.randrange
     while house.is_serving:
         await machine.clock.sleep(1)
         if faults.fires("pasture.stray"):
             house.lose_a_mount()
-        if faults.fires("clock.jump"):
-            world.clock.jump(JUMPS[draw(len(JUMPS))])
         if faults.fires("control.restart"):
             await house.apps[draw(len(house.apps))].restart_control()
-        if faults.fires("disk.fills_up"):
-            world.disk.fill()
-            await machine.clock.sleep(0.5)
-            world.disk.free()
-        if faults.fires("power.cut"):
-            world.plan_power_cut(1 + draw(6), keep=KEEP[draw(3)], tear=draw(2) == 1)
+        if await machine.suffer(JUMPS):
             return
 
 
 async def live(world: World, pace: Pace | None = None) -> Counter[str]:
     """Serve on a bad machine, and come to rest on a good one; return what customers were told."""
-    machine = SimMachine(world)
+    machine = SimMachine(world, REGISTRY)
     house = House(machine, pace)
     world.invariants[:] = [Watchdog(house, lambda: house.store._writer.version).check]
     with capture_logs() as lines:

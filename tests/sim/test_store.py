@@ -27,7 +27,7 @@ from tests.sim.watchers import Watcher
 replace = msgspec.structs.replace
 
 SEEDS = 50
-"""The widest system, in test_example, has the others."""
+"""The widest system, in test_identity, has the others."""
 BOOTS = 3
 CLIENTS = 3
 WRITES = 16

@@ -10,14 +10,9 @@ from remuda.config.schema import Configuration, Server
 from remuda.datadir import DataDirectory
 from remuda.http.remote import encode_body, error_from, read_answer
 from remuda.identity.credentials import CredentialsFile
-from remuda.identity.operator import (
-    PATH,
-    OperatorRequest,
-    Operators,
-    OperatorTokenRead,
-    OperatorTokenWrite,
-    seal_request,
-)
+from remuda.identity.operator.requests import OperatorRequest, seal_request
+from remuda.identity.operator.service import Operators
+from remuda.identity.operator.wire import PATH, OperatorTokenRead, OperatorTokenWrite
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import SystemClock

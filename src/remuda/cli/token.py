@@ -9,7 +9,7 @@ from pathlib import Path
 from remuda.cli.config import loaded
 from remuda.cli.operating import issue as issue_token
 from remuda.config.durations import DURATION, duration_text, parse_duration
-from remuda.identity.operator import DEFAULT_LIFE, LONGEST_LIFE, new_request
+from remuda.identity.operator.requests import DEFAULT_LIFE, LONGEST_LIFE, new_request
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid
 from remuda.kernel.randomness import SystemRandomness

@@ -16,7 +16,7 @@ from remuda.process import run
 __all__ = ["up"]
 
 _WELCOME = """\
-This is the first start. Log in at {endpoint} as {administrator} with {how}
+This is the first start. Log in at {page} as {administrator} with {how}
 Scripts find a token in {credentials}. The README has the first steps.
 """
 _RANDOM = """this password, which is not shown again:
@@ -59,9 +59,7 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
 
 def _welcome(told: Welcome) -> None:
     how = _CHOSEN if told.password is None else _RANDOM.format(password=told.password.reveal())
-    _say(
-        _WELCOME.format(endpoint=told.endpoint, administrator=told.administrator, how=how, credentials=told.credentials)
-    )
+    _say(_WELCOME.format(page=told.page, administrator=told.administrator, how=how, credentials=told.credentials))
 
 
 def _say(text: str) -> None:

@@ -1,10 +1,10 @@
 """Identity's route table: the routes of all its rooms."""
 
 from remuda.http.routes import Table
-from remuda.identity import operator
 from remuda.identity.auditing import api as auditing
 from remuda.identity.oauth import api as oauth
 from remuda.identity.oauth import browser_api as browser
+from remuda.identity.operator import api as operator
 from remuda.identity.people import api as people
 from remuda.identity.quotas import api as quotas
 from remuda.identity.rights import api as rights

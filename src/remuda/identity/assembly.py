@@ -13,7 +13,8 @@ from remuda.identity.oauth.browser import browser_of
 from remuda.identity.oauth.clients import seed_clients
 from remuda.identity.oauth.passwords import Passwords
 from remuda.identity.oauth.room import oauth_room
-from remuda.identity.operator import Operators
+from remuda.identity.oauth.seeding import check_providers, seed_providers
+from remuda.identity.operator.service import Operators
 from remuda.identity.people import controllers as people_controllers
 from remuda.identity.people.joining import Joining
 from remuda.identity.people.sagas import PeoplePorts, bound
@@ -23,6 +24,7 @@ from remuda.identity.quotas import controllers as quota_controllers
 from remuda.identity.quotas.catalogue import seed_quota_metadata
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.monitor import Monitor
+from remuda.identity.quotas.retention import Retention
 from remuda.identity.quotas.service import Quotas
 from remuda.identity.rights.authenticator import IdentityAuthenticator
 from remuda.identity.rights.feed import HEARTBEAT_S
@@ -31,7 +33,8 @@ from remuda.identity.rights.service import Rights
 from remuda.identity.service import Identity
 from remuda.identity.tenancy import controllers as tenancy_controllers
 from remuda.identity.tenancy.service import Tenancy
-from remuda.identity.tokens.housekeeping import housekeeping
+from remuda.identity.tokens import controllers as token_controllers
+from remuda.identity.tokens.external import ExternalBearers
 from remuda.identity.tokens.room import token_room
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.operations import Operations
@@ -51,7 +54,11 @@ class IdentityApp:
         self.ports = ports
         self.table = TABLE
         store, clock, randomness, settings = ports.store, ports.clock, ports.randomness, ports.settings
-        self.tokens = token_room(store=store, clock=clock, randomness=randomness, settings=settings)
+        check_providers(settings)
+        external = ExternalBearers(
+            store=store, clock=clock, settings=settings, fetch=ports.fetch, metrics=ports.metrics
+        )
+        self.tokens = token_room(store=store, clock=clock, randomness=randomness, settings=settings, external=external)
         rights = Rights(store=store, settings=settings)
         self.passwords = Passwords(
             store=store, clock=clock, randomness=randomness, aside=ports.aside, sessions=self.tokens.sessions
@@ -87,6 +94,7 @@ class IdentityApp:
         self.api = Api(TABLE, self.service, self._api_ports())
         self.drivers = self._drivers()
         self._monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
+        self._retention = Retention(store, clock=clock, leader=ports.leader, usage_kept=settings.usage_kept)
         self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
         self._duties = Duties(clock)
 
@@ -95,10 +103,12 @@ class IdentityApp:
         await seed_roles(self.ports.store)
         await seed_quota_metadata(self.ports.store)
         await seed_clients(self.ports.store)
+        await seed_providers(self.ports.store, self.ports.settings.providers)
         await self.service.rights.check()
         self._duties.start("recovery", self._recovery.keep)
         self._duties.start("forgetting", self._recovery.keep_forgetting)
         self._duties.start("quota monitor", self._monitor.keep)
+        self._duties.start("usage retention", self._retention.keep)
         for driver in self.drivers:
             await driver.start()
 
@@ -132,10 +142,10 @@ class IdentityApp:
         ports, tokens = self.ports, self.tokens
         reconciling = ports.reconciling
         return (
-            *tenancy_controllers.drivers(ports, reconciling.store),
+            *tenancy_controllers.drivers(reconciling, self.ledger.heads, settings=ports.control),
             *people_controllers.drivers(reconciling, tokens.tokens, settings=ports.control),
-            *quota_controllers.drivers(ports, self.ledger),
-            *housekeeping(ports=reconciling, sessions=tokens.sessions, keys=tokens.keys, settings=ports.control),
+            *quota_controllers.drivers(reconciling, self.ledger, settings=ports.control),
+            *token_controllers.drivers(reconciling, tokens.sessions, tokens.keys, settings=ports.control),
         )
 
     def _api_ports(self) -> ApiPorts:

@@ -16,11 +16,11 @@ from pathlib import Path
 
 import msgspec
 
-from remuda.access.principal import Principal
 from remuda.identity.credentials import Credentials, CredentialsFile
 from remuda.identity.kinds.bootstrap import Bootstrap, BootstrapSpec, BootstrapStatus
 from remuda.identity.kinds.people import ServiceAccount, user_id
 from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.oauth.passing import ACCOUNT
 from remuda.identity.oauth.passwords import Passwords, check_password
 from remuda.identity.people import group_rules, rules
 from remuda.identity.people.wire import GroupSpecWire, GroupWrite
@@ -43,7 +43,7 @@ from remuda.store.objects import Metadata, ResourceT
 __all__ = ["BootstrapSettings", "FirstStart", "Welcome", "check_bootstrap"]
 
 _NAME = "first-start"
-_WHO = Principal(subject="remuda", type="system")
+_WHO = "remuda"
 _LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 _GROUPS, _GROUP_LENGTH = 4, 5
 replace = msgspec.structs.replace
@@ -71,8 +71,8 @@ def check_bootstrap(settings: BootstrapSettings) -> None:
 class Welcome:
     """What is told once: how to log in."""
 
-    endpoint: str
-    """Where clients reach identity."""
+    page: str
+    """Where people log in."""
     administrator: str
     password: Secret | None
     """None if it is the configuration's."""
@@ -107,7 +107,7 @@ class FirstStart:
         shown = None if self.settings.password is not None else password
         tell(
             Welcome(
-                endpoint=self.endpoint,
+                page=f"{self.endpoint}{ACCOUNT}",
                 administrator=administrator,
                 password=shown,
                 credentials=self.credentials.path,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from remuda.identity.auditing.service import Auditing
 from remuda.identity.oauth.browser import Browser
 from remuda.identity.oauth.service import OAuth
-from remuda.identity.operator import Operators
+from remuda.identity.operator.service import Operators
 from remuda.identity.people.service import People
 from remuda.identity.quotas.service import Quotas
 from remuda.identity.rights.service import Rights

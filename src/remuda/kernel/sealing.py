@@ -14,8 +14,6 @@ A keyring has one current key, which seals, and the previous ones, which only op
 that looks sealed already.
 """
 
-import base64
-import binascii
 import hmac
 import re
 from dataclasses import dataclass, field
@@ -25,6 +23,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
+from remuda.kernel import base64url
 from remuda.kernel.errors import Invalid, Unsealable
 from remuda.kernel.secrets import Secret
 
@@ -80,7 +79,7 @@ class Sealer:
             # It ends the context in the nonce's hash: inside, it would let two secrets share a nonce.
             raise Invalid("context", "holds a NUL character", remedy="name the place of the secret in plain text")
         payload = self._ciphers[self._current_id].encrypt(_to_bytes(secret.reveal()), context=_to_bytes(context))
-        return f"sealed:v1:{self._current_id}:{_to_base64(payload)}"
+        return f"sealed:v1:{self._current_id}:{base64url.encode(payload)}"
 
     def open(self, sealed: str, *, context: str) -> Secret:
         """Return the secret, or raise Unsealable if key, context or text are not those of the sealing."""
@@ -91,7 +90,7 @@ class Sealer:
         if cipher is None:
             raise Unsealable(parts["key_id"])
         try:
-            plain = cipher.decrypt(_from_base64(parts["payload"]), context=_to_bytes(context))
+            plain = cipher.decrypt(base64url.decode(parts["payload"]), context=_to_bytes(context))
         except (InvalidTag, ValueError):
             raise Unsealable(parts["key_id"]) from None
         return Secret(plain.decode("utf-8", "surrogatepass"))
@@ -119,15 +118,3 @@ def _derive(material: bytes, *, purpose: bytes) -> bytes:
 def _to_bytes(text: str) -> bytes:
     # A lone surrogate must not raise here: the encoding error would carry the whole secret.
     return text.encode("utf-8", "surrogatepass")
-
-
-def _to_base64(payload: bytes) -> str:
-    return base64.urlsafe_b64encode(payload).rstrip(b"=").decode()
-
-
-def _from_base64(text: str) -> bytes:
-    payload = base64.urlsafe_b64decode(text + "=" * (-len(text) % 4))
-    if _to_base64(payload) != text:
-        # Unused trailing bits would make several texts open as one.
-        raise binascii.Error
-    return payload

@@ -10,7 +10,6 @@ from typing import Any
 
 import msgspec
 
-from remuda.access.principal import Principal
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
@@ -51,18 +50,18 @@ _HEALTH: dict[str, Health] = {"Healthy": "healthy", "Degraded": "degraded", "Err
 
 
 def new_metadata(
-    name: str, wanted: MetadataWrite, who: Principal, *, labels: Mapping[str, str], finalizers: Sequence[str] = ()
+    name: str, wanted: MetadataWrite, by: str, *, labels: Mapping[str, str], finalizers: Sequence[str] = ()
 ) -> Metadata:
-    """Return the metadata of a new object with this id; `labels` say where it belongs."""
-    annotations = {CREATOR: who.subject} | _described(wanted)
+    """Return the metadata of a new object with this id; `by` is who asked for it, `labels` say where it belongs."""
+    annotations = {CREATOR: by} | _described(wanted)
     labelled = dict(labels) | {NAME: wanted.name}
     return Metadata(name=name, labels=labelled, annotations=annotations, finalizers=tuple(finalizers))
 
 
-def changed_metadata(metadata: Metadata, wanted: MetadataWrite, who: Principal, now: datetime) -> Metadata:
+def changed_metadata(metadata: Metadata, wanted: MetadataWrite, by: str, now: datetime) -> Metadata:
     """Return metadata with everything replaced that a client may change, and who did it."""
     kept = {key: value for key, value in metadata.annotations.items() if key != DESCRIPTION}
-    modified = {MODIFIER: who.subject, MODIFIED: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
+    modified = {MODIFIER: by, MODIFIED: now.strftime("%Y-%m-%dT%H:%M:%SZ")}
     return msgspec.structs.replace(
         metadata,
         labels=dict(metadata.labels) | {NAME: wanted.name},

@@ -1,6 +1,6 @@
 """What every write of a service has in common."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TypeVar
 
 import msgspec
@@ -12,7 +12,7 @@ from remuda.resources.labels import ORGANIZATION
 from remuda.store.logs import Record
 from remuda.store.objects import Resource
 
-__all__ = ["check_state", "until_written", "witnessed"]
+__all__ = ["check_state", "each_once", "until_written", "witnessed"]
 
 T = TypeVar("T")
 
@@ -27,6 +27,11 @@ def check_state(context: Context, found: Resource, writable: msgspec.Struct) -> 
 def witnessed(context: Context, plural: str, found: Resource) -> Sequence[Record]:
     """Return the audit record of a write to an object, for the commit of that write."""
     return context.witness(plural, found.name, organization=found.metadata.labels.get(ORGANIZATION))
+
+
+def each_once(names: Iterable[str]) -> tuple[str, ...]:
+    """Return what somebody lists without repetitions, in their order."""
+    return tuple(dict.fromkeys(names))
 
 
 async def until_written(write: Callable[[], Awaitable[T]]) -> T:

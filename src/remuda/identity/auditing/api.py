@@ -3,6 +3,7 @@
 from remuda.http.routes import AnyRoute, Route
 from remuda.identity.auditing import handlers, wire
 from remuda.identity.auditing.service import READ
+from remuda.identity.paths import ORGANIZATION, OrganizationPath
 
 __all__ = ["routes"]
 
@@ -18,13 +19,13 @@ def routes() -> list[AnyRoute]:
     return [
         Route(
             method="GET",
-            path="/api/v1/organizations/{organizationID}/audit",
+            path=f"{ORGANIZATION}/audit",
             name="list_audit",
             summary="List who did what in an organization",
             description=_ABOUT,
             scope="organization",
             permission=READ,
-            path_type=wire.AuditPath,
+            path_type=OrganizationPath,
             query_type=wire.AuditQuery,
             answer_type=list[wire.EntryRead],
             handler=handlers.list_audit,

@@ -7,12 +7,13 @@ from remuda.http.replies import Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.identity.auditing import wire
 from remuda.identity.auditing.service import Auditing, AuditPage
+from remuda.identity.paths import OrganizationPath
 
 __all__ = ["list_audit", "list_system_audit"]
 
 
 async def list_audit(
-    auditing: Auditing, call: Call[wire.AuditPath, wire.AuditQuery, Nothing]
+    auditing: Auditing, call: Call[OrganizationPath, wire.AuditQuery, Nothing]
 ) -> Rendered[list[wire.EntryRead]]:
     """List what was done in an organization."""
     return _rendered(await auditing.of_organization(call.context, call.path.organization, call.query), call.query)

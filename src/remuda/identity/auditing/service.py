@@ -13,18 +13,18 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.context import Context
-from remuda.access.principal import Permission
 from remuda.http.audit import STREAM, subject_of_organization
-from remuda.http.lists.paging import let_others_run
 from remuda.http.lists.tokens import PageTokens
 from remuda.identity.auditing.rules import is_too_old, is_wanted, read_entry
 from remuda.identity.auditing.wire import AuditQuery, EntryRead, SystemAuditQuery
+from remuda.identity.permissions import permission
 from remuda.kernel.sealing import Sealer
+from remuda.kernel.turns import let_others_run
 from remuda.store.logs import Log
 
 __all__ = ["READ", "AuditPage", "Auditing"]
 
-READ = Permission("identity:organizations", "read")
+READ = permission("organizations", "read")
 """Who may read an organization may read what was done in it."""
 
 _DEFAULT_LIMIT = 100

@@ -7,17 +7,11 @@ from typing import Annotated
 import msgspec
 
 from remuda.http.audit import Actor, Component, Operation, Result, Target
-from remuda.http.routes import Id, PageQuery, Parameters, Wire
+from remuda.http.routes import Id, PageQuery, Wire
 
-__all__ = ["AuditPath", "AuditQuery", "EntryRead", "SystemAuditQuery"]
+__all__ = ["AuditQuery", "EntryRead", "SystemAuditQuery"]
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
-
-
-class AuditPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """Whose audit."""
-
-    organization: Id
 
 
 class AuditQuery(PageQuery, frozen=True, rename={"continue_": "continue", "resource_id": "resourceID"}):

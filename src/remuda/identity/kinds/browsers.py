@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from remuda.identity.kinds.groups import OURS, VERSION
+from remuda.identity.kinds.api_groups import OURS, VERSION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -20,6 +20,12 @@ class BrowserLoginSpec(StoredStruct, frozen=True):
     authenticated: datetime | None = None
     """When the user last proved who they are."""
     expires: datetime | None = None
+    ended: datetime | None = None
+    """Since when it is over, by logging out; it is deleted when every session that came of it has ended, too."""
+
+    def is_good(self, now: datetime) -> bool:
+        """Tell whether it is neither ended nor over."""
+        return self.ended is None and self.expires is not None and now < self.expires
 
 
 class BrowserLogin(Resource, frozen=True):

@@ -1,11 +1,12 @@
 """What logging in needs to remember: providers, clients, passwords, and grants that wait for their other half."""
 
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.groups import OURS, SHARED, VERSION
+from remuda.identity.kinds.api_groups import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
@@ -184,15 +185,23 @@ class UsedAssertion(Resource, frozen=True):
     spec: UsedAssertionSpec = UsedAssertionSpec()
 
 
+def _of_platform(provider: OAuth2Provider) -> Iterator[str]:
+    if ORGANIZATION not in provider.metadata.labels:
+        yield "yes"
+        if provider.spec.client_id:
+            yield "login"
+
+
 OAUTH2_PROVIDER = Kind(
     type=OAuth2Provider,
     group=SHARED,
     version=VERSION,
     plural="oauth2providers",
-    indexes=(Index(name="platform", values=lambda each: () if ORGANIZATION in each.metadata.labels else ("yes",)),),
+    indexes=(Index(name="platform", values=_of_platform),),
     columns={"Issuer": ".spec.issuer", "Client ID": ".spec.clientID"},
 )
-"""Providers, found by the label of their organization; those of the whole system by the index `platform`."""
+"""Providers, found by the label of their organization; those of the whole system by the index `platform`, as `login`
+if we are a client there, and all of them as `yes`."""
 
 OAUTH2_CLIENT = Kind(
     type=OAuth2Client,

@@ -2,19 +2,17 @@
 
 A user is one for the whole system and is known by its subject, an e-mail address; its id is derived from the subject,
 so there cannot be two. A membership is a user in one organization. Who is in a group is written in the group alone.
-
-To change a user or a service account together with its groups takes several writes, which an operation holds together.
-A `Claim` on the object says which operation has it in hand, and what to put back; a `Mark` in a group says the same of
-one member there.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
-from remuda.identity.kinds.groups import SHARED, VERSION
+from remuda.identity.kinds.api_groups import SHARED, VERSION
+from remuda.identity.kinds.claims import Claim, Mark
+from remuda.identity.kinds.states import UserState
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.resources.labels import USER as USER_LABEL
@@ -28,12 +26,9 @@ __all__ = [
     "ORGANIZATION_USER",
     "SERVICE_ACCOUNT",
     "USER",
-    "Before",
-    "Claim",
     "Group",
     "GroupSpec",
     "LastLogin",
-    "Mark",
     "OrganizationUser",
     "OrganizationUserSpec",
     "ReplacedToken",
@@ -42,16 +37,12 @@ __all__ = [
     "Subject",
     "User",
     "UserSpec",
-    "UserState",
     "account_member",
     "membership_id",
     "subject_member",
     "user_id",
     "user_member",
 ]
-
-UserState = Literal["active", "pending", "suspended"]
-"""Only who is active can log in, and only an active membership gives rights."""
 
 KEEPS_ACCOUNT = f"{SHARED}/tokens"
 """Keeps a deleted service account until its tokens are revoked."""
@@ -61,30 +52,13 @@ _MEMBERSHIPS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c02"
 
 
 def user_id(subject: str) -> str:
-    """Return the id of the user with this subject. Addresses differ in more than their case."""
+    """Return the id of the user with this subject. Two addresses that differ only in case are one person's."""
     return derived_id(_USERS, subject.strip().lower())
 
 
 def membership_id(organization: str, user: str) -> str:
     """Return the id of a user's membership in an organization."""
     return derived_id(_MEMBERSHIPS, f"{organization}/{user}")
-
-
-class Before(StoredStruct, frozen=True):
-    """What an operation puts back if it is undone."""
-
-    name: str = ""
-    annotations: Mapping[str, str] = {}
-    tags: tuple[Tag, ...] = ()
-    state: UserState = "active"
-
-
-class Claim(StoredStruct, frozen=True):
-    """The operation that last had an object in hand, and still has it while it is open."""
-
-    operation: str
-    before: Before | None = None
-    """None if the operation made the object."""
 
 
 class LastLogin(StoredStruct, frozen=True):
@@ -113,6 +87,11 @@ class User(Resource, frozen=True):
     """A person, for the whole system."""
 
     spec: UserSpec = UserSpec()
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may log in, and what it did before still counts."""
+        return self.spec.state == "active" and not self.is_marked
 
 
 class OrganizationUserSpec(StoredStruct, frozen=True, omit_defaults=False):
@@ -163,16 +142,6 @@ class Subject(StoredStruct, frozen=True, omit_defaults=False):
     id: str = msgspec.field(name="ID")
     issuer: str = ""
     email: str = ""
-
-
-class Mark(StoredStruct, frozen=True):
-    """What an operation did to one member of a group, for as long as nobody else decides about the group's members."""
-
-    member: str
-    """The value of the index `member`."""
-    operation: str
-    was_in: bool = False
-    """It was in the group before."""
 
 
 class GroupSpec(StoredStruct, frozen=True):

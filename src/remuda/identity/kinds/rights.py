@@ -3,7 +3,7 @@
 from typing import Annotated
 
 from remuda.access.principal import Verb
-from remuda.identity.kinds.groups import SHARED, VERSION
+from remuda.identity.kinds.api_groups import SHARED, VERSION
 from remuda.kernel.tags import Tag
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct

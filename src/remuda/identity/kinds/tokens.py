@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from remuda.identity.kinds.groups import OURS, SHARED, VERSION
+from remuda.identity.kinds.api_groups import OURS, SHARED, VERSION
 from remuda.kernel.secrets import Secret
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
@@ -63,6 +63,8 @@ class SessionSpec(StoredStruct, frozen=True):
     """The name of the authorization code that it began with."""
     login: str = ""
     """The browser login that it came of (from its code): logging out there ends it."""
+    refreshed: datetime | None = None
+    """When its refresh token was last used."""
     ended: datetime | None = None
     """Since when it is over: by logging out, or because one of its secrets was used twice."""
 

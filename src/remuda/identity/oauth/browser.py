@@ -2,12 +2,14 @@
 
 from dataclasses import dataclass
 
+from remuda.identity.oauth.account import AccountPage
 from remuda.identity.oauth.attempts import Attempts
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.oauth.cookies import BrowserCookie
 from remuda.identity.oauth.devices import Devices
 from remuda.identity.oauth.entry import Entry
+from remuda.identity.oauth.familiar import FamiliarCookie
 from remuda.identity.oauth.federation import Federation
 from remuda.identity.oauth.leaving import Exit
 from remuda.identity.oauth.logins import Logins
@@ -20,6 +22,7 @@ from remuda.identity.oauth.providers import Providers
 from remuda.identity.oauth.records import Records
 from remuda.identity.oauth.states import States
 from remuda.identity.ports import IdentityPorts
+from remuda.identity.rights.bindings import Bindings
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 
@@ -31,7 +34,9 @@ class Browser:
     """Everything that browsers are shown."""
 
     cookie: BrowserCookie
+    familiar: FamiliarCookie
     entry: Entry
+    account: AccountPage
     exit: Exit
     devices: DevicePage
     passwords: PasswordPages
@@ -50,6 +55,7 @@ def browser_of(
     """Return the room, put together from its ports and what other rooms have."""
     store, clock, settings = ports.store, ports.clock, ports.settings
     cookie, pages = BrowserCookie(settings.issuer), Pages(settings.issuer)
+    familiar = FamiliarCookie(settings.issuer, sealer=ports.sealer, clock=clock, randomness=ports.randomness)
     states = States(sealer=ports.sealer, clock=clock)
     attempts = Attempts(clock=clock, per_minute=settings.logins_per_minute)
     records = Records(store=store, log=ports.log)
@@ -59,6 +65,7 @@ def browser_of(
         randomness=ports.randomness,
         settings=settings,
         cookie=cookie,
+        familiar=familiar,
         states=states,
         pages=pages,
         logins=logins,
@@ -68,11 +75,26 @@ def browser_of(
         providers=Providers(store=store, settings=settings),
         federation=Federation(fetch=ports.fetch, clock=clock, randomness=ports.randomness, settings=settings),
         clients=clients,
+        tokens=tokens,
         records=records,
     )
     return Browser(
         cookie=cookie,
+        familiar=familiar,
         entry=entry,
+        account=AccountPage(
+            store=store,
+            settings=settings,
+            bindings=Bindings(settings),
+            states=states,
+            pages=pages,
+            logins=logins,
+            sessions=sessions,
+            clients=clients,
+            passwords=passwords,
+            records=records,
+            entry=entry,
+        ),
         exit=Exit(
             settings=settings,
             cookie=cookie,
@@ -97,6 +119,7 @@ def browser_of(
             store=store,
             settings=settings,
             pages=pages,
+            logins=logins,
             passwords=passwords,
             attempts=attempts,
             records=records,

@@ -7,6 +7,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.identity.oauth import browser_handlers as handlers
 from remuda.identity.oauth.authorization import AuthorizationRequest
 from remuda.identity.oauth.browser_wire import (
+    AccountForm,
     CallbackQuery,
     DeviceForm,
     DeviceQuery,
@@ -17,6 +18,7 @@ from remuda.identity.oauth.browser_wire import (
     PasswordLinkWrite,
     PasswordQuery,
 )
+from remuda.identity.oauth.passing import ACCOUNT
 from remuda.identity.oauth.password_pages import UPDATE_USERS
 
 __all__ = ["routes"]
@@ -24,7 +26,7 @@ __all__ = ["routes"]
 
 def routes() -> list[AnyRoute]:
     """Return them."""
-    return [*_login(), *_logout(), *_device(), *_password()]
+    return [*_login(), *_account(), *_logout(), *_device(), *_password()]
 
 
 def _page(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
@@ -74,6 +76,20 @@ def _login() -> list[AnyRoute]:
             handlers.come_back,
             query_type=CallbackQuery,
             errors=(403,),
+        ),
+    ]
+
+
+def _account() -> list[AnyRoute]:
+    return [
+        _page("GET", ACCOUNT, "show_account", "Show one's own account, or ask who one is", handlers.show_account),
+        _page(
+            "POST",
+            ACCOUNT,
+            "change_account",
+            "End a session of one's own, or a login in another browser",
+            handlers.change_account,
+            body_type=AccountForm,
         ),
     ]
 

@@ -7,6 +7,7 @@ from remuda.http.routes import Call, Nothing
 from remuda.identity.oauth.authorization import AuthorizationRequest
 from remuda.identity.oauth.browser import Browser
 from remuda.identity.oauth.browser_wire import (
+    AccountForm,
     CallbackQuery,
     DeviceForm,
     DeviceQuery,
@@ -17,10 +18,12 @@ from remuda.identity.oauth.browser_wire import (
     PasswordLinkWrite,
     PasswordQuery,
 )
+from remuda.identity.oauth.passing import ACCOUNT
 from remuda.identity.oauth.visits import Visit
 
 __all__ = [
     "ask_authorization",
+    "change_account",
     "choose_password",
     "come_back",
     "connect_device",
@@ -29,14 +32,22 @@ __all__ = [
     "make_password_link",
     "post_authorization",
     "post_logout",
+    "show_account",
     "show_device",
     "show_password",
 ]
 
 
 def _visit(browser: Browser, call: Call[Any, Any, Any], verb: str, route: str) -> Visit:
-    cookie = browser.cookie.read(call.headers.get("cookie", ""))
-    return Visit(cookie=cookie, peer=call.peer, trace_id=call.context.trace_id, verb=verb, route=route)
+    sent = call.headers.get("cookie", "")
+    return Visit(
+        cookie=browser.cookie.read(sent),
+        peer=call.peer,
+        trace_id=call.context.trace_id,
+        verb=verb,
+        route=route,
+        familiar=browser.familiar.read(sent),
+    )
 
 
 async def ask_authorization(browser: Browser, call: Call[Nothing, AuthorizationRequest, Nothing]) -> Page | Redirect:
@@ -71,6 +82,16 @@ async def post_logout(browser: Browser, call: Call[Nothing, Nothing, LogoutReque
     return await browser.exit.leave(_visit(browser, call, "POST", "/oauth2/v2/logout"), call.body, is_form=True)
 
 
+async def show_account(browser: Browser, call: Call[Nothing, Nothing, Nothing]) -> Page | Redirect:
+    """Show somebody their account."""
+    return await browser.account.show(_visit(browser, call, "GET", ACCOUNT))
+
+
+async def change_account(browser: Browser, call: Call[Nothing, Nothing, AccountForm]) -> Page | Redirect:
+    """End what somebody chose to end."""
+    return await browser.account.change(_visit(browser, call, "POST", ACCOUNT), call.body)
+
+
 async def show_device(browser: Browser, call: Call[Nothing, DeviceQuery, Nothing]) -> Page | Redirect:
     """Ask for a device's code."""
     return await browser.devices.show(_visit(browser, call, "GET", "/oauth2/v2/device"), call.query.user_code)
@@ -83,7 +104,7 @@ async def connect_device(browser: Browser, call: Call[Nothing, Nothing, DeviceFo
 
 async def show_password(browser: Browser, call: Call[Nothing, PasswordQuery, Nothing]) -> Page | Redirect:
     """Ask for a new password."""
-    return await browser.passwords.show(call.query.link)
+    return await browser.passwords.show(_visit(browser, call, "GET", "/oauth2/v2/password"), call.query.link)
 
 
 async def choose_password(browser: Browser, call: Call[Nothing, Nothing, PasswordForm]) -> Page | Redirect:

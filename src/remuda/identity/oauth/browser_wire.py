@@ -8,6 +8,7 @@ from remuda.http.routes import Parameters, Wire
 from remuda.kernel.secrets import Secret
 
 __all__ = [
+    "AccountForm",
     "CallbackQuery",
     "DeviceForm",
     "DeviceQuery",
@@ -57,6 +58,14 @@ class DeviceForm(DeviceQuery, frozen=True):
 
     state: _Sealed = ""
     answer: _Name = ""
+
+
+class AccountForm(Parameters, frozen=True):
+    """What to end: a session, or a login in another browser, by its id."""
+
+    state: _Sealed
+    session: _Name = ""
+    login: _Name = ""
 
 
 class LogoutRequest(Parameters, frozen=True):

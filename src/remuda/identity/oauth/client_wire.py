@@ -112,14 +112,14 @@ def check_client(wanted: ClientWrite) -> None:
 
 def new_client(name: str, wanted: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
     """Return a new client."""
-    metadata = new_metadata(name, wanted.metadata, who, labels={})
+    metadata = new_metadata(name, wanted.metadata, who.subject, labels={})
     return OAuth2Client(metadata=metadata, spec=_spec(wanted, secret_hash))
 
 
 def changed_client(client: OAuth2Client, wanted: ClientWrite, who: Principal, now: datetime) -> OAuth2Client:
     """Return a client with everything replaced that an operator may change. One that becomes public has no secret."""
     secret_hash = "" if wanted.spec.is_public else client.spec.secret_hash
-    metadata = changed_metadata(client.metadata, wanted.metadata, who, now)
+    metadata = changed_metadata(client.metadata, wanted.metadata, who.subject, now)
     return replace(client, metadata=metadata, spec=_spec(wanted, secret_hash))
 
 

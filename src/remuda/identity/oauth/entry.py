@@ -28,20 +28,24 @@ from remuda.identity.oauth.authorization import AuthorizationRequest, check_addr
 from remuda.identity.oauth.browser_wire import CallbackQuery, LoginForm
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.cookies import BrowserCookie
+from remuda.identity.oauth.familiar import FamiliarCookie
 from remuda.identity.oauth.federation import Federation, Ticket
+from remuda.identity.oauth.hints import hinted
 from remuda.identity.oauth.logins import LIFE, Logins
 from remuda.identity.oauth.pages import Pages
-from remuda.identity.oauth.passing import Passing
+from remuda.identity.oauth.passing import Passing, unexpected
 from remuda.identity.oauth.passwords import Passwords
 from remuda.identity.oauth.providers import Providers
 from remuda.identity.oauth.records import Records
 from remuda.identity.oauth.states import States
 from remuda.identity.oauth.visits import Flight, Pending, Visit, query_of
 from remuda.identity.settings import IdentitySettings
-from remuda.kernel.errors import NotFound, OAuthRefusal
+from remuda.identity.tokens.service import Tokens
+from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.labels import NAME
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["WRONG", "Entry"]
@@ -65,6 +69,7 @@ class Entry:
     randomness: Randomness
     settings: IdentitySettings
     cookie: BrowserCookie
+    familiar: FamiliarCookie
     states: States
     pages: Pages
     logins: Logins
@@ -74,6 +79,7 @@ class Entry:
     providers: Providers
     federation: Federation
     clients: Clients
+    tokens: Tokens
     records: Records
 
     async def authorize(self, visit: Visit, request: AuthorizationRequest, *, is_form: bool) -> Page | Redirect:
@@ -86,12 +92,15 @@ class Entry:
             return self.passing.refused(pending, refusal)
         if is_form and not visit.cookie:
             return Redirect(f"{self.settings.issuer}/oauth2/v2/authorization?{query_of(request)}")
-        known = await self.logins.find(visit.cookie)
-        if known is not None and await self.passing.is_open(request, known):
+        hint, known = await hinted(self.tokens, request.id_token_hint), await self.logins.find(visit.cookie)
+        if hint is not None:
+            pending = Pending(msgspec.structs.replace(request, id_token_hint=""), expected=hint.sub)
+        if known is not None and await self.passing.is_open(pending, known):
             return Redirect(await self.passing.onward(pending, known))
         if "none" in prompts(request):
             asking = OAuthRefusal("interaction_required", "the user has to log in: ask again without prompt=none")
-            return self.passing.refused(pending, asking)
+            is_other = known is not None and not pending.expects(known.user.spec.subject)
+            return self.passing.refused(pending, unexpected() if is_other else asking)
         return await self.ask(visit, pending, client)
 
     async def ask(self, visit: Visit, pending: Pending, client: OAuth2Client | None = None) -> Page | Redirect:
@@ -101,7 +110,7 @@ class Entry:
         state = self.states.seal(pending, browser=value)
         if client is not None and client.spec.login_uri:
             return Redirect(await self._elsewhere(client.spec.login_uri, state), cookies=cookies)
-        email = pending.request.login_hint if pending.request else ""
+        email = (pending.request.login_hint if pending.request else "") or pending.expected
         page = await self._page(visit, pending, state, email=email)
         return msgspec.structs.replace(page, cookies=cookies)
 
@@ -136,9 +145,9 @@ class Entry:
 
     async def _by_password(self, visit: Visit, pending: Pending, form: LoginForm, password: Secret) -> Page | Redirect:
         account = user_id(form.email)
-        self.attempts.password(account, visit.peer)
+        self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
         is_right = await self.passwords.verify(account, password)
-        user = await self._user(account)
+        user = await find(self.store, User, account, marked=False)
         if user is None or user.spec.state != "active" or not is_right:
             await self.records.failed(visit, user)
             return await self._page(visit, pending, form.state, email=form.email, problem=WRONG, status=_UNAUTHORIZED)
@@ -161,7 +170,7 @@ class Entry:
         if query.error or not query.code:
             raise OAuthRefusal("access_denied", "the provider has not let you in")
         email = await self.federation.arrival(provider, ticket, code=query.code, issuer=query.iss)
-        user = await self._user(user_id(email))
+        user = await find(self.store, User, user_id(email), marked=False)
         if user is None:
             raise OAuthRefusal("access_denied", "user not found")
         await self.providers.check_vouching(provider, user)
@@ -174,14 +183,8 @@ class Entry:
         cookie, before = self.cookie.fresh(self.randomness), await self.logins.find(visit.cookie)
         log = await self.records.succeeded(visit, user)
         known = await self.logins.begin(user, cookie=cookie, provider=provider, before=before, log=log)
-        return Redirect(await self.passing.onward(pending, known), cookies=(self.cookie.write(cookie, life=LIFE),))
-
-    async def _user(self, name: str) -> User | None:
-        try:
-            found = await self.store.get(User, name)
-        except NotFound:
-            return None
-        return None if found.is_marked else found
+        cookies = (self.cookie.write(cookie, life=LIFE), self.familiar.write(visit.familiar, user.name))
+        return Redirect(await self.passing.onward(pending, known), cookies=cookies)
 
     async def _page(
         self, visit: Visit, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200

@@ -22,6 +22,7 @@ from remuda.identity.oauth.devices import Devices
 from remuda.identity.oauth.wire import BEARER, TokenForm, TokenRead
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.claims import ID, IdClaims
+from remuda.identity.tokens.footing import is_founded
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.tokens.sessions import ReusedError, Sessions
@@ -98,6 +99,7 @@ class Grants:
             await self.sessions.end(refresh.session)
             raise OAuthRefusal("invalid_grant", "code is used, expired or unknown: log in again") from None
         await self.codes.settle(used)
+        await self._check_footing(session)
         return await self._answer(user, session, refresh, nonce=spec.nonce)
 
     async def by_refresh(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
@@ -135,6 +137,7 @@ class Grants:
             refresh=refresh,
             log=context.witness(SESSION.plural, refresh.session),
         )
+        await self._check_footing(session)
         return await self._answer(user, session, refresh)
 
     async def by_credentials(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:  # noqa: ARG002  a Grant
@@ -146,6 +149,12 @@ class Grants:
             raise OAuthRefusal("unauthorized_client", "only services have rights of their own: log a user in")
         issued = await self.tokens.issue_for_service(name)
         return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
+
+    async def _check_footing(self, session: Session) -> None:
+        """End a session again, and raise OAuthRefusal, if its user has logged out, or has another password, by now."""
+        if not await is_founded(self.store, session, self.clock.now()):
+            await self.sessions.end(session)
+            raise OAuthRefusal("invalid_grant", "the user has logged out, or has another password: log in again")
 
     async def _active_user(self, name: str) -> User:
         try:

@@ -13,15 +13,17 @@ from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth.browser_wire import LogoutRequest
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.cookies import BrowserCookie
+from remuda.identity.oauth.hints import hinted
 from remuda.identity.oauth.logins import LoggedIn, Logins
 from remuda.identity.oauth.pages import Pages
+from remuda.identity.oauth.passing import ACCOUNT
 from remuda.identity.oauth.records import Records
 from remuda.identity.oauth.states import States
 from remuda.identity.oauth.visits import Leaving, Visit, query_of
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.claims import ID, IdClaims
+from remuda.identity.tokens.claims import IdClaims
 from remuda.identity.tokens.service import Tokens
-from remuda.kernel.errors import Malformed, Unauthenticated
+from remuda.kernel.errors import Malformed
 
 __all__ = ["Exit"]
 
@@ -46,7 +48,7 @@ class Exit:
         if is_form and not visit.cookie:
             # A form from another site comes without our cookie. Coming back by itself, the browser brings it.
             return Redirect(f"{self.settings.issuer}/oauth2/v2/logout?{query_of(request)}")
-        hint = await self._hint(request.id_token_hint)
+        hint = await hinted(self.tokens, request.id_token_hint)
         location = _location(request, await self._client(request, hint))
         known = await self.logins.find(visit.cookie)
         if known is not None and not (hint is not None and hint.sub == known.user.spec.subject):
@@ -61,18 +63,15 @@ class Exit:
 
     async def _leave(self, visit: Visit, known: LoggedIn | None, location: str) -> Page | Redirect:
         if known is not None:
-            await self.logins.end(known, log=await self.records.succeeded(visit, known.user))
+            await self.logins.end(known.login, log=await self.records.succeeded(visit, known.user))
+        else:
+            await self.logins.see_through(visit.cookie)
         cookies = (self.cookie.clear(),) if visit.cookie else ()
         if location:
             return Redirect(location, cookies=cookies)
-        return self.pages.message("You are logged out", "You can close this page.", cookies=cookies)
-
-    async def _hint(self, token: str) -> IdClaims | None:
-        """Return what an ID token of ours says, whenever it was made; None if it is not ours."""
-        try:
-            return await self.tokens.read(token, ID) if token else None
-        except Unauthenticated:
-            return None
+        return self.pages.message(
+            "You are logged out", "You can close this page.", cookies=cookies, leads=("Log in again", ACCOUNT)
+        )
 
     async def _client(self, request: LogoutRequest, hint: IdClaims | None) -> OAuth2Client | None:
         name = request.client_id or (hint.azp if hint is not None else "")

@@ -6,16 +6,18 @@ Whatever somebody else wrote, be it an address, a code or a state, is text in th
 import base64
 import hashlib
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.http.replies import Page
 from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.oauth.account_view import AccountView
 from remuda.identity.oauth.passwords import LEAST_CHARACTERS
 from remuda.resources.labels import NAME
 
-__all__ = ["Pages"]
+__all__ = ["Pages", "provider_name"]
 
 _OK = 200
 _NAMES = {"google": "Google", "microsoft": "Microsoft"}
@@ -26,10 +28,14 @@ class Pages:
 
     def __init__(self, issuer: str) -> None:
         self._environment = Environment(
-            loader=PackageLoader("remuda.identity.oauth"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+            loader=ChoiceLoader([PackageLoader("remuda.identity.oauth"), PackageLoader("remuda.http.documents")]),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
         )
+        self._environment.filters["moment"] = _moment
         self._here = issuer
-        style = self._environment.get_template("style.css").render().encode()
+        style = self._environment.get_template("page.css").render().encode()
         allowed = f"style-src 'sha256-{base64.b64encode(hashlib.sha256(style).digest()).decode()}'"
         self._policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
 
@@ -46,7 +52,7 @@ class Pages:
         cookies: tuple[str, ...] = (),
     ) -> Page:
         """Ask who somebody is; `known` is who is logged in already."""
-        named = [(each.name, _called(each)) for each in providers]
+        named = [(each.name, provider_name(each)) for each in providers]
         told = {"state": state, "providers": named, "application": application, "email": email, "known": known}
         # Where this form leads is a client's address, or a provider's: a browser would hold `form-action` against both.
         return self._page("login.html", "Log in", problem, status, cookies, leads_away=True, **told)
@@ -64,6 +70,10 @@ class Pages:
         asked: dict[str, Any] = {"code": code, "application": application, "scope": scope, "known": known}
         return self._page("approve.html", "Allow this device?", state=state, **asked)
 
+    def account(self, account: AccountView, *, state: str, leaving: str) -> Page:
+        """Show somebody their account; `leaving` is what the button to log out sends."""
+        return self._page("account.html", "Your account", account=account, state=state, leaving=leaving)
+
     def logout(self, *, state: str, known: str) -> Page:
         """Ask whether somebody wants to log out."""
         return self._page("logout.html", "Log out?", leads_away=True, state=state, known=known)
@@ -73,9 +83,17 @@ class Pages:
         title = "Choose a password" if link else "Change your password"
         return self._page("password.html", title, problem, status, link=link, email=email, least=LEAST_CHARACTERS)
 
-    def message(self, title: str, message: str, *, status: int = _OK, cookies: tuple[str, ...] = ()) -> Page:
-        """Say something."""
-        return self._page("message.html", title, "", status, cookies, message=message)
+    def message(
+        self,
+        title: str,
+        message: str,
+        *,
+        leads: tuple[str, str],
+        status: int = _OK,
+        cookies: tuple[str, ...] = (),
+    ) -> Page:
+        """Say something, and where to go from there: what the link says, and its path here."""
+        return self._page("message.html", title, "", status, cookies, message=message, leads=leads)
 
     def _page(
         self,
@@ -93,5 +111,12 @@ class Pages:
         return Page(html, status, {"Content-Security-Policy": policy}, cookies)
 
 
-def _called(provider: OAuth2Provider) -> str:
+def provider_name(provider: OAuth2Provider) -> str:
+    """Return what people call a provider."""
     return _NAMES.get(provider.spec.type) or provider.metadata.labels.get(NAME) or provider.spec.issuer
+
+
+def _moment(moment: datetime) -> str:
+    """Return a time as people read it."""
+    there = moment.astimezone(UTC)
+    return f"{there.day} {there:%b %Y, %H:%M} UTC"

@@ -15,6 +15,7 @@ from remuda.identity.oauth.devices import Devices
 from remuda.identity.oauth.entry import Entry
 from remuda.identity.oauth.logins import LoggedIn, Logins
 from remuda.identity.oauth.pages import Pages
+from remuda.identity.oauth.passing import ACCOUNT
 from remuda.identity.oauth.records import Records
 from remuda.identity.oauth.states import States
 from remuda.identity.oauth.visits import Pairing, Pending, Visit
@@ -83,8 +84,10 @@ class DevicePage:
                 provider=where,
                 log=await self.records.succeeded(visit, known.user),
             )
-            said = ("The device is connected", "You can close this page and go back to your device.")
+            said = ("The device is connected", "Go back to your device: it goes on there by itself.")
         else:
             was_there = await self.devices.deny(asked.device)
             said = ("The device was turned away", "It cannot act for you. You can close this page.")
-        return self.pages.message(*said) if was_there else self.pages.device(problem=_UNKNOWN, status=_BAD)
+        if not was_there:
+            return self.pages.device(problem=_UNKNOWN, status=_BAD)
+        return self.pages.message(*said, leads=("See your account", ACCOUNT))

@@ -1,8 +1,10 @@
-"""Sending somebody on, once it is clear who they are: to the client with a code, or to the page of a device.
+"""Sending somebody on, once it is clear who they are: to the client with a code, or to a page of ours.
 
 Somebody is let through to a client without being asked only if they have a session with it already: the first time they
 say who they are, or, where this browser knows them, press a button. So no page on the web can have a browser make codes
 for a client that its user never used.
+
+A client that says whom it expects (`id_token_hint`) gets no code for anybody else.
 """
 
 from dataclasses import dataclass
@@ -20,7 +22,10 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal
 
-__all__ = ["Passing"]
+__all__ = ["ACCOUNT", "Passing", "unexpected"]
+
+ACCOUNT = "/oauth2/v2/account"
+"""Where somebody goes who logs in for nothing in particular."""
 
 _FORBIDDEN = 403
 
@@ -35,29 +40,43 @@ class Passing:
     logins: Logins
     codes: Codes
 
-    async def is_open(self, request: AuthorizationRequest, known: LoggedIn) -> bool:
+    async def is_open(self, pending: Pending, known: LoggedIn) -> bool:
         """Tell whether somebody need not be asked anything."""
-        if "consent" in prompts(request) or not self.is_enough(Pending(request), known):
+        request = pending.request
+        if request is None or "consent" in prompts(request) or not self.is_enough(pending, known):
             return False
         return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(known.user.name))
 
     def is_enough(self, pending: Pending, known: LoggedIn) -> bool:
-        """Tell whether a login is recent enough for what it is needed for."""
+        """Tell whether it is the login of whom it takes, and recent enough for what it is needed for."""
         request = pending.request
-        return request is None or is_fresh(request, known.login.spec.authenticated, self.clock.now())
+        is_recent = request is None or is_fresh(request, known.login.spec.authenticated, self.clock.now())
+        return is_recent and pending.expects(known.user.spec.subject)
 
     async def onward(self, pending: Pending, known: LoggedIn) -> str:
         """Return where somebody goes who is logged in."""
+        here = self.settings.issuer
         if pending.request is None:
-            return f"{self.settings.issuer}/oauth2/v2/device?{urlencode({'user_code': pending.device})}"
+            device = f"/oauth2/v2/device?{urlencode({'user_code': pending.device})}"
+            return f"{here}{device if pending.device else ACCOUNT}"
+        if not pending.expects(known.user.spec.subject):
+            return error_location(pending.request, here, unexpected())
         code = await self.codes.issue(_code(pending.request, known))
-        return answer_location(pending.request, self.settings.issuer, {"code": code.reveal()})
+        return answer_location(pending.request, here, {"code": code.reveal()})
 
     def refused(self, pending: Pending, refusal: OAuthRefusal) -> Page | Redirect:
-        """Tell the client, or whoever connects a device, that nobody was let in."""
+        """Tell the client, or whoever came by themselves, that nobody was let in."""
         if pending.request is None:
-            return self.pages.message("You are not logged in", f"{refusal.sentence}.", status=_FORBIDDEN)
+            text = refusal.sentence[:1].upper() + refusal.sentence[1:]
+            return self.pages.message(
+                "You are not logged in", f"{text}.", status=_FORBIDDEN, leads=("Try again", ACCOUNT)
+            )
         return Redirect(error_location(pending.request, self.settings.issuer, refusal))
+
+
+def unexpected() -> OAuthRefusal:
+    """Return what a client is told that expects somebody else."""
+    return OAuthRefusal("login_required", "the user of the id_token_hint is not logged in: let them log in again")
 
 
 def _code(request: AuthorizationRequest, known: LoggedIn) -> AuthorizationCodeSpec:

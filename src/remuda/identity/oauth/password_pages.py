@@ -16,13 +16,16 @@ from remuda.identity.kinds.people import User, user_id
 from remuda.identity.oauth.attempts import Attempts
 from remuda.identity.oauth.browser_wire import PasswordForm, PasswordLinkRead
 from remuda.identity.oauth.entry import WRONG
+from remuda.identity.oauth.logins import Logins
 from remuda.identity.oauth.pages import Pages
+from remuda.identity.oauth.passing import ACCOUNT
 from remuda.identity.oauth.passwords import Passwords
 from remuda.identity.oauth.records import Records
 from remuda.identity.oauth.visits import Visit
 from remuda.identity.settings import IdentitySettings
-from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["UPDATE_USERS", "PasswordPages"]
@@ -30,7 +33,7 @@ __all__ = ["UPDATE_USERS", "PasswordPages"]
 UPDATE_USERS = Permission("identity:users", "update")
 """The right that making a link needs, everywhere."""
 
-_DONE = ("Your password is set", "You were logged out everywhere. Go back to where you wanted to log in.")
+_DONE = ("Your password is set", "You were logged out everywhere: log in with it from now on.")
 _UNAUTHORIZED, _BAD = 401, 400
 
 
@@ -41,6 +44,7 @@ class PasswordPages:
     store: Store
     settings: IdentitySettings
     pages: Pages
+    logins: Logins
     passwords: Passwords
     attempts: Attempts
     records: Records
@@ -53,10 +57,11 @@ class PasswordPages:
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={made.secret.reveal()}")
         return PasswordLinkRead(link=link, expires=made.expires)
 
-    async def show(self, link: str) -> Page:
+    async def show(self, visit: Visit, link: str) -> Page:
         """Ask for a new password."""
         if not link:
-            return self.pages.password()
+            known = await self.logins.find(visit.cookie)
+            return self.pages.password(email="" if known is None else known.user.spec.subject)
         return self.pages.password(link=link, email=(await self.passwords.user_of_link(link)).spec.subject)
 
     async def choose(self, visit: Visit, form: PasswordForm) -> Page:
@@ -71,14 +76,14 @@ class PasswordPages:
                 await self.passwords.set_by_link(form.link, chosen, log=log)
             except Invalid as invalid:
                 return self._again(form, user.spec.subject, invalid.sentence)
-            return self.pages.message(*_DONE)
+            return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
         return await self._change(visit, form, chosen)
 
     async def _change(self, visit: Visit, form: PasswordForm, chosen: Secret) -> Page:
         account = user_id(form.email)
-        self.attempts.password(account, visit.peer)
+        self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
         is_right = await self.passwords.verify(account, form.password or Secret(""))
-        user = await self._user(account)
+        user = await find(self.store, User, account, marked=False)
         if user is None or user.spec.state != "active" or not is_right:
             await self.records.failed(visit, user)
             return self.pages.password(email=form.email, problem=WRONG, status=_UNAUTHORIZED)
@@ -89,14 +94,7 @@ class PasswordPages:
             await self.passwords.set_password(user.name, chosen, log=log)
         except Invalid as invalid:
             return self._again(form, form.email, invalid.sentence)
-        return self.pages.message(*_DONE)
-
-    async def _user(self, account: str) -> User | None:
-        try:
-            found = await self.store.get(User, account)
-        except NotFound:
-            return None
-        return None if found.is_marked else found
+        return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
 
     def _again(self, form: PasswordForm, email: str, problem: str) -> Page:
         return self.pages.password(link=form.link, email=email, problem=problem, status=_BAD)

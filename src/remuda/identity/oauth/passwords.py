@@ -24,6 +24,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, Malformed, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
+from remuda.resources.reading import find
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -80,6 +81,11 @@ class Passwords:
         if is_right and found is not None and stored is not None and self._hasher.is_outdated(stored):
             await self._renew(found, password)
         return is_right
+
+    async def has_password(self, user: str) -> bool:
+        """Tell whether a user can log in with a password at all."""
+        found = await self._find(user)
+        return found is not None and found.spec.hash is not None
 
     async def set_password(self, user: str, password: Secret, log: Sequence[Record] = ()) -> None:
         """Give a user a password, and end all its sessions."""
@@ -143,10 +149,7 @@ class Passwords:
             return  # somebody set another one, which is as new as can be
 
     async def _find(self, user: str) -> Password | None:
-        try:
-            return await self._store.get(Password, user)
-        except NotFound:
-            return None
+        return await find(self._store, Password, user)
 
     def _is_good(self, spec: PasswordSpec) -> bool:
         return spec.reset_expires is not None and self._clock.now() < spec.reset_expires

@@ -12,9 +12,10 @@ from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.people import OrganizationUser, User
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
-from remuda.kernel.errors import NotFound, OAuthRefusal
+from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.ids import is_id
 from remuda.resources.labels import ORGANIZATION, USER
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["Providers", "domain_of", "is_usable"]
@@ -67,19 +68,13 @@ class Providers:
         memberships = (await self._store.list(OrganizationUser, labels={USER: user.name}, limit=2)).items
         if [each.metadata.labels[ORGANIZATION] for each in memberships] != [organization]:
             return False
-        try:
-            found = await self._store.get(Organization, organization)
-        except NotFound:
+        found = await find(self._store, Organization, organization)
+        if found is None or not found.spec.domain or memberships[0].spec.state != "active":
             return False
-        is_active = memberships[0].spec.state == "active"
-        return is_active and bool(found.spec.domain) and found.spec.domain.lower() == domain_of(user.spec.subject)
+        return found.spec.domain.lower() == domain_of(user.spec.subject)
 
     async def _get(self, name: str) -> OAuth2Provider | None:
-        try:
-            found = await self._store.get(OAuth2Provider, name) if is_id(name) else None
-        except NotFound:
-            return None
-        return None if found is None or found.is_marked else found
+        return await find(self._store, OAuth2Provider, name, marked=False) if is_id(name) else None
 
 
 def is_usable(provider: OAuth2Provider) -> bool:

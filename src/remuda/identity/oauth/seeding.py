@@ -14,7 +14,7 @@ from contextlib import suppress
 import msgspec
 import structlog
 
-from remuda.identity.kinds.groups import OURS
+from remuda.identity.kinds.api_groups import OURS
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.rights.roles import role_id
 from remuda.identity.settings import IdentitySettings, PlatformProvider

@@ -6,9 +6,10 @@ from urllib.parse import urlencode
 import msgspec
 
 from remuda.identity.oauth.authorization import AuthorizationRequest
+from remuda.identity.oauth.familiar import Familiar
 from remuda.identity.oauth.federation import Ticket
 
-__all__ = ["Flight", "Leaving", "Pairing", "Pending", "Visit", "query_of"]
+__all__ = ["Flight", "Leaving", "Overview", "Pairing", "Pending", "Visit", "query_of"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,13 +23,21 @@ class Visit:
     verb: str
     route: str
     """What it asked for: the method, and the path as the route table has it."""
+    familiar: Familiar
+    """Who has logged in in it before."""
 
 
 class Pending(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A login that was begun, and what it is for: a client's request, or a device's code."""
+    """A login that was begun, and what it is for: a client's request, a device's code, or else one's own account."""
 
     request: AuthorizationRequest | None = None
     device: str = ""
+    expected: str = ""
+    """The subject of whom the client expects, if it said so (`id_token_hint`): somebody else will not do."""
+
+    def expects(self, subject: str) -> bool:
+        """Tell whether somebody will do."""
+        return self.expected in {"", subject}
 
 
 class Flight(msgspec.Struct, frozen=True):
@@ -42,6 +51,10 @@ class Pairing(msgspec.Struct, frozen=True):
     """A question about a device, put to whoever is logged in by this cookie: another login has another one."""
 
     device: str
+
+
+class Overview(msgspec.Struct, frozen=True):
+    """What somebody was shown of their account, and can do there."""
 
 
 class Leaving(msgspec.Struct, frozen=True, omit_defaults=True):

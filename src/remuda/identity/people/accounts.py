@@ -8,20 +8,22 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.identity.kinds.people import Group, ServiceAccount
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people import rules
-from remuda.identity.people.changes import Changes, organization_at
+from remuda.identity.people.changes import Changes
 from remuda.identity.people.joining import groups_of
 from remuda.identity.people.rosters import Member
-from remuda.identity.people.rules import each_once, permission
 from remuda.identity.people.sagas import CREATE_ACCOUNT, UPDATE_ACCOUNT, AccountWork
 from remuda.identity.people.tray import Tray
 from remuda.identity.people.wire import AccountRead, AccountWrite
+from remuda.identity.permissions import permission
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
 from remuda.resources.labels import ORGANIZATION, organization_of
 from remuda.resources.metadata import check_tags
-from remuda.resources.writing import until_written, witnessed
+from remuda.resources.reading import get_in
+from remuda.resources.writing import each_once, until_written, witnessed
 from remuda.store.contract import Store
 
 __all__ = ["ACCOUNTS", "Accounts"]
@@ -49,7 +51,7 @@ class Accounts:
             if own is None:
                 raise
             return [rules.read_account(own, await self._groups_of(own))]
-        await organization_at(self.store, organization)
+        await self.store.get(Organization, organization)
         groups = await self._groups(organization)
         accounts = (await self.store.list(ServiceAccount, labels={ORGANIZATION: organization})).items
         return [rules.read_account(each, groups.get(each.name, ())) for each in accounts if not each.is_marked]
@@ -57,7 +59,7 @@ class Accounts:
     async def create(self, context: Context, organization: str, wanted: AccountWrite) -> AccountRead:
         """Make a service account, named after the request, and show its token this once."""
         allow_in_organization(context.principal, permission(ACCOUNTS, "create"), organization)
-        await organization_at(self.store, organization)
+        await self.store.get(Organization, organization)
         check_tags(wanted.metadata.tags)
         member = Member(organization=organization, id=context.operation)
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, _work(context, member, wanted))
@@ -97,7 +99,7 @@ class Accounts:
 
         async def change() -> ServiceAccount:
             found = await self._account(organization, account)
-            changed = rules.rotated(found, issued, principal, self.clock.now())
+            changed = rules.rotated(found, issued, principal.subject, self.clock.now())
             return await self.store.update(changed, log=witnessed(context, ACCOUNTS, found))
 
         rotated = await until_written(change)
@@ -113,11 +115,8 @@ class Accounts:
             return None
 
     async def _account(self, organization: str, account: str) -> ServiceAccount:
-        await organization_at(self.store, organization)
-        found = await self.store.get(ServiceAccount, account)
-        if found.is_marked or organization_of(found) != organization:
-            raise NotFound(ServiceAccount.__name__, account)
-        return found
+        await self.store.get(Organization, organization)
+        return await get_in(self.store, ServiceAccount, account, organization, marked=False)
 
     async def _groups_of(self, account: ServiceAccount) -> Sequence[str]:
         return await groups_of(self.store, Member(organization=organization_of(account), id=account.name))

@@ -1,10 +1,10 @@
 """The room's routes."""
 
 from remuda.http.routes import AnyRoute, ListQuery, Route
+from remuda.identity.paths import ORGANIZATION, OrganizationPath
 from remuda.identity.people import handlers
 from remuda.identity.people.accounts import ACCOUNTS
 from remuda.identity.people.groups import GROUPS
-from remuda.identity.people.rules import permission
 from remuda.identity.people.users import USERS
 from remuda.identity.people.wire import (
     AccountPath,
@@ -13,18 +13,17 @@ from remuda.identity.people.wire import (
     GroupPath,
     GroupRead,
     GroupWrite,
-    OrganizationPath,
     UserPath,
     UserRead,
     UserWrite,
 )
+from remuda.identity.permissions import permission
 
 __all__ = ["routes"]
 
-_ORGANIZATION = "/api/v1/organizations/{organizationID}"
-_USERS = f"{_ORGANIZATION}/{USERS}"
-_ACCOUNTS = f"{_ORGANIZATION}/{ACCOUNTS}"
-_GROUPS = f"{_ORGANIZATION}/{GROUPS}"
+_USERS = f"{ORGANIZATION}/{USERS}"
+_ACCOUNTS = f"{ORGANIZATION}/{ACCOUNTS}"
+_GROUPS = f"{ORGANIZATION}/{GROUPS}"
 
 
 def routes() -> list[AnyRoute]:

@@ -13,19 +13,19 @@ import msgspec
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.identity.kinds.people import OrganizationUser, ServiceAccount
-from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people.claims import was_done
 from remuda.identity.people.joining import find_group
 from remuda.identity.people.rosters import Member, is_in
 from remuda.identity.people.sagas import MemberWork, PeoplePorts
 from remuda.identity.people.turns import Turns
-from remuda.kernel.errors import NotFound
 from remuda.operations.kinds import Operation
 from remuda.operations.operations import Operations
 from remuda.operations.steps import Saga
+from remuda.resources.reading import is_there
+from remuda.resources.writing import each_once
 from remuda.store.contract import Store
 
-__all__ = ["Changes", "Grants", "organization_at"]
+__all__ = ["Changes", "Grants"]
 
 WorkT = TypeVar("WorkT", bound=MemberWork)
 
@@ -36,11 +36,6 @@ class Grants(Protocol):
     async def check_grantable(self, principal: Principal, role_ids: Sequence[str], organization: str) -> None:
         """Raise unless this principal may give these roles in this organization."""
         ...
-
-
-async def organization_at(store: Store, name: str) -> Organization:
-    """Return the organization of a path. Who has a right everywhere can name one that does not exist."""
-    return await store.get(Organization, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,15 +66,9 @@ class Changes:
     async def _judge(self, principal: Principal, member: Member, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the roles, by group, of those groups that somebody would come into; raise unless they may be given."""
         groups = [await find_group(self.store, member.organization, name) for name in wanted]
-        is_new = not await self._is_there(member)  # then nothing that has its id already means this one
+        kind = OrganizationUser if member.subject else ServiceAccount
+        is_new = not await is_there(self.store, kind, member.id)  # then nothing that has its id already means this one
         entered = {group.name: group.spec.role_ids for group in groups if is_new or not is_in(group, member)}
-        if roles := tuple(dict.fromkeys(role for each in entered.values() for role in each)):
+        if roles := each_once(role for each in entered.values() for role in each):
             await self.grants.check_grantable(principal, roles, member.organization)
         return entered
-
-    async def _is_there(self, member: Member) -> bool:
-        try:
-            await self.store.get(OrganizationUser if member.subject else ServiceAccount, member.id)
-        except NotFound:
-            return False
-        return True

@@ -10,7 +10,8 @@ from typing import TypeVar
 
 import msgspec
 
-from remuda.identity.kinds.people import KEEPS_ACCOUNT, Claim, OrganizationUser, ServiceAccount
+from remuda.identity.kinds.claims import Claim
+from remuda.identity.kinds.people import KEEPS_ACCOUNT, OrganizationUser, ServiceAccount
 from remuda.identity.people.rules import claimed, restored
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.operations.kinds import Operation, attempt_id

@@ -6,6 +6,7 @@ where the account itself is seen; for those who check tokens elsewhere they are 
 """
 
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -28,6 +29,7 @@ from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, names, through
 from remuda.resources.labels import ORGANIZATION, organization_of
+from remuda.resources.reading import find, is_there
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
@@ -45,22 +47,22 @@ class GroupController:
 
     async def __call__(self, key: str, run: Run) -> Result:
         """Look after one group."""
-        try:
-            group = await self.store.get(Group, key)
-        except NotFound:
+        group = await find(self.store, Group, key)
+        if group is None:
             return Done()
         users, accounts = group.spec.user_ids, group.spec.service_account_ids
         gone = {user_member(each) for each in await self._missing(group, OrganizationUser, users)}
         gone |= {account_member(each) for each in await self._missing(group, ServiceAccount, accounts)}
         if gone:
             tidied = replace(group, spec=without(group.spec, organization_of(group), gone.__contains__))
-            await self.store.update(tidied, log=[run.entry(group, "MembersGone", members=sorted(gone))])
+            with suppress(NotFound):  # the group went in this very moment
+                await self.store.update(tidied, log=[run.entry(group, "MembersGone", members=sorted(gone))])
         return Done()
 
     async def _missing(self, group: Group, kind: type[Resource], ids: Sequence[str]) -> Collection[str]:
         """Return those ids that nobody has. Of many, it is faster to read the names of all that there are."""
         if len(ids) <= _FEW:
-            return [each for each in ids if not await _is_there(self.store, kind, each)]
+            return [each for each in ids if not await is_there(self.store, kind, each, marked=False)]
         where = {ORGANIZATION: organization_of(group)}
         return set(ids) - {name async for name in names(self.store, kind, labels=where)}
 
@@ -73,18 +75,16 @@ class ProjectController:
 
     async def __call__(self, key: str, run: Run) -> Result:
         """Look after one project."""
-        try:
-            project = await self.store.get(Project, key)
-        except NotFound:
-            return Done()
-        if project.is_marked:
+        project = await find(self.store, Project, key, marked=False)
+        if project is None:
             return Done()
         groups = project.spec.group_ids
-        kept = tuple([each for each in groups if await _is_there(self.store, Group, each)])
+        kept = tuple([each for each in groups if await is_there(self.store, Group, each, marked=False)])
         if kept != groups:
             gone = sorted(set(groups) - set(kept))
             tidied = replace(project, spec=replace(project.spec, group_ids=kept))
-            await self.store.update(tidied, log=[run.entry(project, "GroupsGone", groups=gone)])
+            with suppress(NotFound):  # the project went in this very moment
+                await self.store.update(tidied, log=[run.entry(project, "GroupsGone", groups=gone)])
         return Done()
 
 
@@ -97,19 +97,20 @@ class AccountController:
 
     async def __call__(self, key: str, run: Run) -> Result:
         """Look after one service account."""
-        try:
-            account = await self.store.get(ServiceAccount, key)
-        except NotFound:
+        account = await find(self.store, ServiceAccount, key)
+        if account is None:
             return Done()
         if account.is_marked and KEEPS_ACCOUNT in account.metadata.finalizers:
             await self._revoke([*account.spec.replaced, *_present(account)])
             finalizers = tuple(each for each in account.metadata.finalizers if each != KEEPS_ACCOUNT)
             freed = replace(account, metadata=replace(account.metadata, finalizers=finalizers))
-            await self.store.update(freed, log=[run.entry(account, "TokensRevoked")])
+            with suppress(NotFound):  # another process that believes to lead was faster
+                await self.store.update(freed, log=[run.entry(account, "TokensRevoked")])
         elif account.spec.replaced and not account.is_marked:
             await self._revoke(account.spec.replaced)
             forgotten = replace(account, spec=replace(account.spec, replaced=()))
-            await self.store.update(forgotten, log=[run.entry(account, "TokensRevoked")])
+            with suppress(NotFound):  # the account went in this very moment
+                await self.store.update(forgotten, log=[run.entry(account, "TokensRevoked")])
         return Done()
 
     async def _revoke(self, tokens: Sequence[ReplacedToken]) -> None:
@@ -153,13 +154,6 @@ def drivers(ports: ReconcilePorts, tokens: Tokens, *, settings: DriverSettings |
             settings=settings,
         ),
     )
-
-
-async def _is_there(store: Store, kind: type[Resource], name: str) -> bool:
-    try:
-        return not (await store.get(kind, name)).is_marked
-    except NotFound:
-        return False
 
 
 def _is_marked(resource: Resource) -> bool:

@@ -6,12 +6,10 @@ from functools import cache
 
 import msgspec
 
-from remuda.access.principal import Principal
 from remuda.http.etag import Tagged, tagged
 from remuda.identity.kinds.people import Group, GroupSpec, Subject
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.people.rosters import local_subject
-from remuda.identity.people.rules import each_once
 from remuda.identity.people.wire import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
 from remuda.kernel.errors import Malformed
 from remuda.resources import labels
@@ -22,6 +20,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.writing import each_once
 
 __all__ = ["changed_group", "check_same_people", "group_view", "new_group", "read_group", "roster", "writable_group"]
 
@@ -52,16 +51,16 @@ def roster(wanted: GroupWrite, users: Mapping[str, str], others: Sequence[Subjec
     )
 
 
-def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, who: Principal) -> Group:
+def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, by: str) -> Group:
     """Return a group as it is stored."""
-    metadata = new_metadata(name, wanted.metadata, who, labels={labels.ORGANIZATION: organization.name})
+    metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     return Group(metadata=metadata, spec=spec)
 
 
-def changed_group(group: Group, wanted: GroupWrite, spec: GroupSpec, who: Principal, now: datetime) -> Group:
+def changed_group(group: Group, wanted: GroupWrite, spec: GroupSpec, by: str, now: datetime) -> Group:
     """Return a group with everything replaced that a client may change."""
-    return replace(group, metadata=changed_metadata(group.metadata, wanted.metadata, who, now), spec=spec)
+    return replace(group, metadata=changed_metadata(group.metadata, wanted.metadata, by, now), spec=spec)
 
 
 def read_group(group: Group, issuer: str) -> GroupRead:

@@ -4,20 +4,25 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.context import Context
-from remuda.http.lists.paging import SLICE, let_others_run
+from remuda.http.etag import Tagged
+from remuda.http.lists.paging import SLICE
 from remuda.http.replies import Collection
 from remuda.identity.kinds.people import Group, GroupSpec, OrganizationUser, ServiceAccount, User
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people import group_rules
-from remuda.identity.people.changes import Grants, organization_at
+from remuda.identity.people.changes import Grants
 from remuda.identity.people.rosters import membership_of
-from remuda.identity.people.rules import address, each_once, permission
+from remuda.identity.people.rules import address
 from remuda.identity.people.wire import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
+from remuda.identity.permissions import permission
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
-from remuda.resources.labels import ORGANIZATION, USER, organization_of
+from remuda.kernel.errors import AlreadyExists, Malformed
+from remuda.kernel.turns import let_others_run
+from remuda.resources.labels import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags
-from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.resources.reading import find, find_in, get_in
+from remuda.resources.writing import check_state, each_once, until_written, witnessed
 from remuda.store.contract import Store
 
 __all__ = ["GROUPS", "Groups"]
@@ -37,19 +42,23 @@ class Groups:
     settings: IdentitySettings
     grants: Grants
 
+    @property
+    def view(self) -> Tagged[Group]:
+        """How groups are rendered here."""
+        return group_rules.group_view(self.settings.issuer)
+
     async def list(self, context: Context, organization: str) -> Collection[Group, list[GroupRead]]:
         """Return the groups of an organization."""
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
-        await organization_at(self.store, organization)
-        view = group_rules.group_view(self.settings.issuer)
-        return Collection(store=self.store, kind=Group, view=view, labels={ORGANIZATION: organization})
+        await self.store.get(Organization, organization)
+        return Collection(store=self.store, kind=Group, view=self.view, labels={ORGANIZATION: organization})
 
     async def create(self, context: Context, organization: str, wanted: GroupWrite) -> Group:
         """Make a group. It is named after the request, so sending that again does not make another."""
         allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
-        found = await organization_at(self.store, organization)
+        found = await self.store.get(Organization, organization)
         spec = await self._judged(context, organization, wanted)
-        group = group_rules.new_group(context.operation, found, wanted, spec, context.principal)
+        group = group_rules.new_group(context.operation, found, wanted, spec, context.principal.subject)
         try:
             return await self.store.create(group, log=witnessed(context, GROUPS, group))
         except AlreadyExists:  # the same request, whose answer was lost
@@ -60,18 +69,18 @@ class Groups:
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
         return await self._group(organization, group)
 
-    async def update(self, context: Context, organization: str, group: str, wanted: GroupWrite) -> Group:
+    async def update(self, context: Context, organization: str, group: str, wanted: GroupWrite) -> None:
         """Replace everything that a client may change of a group, its members too."""
         allow_in_organization(context.principal, permission(GROUPS, "update"), organization)
 
-        async def change() -> Group:
+        async def change() -> None:
             found = await self._group(organization, group)
             check_state(context, found, group_rules.writable_group(found))
             spec = await self._judged(context, organization, wanted)
-            changed = group_rules.changed_group(found, wanted, spec, context.principal, self.clock.now())
-            return await self.store.update(changed, log=witnessed(context, GROUPS, found))
+            changed = group_rules.changed_group(found, wanted, spec, context.principal.subject, self.clock.now())
+            await self.store.update(changed, log=witnessed(context, GROUPS, found))
 
-        return await until_written(change)
+        await until_written(change)
 
     async def delete(self, context: Context, organization: str, group: str) -> None:
         """Delete a group. Nobody has its roles from now on; projects forget it soon."""
@@ -87,11 +96,8 @@ class Groups:
         await until_written(delete)
 
     async def _group(self, organization: str, group: str) -> Group:
-        await organization_at(self.store, organization)
-        found = await self.store.get(Group, group)
-        if found.is_marked or organization_of(found) != organization:
-            raise NotFound(Group.__name__, group)
-        return found
+        await self.store.get(Organization, organization)
+        return await get_in(self.store, Group, group, organization, marked=False)
 
     async def _judged(self, context: Context, organization: str, wanted: GroupWrite) -> GroupSpec:
         """Return what is wanted of a group as it is stored, if the caller may want it."""
@@ -124,20 +130,12 @@ class Groups:
 
     async def _subject(self, organization: str, user: str) -> str | None:
         """Return what a user of this organization logs in as, if there is such a user."""
-        try:
-            found = await self.store.get(OrganizationUser, user)
-            if organization_of(found) != organization:
-                return None
-            return (await self.store.get(User, found.metadata.labels[USER])).spec.subject
-        except NotFound:
-            return None
+        membership = await find_in(self.store, OrganizationUser, user, organization)
+        found = None if membership is None else await find(self.store, User, membership.metadata.labels[USER])
+        return None if found is None else found.spec.subject
 
     async def _check_account(self, organization: str, account: str) -> None:
-        try:
-            found = await self.store.get(ServiceAccount, account)
-        except NotFound:
-            found = None
-        if found is None or found.is_marked or organization_of(found) != organization:
+        if await find_in(self.store, ServiceAccount, account, organization, marked=False) is None:
             raise Malformed(
                 f"service account ID {account} does not exist",
                 [("/spec/serviceAccountIDs", "names no service account of this organization")],

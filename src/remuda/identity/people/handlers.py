@@ -4,7 +4,7 @@ from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.people import Group
-from remuda.identity.people.group_rules import group_view
+from remuda.identity.paths import OrganizationPath
 from remuda.identity.people.service import People
 from remuda.identity.people.wire import (
     AccountPath,
@@ -13,7 +13,6 @@ from remuda.identity.people.wire import (
     GroupPath,
     GroupRead,
     GroupWrite,
-    OrganizationPath,
     UserPath,
     UserRead,
     UserWrite,
@@ -91,12 +90,12 @@ async def list_groups(
 
 async def create_group(people: People, call: Call[OrganizationPath, Nothing, GroupWrite]) -> Rendered[GroupRead]:
     """Make a group."""
-    return _rendered(people, await people.groups.create(call.context, call.path.organization, call.body))
+    return untag(people.groups.view(await people.groups.create(call.context, call.path.organization, call.body)))
 
 
 async def get_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> Rendered[GroupRead]:
     """Return a group."""
-    return _rendered(people, await people.groups.get(call.context, call.path.organization, call.path.group))
+    return untag(people.groups.view(await people.groups.get(call.context, call.path.organization, call.path.group)))
 
 
 async def update_group(people: People, call: Call[GroupPath, Nothing, GroupWrite]) -> None:
@@ -107,7 +106,3 @@ async def update_group(people: People, call: Call[GroupPath, Nothing, GroupWrite
 async def delete_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> None:
     """Delete a group."""
     await people.groups.delete(call.context, call.path.organization, call.path.group)
-
-
-def _rendered(people: People, group: Group) -> Rendered[GroupRead]:
-    return untag(group_view(people.groups.settings.issuer)(group))

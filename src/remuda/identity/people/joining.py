@@ -6,12 +6,13 @@ what somebody else has said of the group's members since, which removes the mark
 
 from collections.abc import Mapping, Sequence
 
-from remuda.identity.kinds.people import Group, Mark
+from remuda.identity.kinds.claims import Mark
+from remuda.identity.kinds.people import Group
 from remuda.identity.people.claims import is_open
 from remuda.identity.people.rosters import Member, is_in, marked, reverted
 from remuda.identity.people.turns import Turns
 from remuda.kernel.errors import Conflict, Malformed, NotFound
-from remuda.resources.labels import organization_of
+from remuda.resources.reading import find, find_in
 from remuda.store.contract import Store
 
 __all__ = ["Joining", "find_group", "groups_of"]
@@ -19,22 +20,15 @@ __all__ = ["Joining", "find_group", "groups_of"]
 
 async def find_group(store: Store, organization: str, name: str) -> Group:
     """Return a group that a request names, or raise Malformed."""
-    try:
-        group = await store.get(Group, name)
-    except NotFound:
-        raise _unknown(name) from None
-    if group.is_marked or organization_of(group) != organization:
-        raise _unknown(name)
+    group = await find_in(store, Group, name, organization, marked=False)
+    if group is None:
+        raise Malformed(f"group ID {name} does not exist", [("/spec/groupIDs", "names a group that does not exist")])
     return group
 
 
 async def groups_of(store: Store, member: Member) -> Sequence[str]:
     """Return the groups that a member is in."""
     return (await store.list_names(Group, index=("member", member.value))).items
-
-
-def _unknown(name: str) -> Malformed:
-    return Malformed(f"group ID {name} does not exist", [("/spec/groupIDs", "names a group that does not exist")])
 
 
 class Joining:
@@ -85,11 +79,10 @@ class Joining:
     async def _leave(self, operation: str, member: Member, name: str) -> None:
         async with self._turns.of(name):
             while True:
-                try:
-                    group = await self._store.get(Group, name)
-                except NotFound:
+                group = await find(self._store, Group, name)
+                if group is None or not is_in(group, member):
                     return
-                if not is_in(group, member) or await self._write(group, member, operation, inside=False):
+                if await self._write(group, member, operation, inside=False):
                     return
 
     async def _take_back(self, operation: str, member: Member, name: str) -> None:

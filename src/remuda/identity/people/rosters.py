@@ -8,10 +8,10 @@ from collections.abc import Callable, Collection, Iterable
 
 import msgspec
 
+from remuda.identity.kinds.claims import Mark
 from remuda.identity.kinds.people import (
     Group,
     GroupSpec,
-    Mark,
     Subject,
     account_member,
     membership_id,

@@ -7,11 +7,9 @@ from typing import TypeVar
 
 import msgspec
 
-from remuda.access.principal import Permission, Principal, Verb
+from remuda.identity.kinds.claims import Before, Claim
 from remuda.identity.kinds.people import (
     KEEPS_ACCOUNT,
-    Before,
-    Claim,
     OrganizationUser,
     OrganizationUserSpec,
     ReplacedToken,
@@ -19,9 +17,9 @@ from remuda.identity.kinds.people import (
     ServiceAccountSpec,
     User,
     UserSpec,
-    UserState,
     user_id,
 )
+from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.people.rosters import membership_of
 from remuda.identity.people.wire import (
@@ -46,12 +44,10 @@ __all__ = [
     "changed_account",
     "changed_membership",
     "claimed",
-    "each_once",
     "last_active",
     "new_account",
     "new_membership",
     "new_user",
-    "permission",
     "read_account",
     "read_user",
     "restored",
@@ -67,11 +63,6 @@ _NAMELESS = MetadataWrite(name=labels.UNNAMED)
 replace = msgspec.structs.replace
 
 
-def permission(endpoint: str, verb: Verb) -> Permission:
-    """Return a right to something of identity's."""
-    return Permission(f"identity:{endpoint}", verb)
-
-
 def address(subject: str) -> str:
     """Return an e-mail address as it is stored: in lower case, so that one person is one user."""
     plain = subject.strip().lower()
@@ -80,41 +71,34 @@ def address(subject: str) -> str:
     return plain
 
 
-def each_once(names: Sequence[str]) -> tuple[str, ...]:
-    """Return names without repetitions, in their order."""
-    return tuple(dict.fromkeys(names))
-
-
-def new_user(subject: str, tags: Sequence[Tag], who: Principal, *, makers: Sequence[str] = ()) -> User:
+def new_user(subject: str, tags: Sequence[Tag], by: str, *, makers: Sequence[str] = ()) -> User:
     """Return a user of the whole system as it is stored."""
-    metadata = new_metadata(user_id(subject), _NAMELESS, who, labels={})
+    metadata = new_metadata(user_id(subject), _NAMELESS, by, labels={})
     return User(metadata=metadata, spec=UserSpec(subject=subject, tags=tuple(tags), makers=tuple(makers)))
 
 
 def new_membership(
-    organization: Organization, subject: str, state: UserState, who: Principal, *, claim: Claim | None = None
+    organization: Organization, subject: str, state: UserState, by: str, *, claim: Claim | None = None
 ) -> OrganizationUser:
     """Return a user's membership in an organization as it is stored."""
     where = {labels.ORGANIZATION: organization.name, labels.USER: user_id(subject)}
-    metadata = new_metadata(membership_of(organization.name, subject), _NAMELESS, who, labels=where)
+    metadata = new_metadata(membership_of(organization.name, subject), _NAMELESS, by, labels=where)
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     return OrganizationUser(metadata=metadata, spec=OrganizationUserSpec(state=state, claim=claim))
 
 
-def changed_membership(
-    membership: OrganizationUser, state: UserState, who: Principal, now: datetime
-) -> OrganizationUser:
+def changed_membership(membership: OrganizationUser, state: UserState, by: str, now: datetime) -> OrganizationUser:
     """Return a membership in another state."""
-    metadata = changed_metadata(membership.metadata, _NAMELESS, who, now)
+    metadata = changed_metadata(membership.metadata, _NAMELESS, by, now)
     return replace(membership, metadata=metadata, spec=replace(membership.spec, state=state))
 
 
 def new_account(
-    name: str, organization: Organization, wanted: MetadataWrite, issued: Issued, who: Principal, *, claim: Claim | None
+    name: str, organization: Organization, wanted: MetadataWrite, issued: Issued, by: str, *, claim: Claim | None
 ) -> ServiceAccount:
     """Return a service account as it is stored; of its token, nothing by which it could be used."""
     where = {labels.ORGANIZATION: organization.name}
-    metadata = new_metadata(name, wanted, who, labels=where, finalizers=(KEEPS_ACCOUNT,))
+    metadata = new_metadata(name, wanted, by, labels=where, finalizers=(KEEPS_ACCOUNT,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     spec = ServiceAccountSpec(
         access_token=issued.hash,
@@ -126,13 +110,13 @@ def new_account(
     return ServiceAccount(metadata=metadata, spec=spec)
 
 
-def changed_account(account: ServiceAccount, wanted: MetadataWrite, who: Principal, now: datetime) -> ServiceAccount:
+def changed_account(account: ServiceAccount, wanted: MetadataWrite, by: str, now: datetime) -> ServiceAccount:
     """Return a service account with everything replaced that a client may change; its token stays."""
-    metadata = changed_metadata(account.metadata, wanted, who, now)
+    metadata = changed_metadata(account.metadata, wanted, by, now)
     return replace(account, metadata=metadata, spec=replace(account.spec, tags=stored_tags(wanted)))
 
 
-def rotated(account: ServiceAccount, issued: Issued, who: Principal, now: datetime) -> ServiceAccount:
+def rotated(account: ServiceAccount, issued: Issued, by: str, now: datetime) -> ServiceAccount:
     """Return a service account with a new token; the old one is remembered until it is revoked everywhere."""
     spec, replaced = account.spec, account.spec.replaced
     if spec.token_id and spec.expiry is not None:
@@ -142,7 +126,7 @@ def rotated(account: ServiceAccount, issued: Issued, who: Principal, now: dateti
     )
     return replace(
         account,
-        metadata=changed_metadata(account.metadata, wanted, who, now),
+        metadata=changed_metadata(account.metadata, wanted, by, now),
         spec=replace(spec, access_token=issued.hash, token_id=issued.id, expiry=issued.expires, replaced=replaced),
     )
 

@@ -10,16 +10,15 @@ from typing import TypeVar
 
 import msgspec
 
-from remuda.access.principal import Principal
+from remuda.identity.kinds.claims import Claim
 from remuda.identity.kinds.people import (
     ORGANIZATION_USER,
     SERVICE_ACCOUNT,
-    Claim,
     OrganizationUser,
     ServiceAccount,
-    UserState,
     user_id,
 )
+from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people import rules
 from remuda.identity.people.claims import give_back, take
@@ -54,15 +53,10 @@ class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     member: Member
     by: str
-    """Whose credentials asked for it."""
+    """Whose credentials asked for it: that is what objects remember."""
     groups: tuple[str, ...] = ()
     judged: Mapping[str, tuple[str, ...]] = {}
     """The roles of those groups that it is not in yet, which whoever asks may give."""
-
-    @property
-    def who(self) -> Principal:
-        """Who asked, as far as objects remember it."""
-        return Principal(subject=self.by, type="user")
 
 
 class UserWork(MemberWork, frozen=True, kw_only=True, omit_defaults=True):
@@ -94,7 +88,7 @@ class PeoplePorts:
 
 async def _make_user(ports: PeoplePorts, work: Work[UserWork]) -> None:
     wanted = work.input
-    await need(ports.store, rules.new_user(wanted.member.subject, wanted.tags, wanted.who, makers=[work.id]), work.id)
+    await need(ports.store, rules.new_user(wanted.member.subject, wanted.tags, wanted.by, makers=[work.id]), work.id)
 
 
 async def _remove_user(ports: PeoplePorts, work: Work[UserWork]) -> None:
@@ -106,7 +100,7 @@ async def _make_membership(ports: PeoplePorts, work: Work[UserWork]) -> None:
     store, wanted = ports.store, work.input
     organization = await store.get(Organization, wanted.member.organization)
     claim = Claim(operation=work.id)
-    made = rules.new_membership(organization, wanted.member.subject, wanted.state, wanted.who, claim=claim)
+    made = rules.new_membership(organization, wanted.member.subject, wanted.state, wanted.by, claim=claim)
     try:
         await store.create(made)
     except AlreadyExists:
@@ -119,7 +113,7 @@ async def _change_membership(ports: PeoplePorts, work: Work[UserWork]) -> None:
     wanted, now = work.input, ports.clock.now()
 
     def change(found: OrganizationUser) -> OrganizationUser:
-        return rules.changed_membership(found, wanted.state, wanted.who, now)
+        return rules.changed_membership(found, wanted.state, wanted.by, now)
 
     await take(ports.store, OrganizationUser, wanted.member.id, work.id, change)
 
@@ -134,7 +128,7 @@ async def _make_account(ports: PeoplePorts, work: Work[AccountWork]) -> None:
     organization = await store.get(Organization, wanted.member.organization)
     issued = await ports.tokens.issue_for_account(wanted.member.id, organization.name)
     claim = Claim(operation=work.id)
-    made = rules.new_account(wanted.member.id, organization, wanted.metadata, issued, wanted.who, claim=claim)
+    made = rules.new_account(wanted.member.id, organization, wanted.metadata, issued, wanted.by, claim=claim)
     try:
         await store.create(made)
     except AlreadyExists:
@@ -153,7 +147,7 @@ async def _change_account(ports: PeoplePorts, work: Work[AccountWork]) -> None:
     wanted, now = work.input, ports.clock.now()
 
     def change(found: ServiceAccount) -> ServiceAccount:
-        return rules.changed_account(found, wanted.metadata, wanted.who, now)
+        return rules.changed_account(found, wanted.metadata, wanted.by, now)
 
     await take(ports.store, ServiceAccount, wanted.member.id, work.id, change)
 

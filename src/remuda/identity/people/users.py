@@ -6,19 +6,22 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.context import Context
-from remuda.http.lists.paging import SLICE, let_others_run
+from remuda.http.lists.paging import SLICE
 from remuda.identity.kinds.people import Group, OrganizationUser, User
+from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people import rules
-from remuda.identity.people.changes import Changes, organization_at
+from remuda.identity.people.changes import Changes
 from remuda.identity.people.joining import groups_of
 from remuda.identity.people.rosters import Member, membership_of
-from remuda.identity.people.rules import each_once, permission
 from remuda.identity.people.sagas import CREATE_USER, UPDATE_USER, UserWork
 from remuda.identity.people.wire import UserRead, UserWrite
+from remuda.identity.permissions import permission
 from remuda.kernel.errors import NotFound
-from remuda.resources.labels import ORGANIZATION, USER, organization_of
+from remuda.kernel.turns import let_others_run
+from remuda.resources.labels import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.writing import witnessed
+from remuda.resources.reading import find, find_in
+from remuda.resources.writing import each_once, witnessed
 from remuda.store.contract import Store
 
 __all__ = ["USERS", "Users"]
@@ -37,16 +40,15 @@ class Users:
     async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
         """Return the users of an organization, by subject. A membership without its user is passed over."""
         allow_in_organization(context.principal, permission(USERS, "read"), organization)
-        await organization_at(self.store, organization)
+        await self.store.get(Organization, organization)
         groups = await self._groups(organization)
         found = []
         memberships = await self.store.list(OrganizationUser, labels={ORGANIZATION: organization})
         for number, membership in enumerate(memberships.items):
             if number % SLICE == SLICE - 1:
                 await let_others_run()
-            try:
-                user = await self.store.get(User, membership.metadata.labels[USER])
-            except NotFound:
+            user = await find(self.store, User, membership.metadata.labels[USER])
+            if user is None:
                 continue
             found.append(rules.read_user(membership, user, groups.get(membership.name, ())))
         return sorted(found, key=lambda user: user.spec.subject)
@@ -54,7 +56,7 @@ class Users:
     async def create(self, context: Context, organization: str, wanted: UserWrite) -> UserRead:
         """Make somebody a user of an organization. Who is one already keeps its state and gets the groups given."""
         allow_in_organization(context.principal, permission(USERS, "create"), organization)
-        await organization_at(self.store, organization)
+        await self.store.get(Organization, organization)
         subject = rules.address(wanted.spec.subject)
         check_tags(wanted.metadata.tags if wanted.metadata else ())
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
@@ -94,18 +96,15 @@ class Users:
 
     async def _user(self, organization: str, user: str) -> tuple[OrganizationUser, User]:
         membership = await self._membership(organization, user)
-        try:
-            return membership, await self.store.get(User, membership.metadata.labels[USER])
-        except NotFound:
-            raise NotFound("User", user) from None
+        found = await find(self.store, User, membership.metadata.labels[USER])
+        if found is None:
+            raise NotFound("User", user)
+        return membership, found
 
     async def _membership(self, organization: str, user: str) -> OrganizationUser:
-        await organization_at(self.store, organization)
-        try:
-            found = await self.store.get(OrganizationUser, user)
-        except NotFound:
-            raise NotFound("User", user) from None
-        if found.is_marked or organization_of(found) != organization:
+        await self.store.get(Organization, organization)
+        found = await find_in(self.store, OrganizationUser, user, organization, marked=False)
+        if found is None:
             raise NotFound("User", user)
         return found
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from remuda.http.routes import Id, Parameters, Wire
-from remuda.identity.kinds.people import UserState
+from remuda.identity.kinds.states import UserState
 from remuda.kernel.secrets import Secret
 from remuda.resources.wire import MetadataWrite, OrganizationMetadataRead
 
@@ -20,7 +20,6 @@ __all__ = [
     "GroupRead",
     "GroupSpecWire",
     "GroupWrite",
-    "OrganizationPath",
     "SubjectWire",
     "UserPath",
     "UserRead",
@@ -31,12 +30,6 @@ __all__ = [
 
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
 _Groups = Annotated[tuple[_Text, ...], msgspec.Meta(max_length=500, description="The groups it is in, and no others.")]
-
-
-class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """An organization."""
-
-    organization: Id
 
 
 class UserPath(Parameters, frozen=True, rename={"organization": "organizationID", "user": "userID"}):

@@ -25,8 +25,9 @@ from remuda.identity.kinds.rights import Role
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.rights.bindings import Bindings, Bound, is_for_groups
 from remuda.identity.rights.book import RoleBook
-from remuda.kernel.errors import NotFound, Unauthenticated
+from remuda.kernel.errors import Unauthenticated
 from remuda.resources.labels import ORGANIZATION, USER, organization_of
+from remuda.resources.reading import is_there
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
@@ -81,7 +82,7 @@ class AccessLists:
     async def of_account(self, account: ServiceAccount) -> Standing:
         """Return how a service account stands. One without any group has no rights at all, not even to be told so."""
         organization = organization_of(account)
-        if not await self._exists(organization):
+        if not await is_there(self._store, Organization, organization):
             return Standing(AccessList())
         is_in_a_group, found = await self._inside(organization, [account_member(account.name)])
         access = AccessList(organizations={organization: found}) if is_in_a_group else AccessList()
@@ -97,15 +98,8 @@ class AccessLists:
     async def _memberships(self, user: User) -> list[OrganizationUser]:
         found = (await self._store.list(OrganizationUser, labels={USER: user.name})).items
         active = [each for each in found if each.spec.state == "active" and not each.is_marked]
-        there = [each for each in active if await self._exists(organization_of(each))]
+        there = [each for each in active if await is_there(self._store, Organization, organization_of(each))]
         return sorted(there, key=organization_of)
-
-    async def _exists(self, organization: str) -> bool:
-        try:
-            await self._store.get(Organization, organization)
-        except NotFound:
-            return False
-        return True
 
     def _members(self, user: User, membership: OrganizationUser, issuer: str) -> list[str]:
         """Return as what a user is in groups: by membership, and as one of another issuer also by that one's word."""

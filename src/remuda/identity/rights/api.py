@@ -1,13 +1,12 @@
 """The room's routes."""
 
 from remuda.http.routes import AnyRoute, ListQuery, Nothing, Route
+from remuda.identity.paths import ORGANIZATION, OrganizationPath
 from remuda.identity.rights import handlers
 from remuda.identity.rights.service import READ_REVOCATIONS, READ_ROLES, Rights
-from remuda.identity.rights.wire import AclRead, OrganizationPath, RevocationRead, RoleRead
+from remuda.identity.rights.wire import AclRead, RevocationRead, RoleRead
 
 __all__ = ["ACL", "REVOCATIONS", "routes"]
-
-_ORGANIZATION = "/api/v1/organizations/{organizationID}"
 
 ACL: Route[Rights, Nothing, Nothing, Nothing, AclRead] = Route(
     method="GET",
@@ -41,7 +40,7 @@ def routes() -> list[AnyRoute]:
     return [
         Route(
             method="GET",
-            path=f"{_ORGANIZATION}/roles",
+            path=f"{ORGANIZATION}/roles",
             name="list_roles",
             summary="List the roles that groups can have",
             scope="organization",
@@ -53,7 +52,7 @@ def routes() -> list[AnyRoute]:
         ACL,
         Route(
             method="GET",
-            path=f"{_ORGANIZATION}/acl",
+            path=f"{ORGANIZATION}/acl",
             name="get_organization_acl",
             summary="Read what you may do, and in one organization",
             scope="authenticated",

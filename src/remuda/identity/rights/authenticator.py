@@ -14,22 +14,22 @@ import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from remuda.access.principal import AccessList, Principal, both
-from remuda.http.authentication import acting_for
+from remuda.access.principal import AccessList, Principal
+from remuda.http.authentication import acting_for, carried_by
 from remuda.http.credentials import Claim, Credentials
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.people import ServiceAccount, User, user_id
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
 from remuda.identity.rights.acl import OF_ACCOUNTS, OF_SYSTEMS, OF_USERS, Standing
 from remuda.identity.rights.certificates import read_certificate
-from remuda.identity.rights.kept import Kept
 from remuda.identity.rights.service import Rights
-from remuda.identity.tokens.bearers import Bearer, Bearers
+from remuda.identity.tokens.bearers import Bearers
 from remuda.identity.tokens.claims import AccountType
 from remuda.identity.tokens.hashing import token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unauthenticated
 from remuda.store.contract import Store
+from remuda.store.kept import Kept
 from remuda.store.objects import Resource
 
 __all__ = ["IdentityAuthenticator", "check_impersonation", "credentials_key"]
@@ -80,7 +80,7 @@ class IdentityAuthenticator:
     async def _shown(self, token: str) -> Principal:
         """Return whose token it is."""
         bearer = await self._bearers.identify(token)
-        standing = await self._standing(bearer)
+        standing = await self._rights.of_bearer(bearer)
         return Principal(
             subject=bearer.subject,
             type=bearer.type,
@@ -89,16 +89,6 @@ class IdentityAuthenticator:
             expires=bearer.expires,
             service=f"operator {bearer.operator}" if bearer.operator else None,
         )
-
-    async def _standing(self, bearer: Bearer) -> Standing:
-        if bearer.account is not None:
-            return await self._rights.of_account(bearer.account)
-        if bearer.type == "system":
-            return await self._rights.of_system(bearer.subject)
-        if bearer.user is not None:
-            standing = await self._rights.of_user(bearer.user, issuer=bearer.issuer, groups=bearer.groups)
-            return standing.only_in(bearer.organization) if bearer.organization else standing
-        return await self._rights.of_outsider(bearer.subject, issuer=bearer.issuer, groups=bearer.groups)
 
     async def _certified(self, pem: str) -> Principal:
         """Return which service's certificate it is."""
@@ -118,17 +108,9 @@ class IdentityAuthenticator:
 
     async def _carried(self, shown: Principal, service: Principal, credentials: Credentials) -> Principal:
         """Return whose token it is, as the service that carries it says who pays and who is audited."""
-        impersonated, claim = await self._impersonated(credentials), credentials.claim
-        assert claim is not None, "a certificate comes with a claim"
-        return replace(
-            shown,
-            service=service.subject,
-            actor=claim.actor,
-            organization=claim.organization,
-            project=claim.project,
-            access=shown.access if impersonated is None else both(shown.access, impersonated),
-            expires=min(filter(None, (shown.expires, service.expires))),
-        )
+        assert credentials.claim is not None, "a certificate comes with a claim"
+        impersonated = await self._impersonated(credentials)
+        return carried_by(shown, service, credentials.claim, impersonated=impersonated)
 
     async def _impersonated(self, credentials: Credentials) -> AccessList | None:
         """Return what the one may do who is impersonated, if anybody is, in the organizations that the claim names."""

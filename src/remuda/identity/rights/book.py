@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from remuda.access.principal import Permission
 from remuda.identity.kinds.rights import Grant, Role, RoleSpec
-from remuda.identity.rights.kept import Kept
 from remuda.kernel.errors import NotFound
 from remuda.store.contract import Store
+from remuda.store.kept import Kept
 
 __all__ = ["RoleBook", "RoleRights", "rights_of"]
 

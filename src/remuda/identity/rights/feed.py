@@ -16,7 +16,7 @@ from remuda.kernel.errors import RemudaError, Unavailable
 if TYPE_CHECKING:  # identity itself takes a number from here, and does not need what takes long to import
     from remuda.http.client import Client, Seen
 
-__all__ = ["HEARTBEAT_S", "OLDEST_S", "IdentitySilentError", "RevocationFeed"]
+__all__ = ["HEARTBEAT_S", "OLDEST_S", "IdentitySilent", "RevocationFeed"]
 
 OLDEST_S = 10.0
 """How long the feed may be silent and still be believed."""
@@ -26,7 +26,7 @@ HEARTBEAT_S = 3.0
 _PAUSE_S = 1.0
 
 
-class IdentitySilentError(Unavailable):
+class IdentitySilent(Unavailable):
     """Raised when identity has not been heard of for too long to know who may do what; it passes when that is back.
 
     It is no 401: nothing is wrong with the caller's credentials, and a client that took it for that would throw away a
@@ -52,9 +52,9 @@ class RevocationFeed:
         self._heard_at: float | None = None
 
     def check(self) -> None:
-        """Raise IdentitySilentError unless the feed is believed."""
+        """Raise IdentitySilent unless the feed is believed."""
         if self._heard_at is None or self._clock.monotonic() - self._heard_at > OLDEST_S:
-            raise IdentitySilentError("what was revoked is not known")
+            raise IdentitySilent("what was revoked is not known")
 
     def __contains__(self, revoked: str) -> bool:
         return revoked in self._revoked

@@ -3,8 +3,9 @@
 from remuda.http.replies import Collection
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.tokens import Revocation
+from remuda.identity.paths import OrganizationPath
 from remuda.identity.rights.service import Rights
-from remuda.identity.rights.wire import AclRead, OrganizationPath, RevocationRead, RoleRead
+from remuda.identity.rights.wire import AclRead, RevocationRead, RoleRead
 
 __all__ = ["get_acl", "get_organization_acl", "list_revocations", "list_roles"]
 

@@ -10,7 +10,7 @@ from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
 from remuda.identity.ports import Fetch
-from remuda.identity.rights.feed import IdentitySilentError
+from remuda.identity.rights.feed import IdentitySilent
 from remuda.identity.tokens.keys import LoadedKey
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
@@ -45,7 +45,7 @@ class PublicKeys:
         """Another number as soon as the keys could be others."""
 
     async def find(self, kid: str) -> LoadedKey | None:
-        """Return the key with this id, if identity has it, or raise IdentitySilentError if none are known."""
+        """Return the key with this id, if identity has it, or raise IdentitySilent if none are known."""
         if self._is_due(kid):
             async with self._asking:
                 if self._is_due(kid):  # nobody else has asked while we waited
@@ -53,7 +53,7 @@ class PublicKeys:
                         await self._refresh()
                     self._asked_at = self._clock.monotonic()
         if not self._keys:
-            raise IdentitySilentError("its keys are not known")
+            raise IdentitySilent("its keys are not known")
         return self._keys.get(kid)
 
     def _is_due(self, kid: str) -> bool:

@@ -10,24 +10,22 @@ proxies; a service token needs no such thing.
 """
 
 import asyncio
-import base64
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from urllib.parse import quote, urlsplit
 
-import msgspec
-
 from remuda.access.principal import Principal
-from remuda.http.authentication import acting_for
-from remuda.http.credentials import Claim, Credentials
+from remuda.http.authentication import acting_for, carried_by
+from remuda.http.claims import write_claim
+from remuda.http.credentials import Credentials
 from remuda.http.remote import error_from, read_answer
 from remuda.identity.ports import Fetch
 from remuda.identity.rights.api import ACL
 from remuda.identity.rights.authenticator import credentials_key
-from remuda.identity.rights.certificates import read_certificate
-from remuda.identity.rights.feed import IdentitySilentError, RevocationFeed
+from remuda.identity.rights.certificates import Certificate, read_certificate
+from remuda.identity.rights.feed import IdentitySilent, RevocationFeed
 from remuda.identity.rights.jwks import PublicKeys
 from remuda.identity.rights.wire import AclRead, access_of
 from remuda.identity.tokens.claims import ACCESS, AccountType, Claims, TokenType
@@ -74,7 +72,7 @@ class RemoteAuthenticator:
         self._asking: dict[Hashable, _Asking] = {}
 
     async def authenticate(self, credentials: Credentials) -> Principal:
-        """Return who shows these credentials, or raise Unauthenticated, or IdentitySilentError if nobody can tell."""
+        """Return who shows these credentials, or raise Unauthenticated, or IdentitySilent if nobody can tell."""
         self._feed.check()
         shown = await self._shown(credentials)
         key = credentials_key(credentials)
@@ -90,7 +88,7 @@ class RemoteAuthenticator:
             assert credentials.certificate is not None, "credentials are a token, a certificate, or both"
             certificate = read_certificate(credentials.certificate)
             certificate.check(self._clock.now())
-            return Principal(subject=certificate.name, type="system", expires=certificate.ends)
+            return _service(certificate)
         claims = await self._verify(credentials.token)
         return Principal(subject=claims.sub, type=_TYPES[claims.typ], expires=claims.expires)
 
@@ -135,13 +133,13 @@ class RemoteAuthenticator:
         try:
             answer = await self._fetch("GET", f"{self._server}{ACL.path}", dict(_headers(credentials)), None)
         except Unavailable:
-            raise IdentitySilentError("identity does not answer") from None
+            raise IdentitySilent("identity does not answer") from None
         if answer.status == _OK:
             return read_answer(answer.body, ACL.answer_type, server=self._server)
         error = error_from(answer.status, {}, answer.body, server=self._server)
         if isinstance(error, Unauthenticated | Malformed):
             raise error
-        raise IdentitySilentError(f"identity answered {answer.status}")
+        raise IdentitySilent(f"identity answered {answer.status}")
 
 
 def _principal(shown: Principal, credentials: Credentials) -> Principal:
@@ -152,11 +150,11 @@ def _principal(shown: Principal, credentials: Credentials) -> Principal:
         return acting_for(shown, credentials.claim)
     if credentials.certificate is None:
         return shown
-    return _carried(shown, read_certificate(credentials.certificate).name, credentials.claim)
+    return carried_by(shown, _service(read_certificate(credentials.certificate)), credentials.claim)
 
 
-def _carried(shown: Principal, service: str, claim: Claim) -> Principal:
-    return replace(shown, service=service, actor=claim.actor, organization=claim.organization, project=claim.project)
+def _service(certificate: Certificate) -> Principal:
+    return Principal(subject=certificate.name, type="system", expires=certificate.ends)
 
 
 def _headers(credentials: Credentials) -> Mapping[str, str]:
@@ -167,8 +165,7 @@ def _headers(credentials: Credentials) -> Mapping[str, str]:
     if credentials.certificate is not None:
         headers |= {"ssl-client-cert": quote(credentials.certificate), "ssl-client-verify": "SUCCESS"}
     if credentials.claim is not None:
-        encoded = base64.urlsafe_b64encode(msgspec.json.encode(credentials.claim)).decode().rstrip("=")
-        headers["X-Principal"] = encoded
+        headers["X-Principal"] = write_claim(credentials.claim)
     if credentials.impersonate:
         headers["X-Impersonate"] = "true"
     return headers

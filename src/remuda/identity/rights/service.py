@@ -9,15 +9,15 @@ from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.context import Context
-from remuda.access.principal import Permission, Principal
+from remuda.access.principal import Principal
 from remuda.http.replies import Collection
 from remuda.identity.kinds.people import ServiceAccount, User
 from remuda.identity.kinds.rights import Role
 from remuda.identity.kinds.tokens import Revocation
+from remuda.identity.permissions import permission
 from remuda.identity.rights.acl import OF_ACCOUNTS, OF_SYSTEMS, OF_USERS, AccessLists, Standing
 from remuda.identity.rights.bindings import Bindings, check_group_role
 from remuda.identity.rights.grants import check_grant, is_grantable
-from remuda.identity.rights.kept import Kept
 from remuda.identity.rights.roles import role_id
 from remuda.identity.rights.wire import (
     AclRead,
@@ -28,16 +28,18 @@ from remuda.identity.rights.wire import (
     revocation_view,
 )
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.bearers import Bearer
 from remuda.kernel.errors import Invalid, Malformed, NotFound, Unauthenticated
 from remuda.resources.labels import NAME, organization_of
 from remuda.store.contract import Store
+from remuda.store.kept import Kept
 from remuda.store.objects import Resource
 
 __all__ = ["READ_REVOCATIONS", "READ_ROLES", "Rights", "Standing"]
 
-READ_ROLES = Permission("identity:roles", "read")
+READ_ROLES = permission("roles", "read")
 """The right to list the roles that an organization's groups can have."""
-READ_REVOCATIONS = Permission("identity:allocations", "read")
+READ_REVOCATIONS = permission("allocations", "read")
 """The right, held everywhere, to follow what is revoked.
 
 The built-in roles are those that existing clients know, and none has a right of this name. Every service's role holds
@@ -81,7 +83,7 @@ class Rights:
 
     async def of_user(self, user: User, *, issuer: str = "", groups: Sequence[str] = ()) -> Standing:
         """Return how a user stands, as one of an issuer (ours has the empty name) who is in groups there."""
-        if user.spec.state != "active" or user.is_marked:
+        if not user.is_active:
             raise Unauthenticated("user identity not found or inactive")
         key = ("user", user.name, user.spec.subject, issuer, *groups)
         return await self._remembered(key, OF_USERS, lambda: self._lists.of_user(user, issuer, groups))
@@ -101,6 +103,22 @@ class Rights:
     async def of_system(self, name: str) -> Standing:
         """Return how a service stands, or raise Unauthenticated if it is not configured."""
         return await self._remembered(("system", name), OF_SYSTEMS, lambda: self._lists.of_system(name))
+
+    async def of_bearer(self, bearer: Bearer, *, with_groups: bool = True) -> Standing:
+        """Return how whoever shows a good token stands. One organization's word counts in that organization alone.
+
+        The groups into which an external issuer puts somebody count at their own call, and not (`with_groups`) where
+        another service is told of them.
+        """
+        if bearer.account is not None:
+            return await self.of_account(bearer.account)
+        if bearer.type == "system":
+            return await self.of_system(bearer.subject)
+        groups = bearer.groups if with_groups else ()
+        if bearer.user is None:
+            return await self.of_outsider(bearer.subject, issuer=bearer.issuer, groups=groups)
+        standing = await self.of_user(bearer.user, issuer=bearer.issuer, groups=groups)
+        return standing.only_in(bearer.organization) if bearer.organization else standing
 
     async def _remembered(
         self, key: tuple[str, ...], kinds: Sequence[type[Resource]], make: Callable[[], Awaitable[Standing]]

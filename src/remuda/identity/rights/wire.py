@@ -6,7 +6,7 @@ from datetime import datetime
 import msgspec
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Verb
-from remuda.http.routes import Id, Parameters, Wire
+from remuda.http.routes import Wire
 from remuda.identity.kinds.rights import Role
 from remuda.identity.kinds.tokens import Revocation
 from remuda.resources.metadata import read_metadata
@@ -17,7 +17,6 @@ __all__ = [
     "AclOrganization",
     "AclProject",
     "AclRead",
-    "OrganizationPath",
     "RevocationRead",
     "RoleRead",
     "access_of",
@@ -25,12 +24,6 @@ __all__ = [
     "read_role",
     "revocation_view",
 ]
-
-
-class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """An organization."""
-
-    organization: Id
 
 
 class RoleRead(Wire, frozen=True):
@@ -116,7 +109,9 @@ def _organization(name: str, found: OrganizationAccess) -> AclOrganization:
 
 
 def _projects(projects: Mapping[str, frozenset[Permission]]) -> tuple[AclProject, ...]:
-    return tuple(AclProject(id=name, endpoints=_endpoints(projects[name])) for name in sorted(projects))
+    # There may be thousands, and the same few roles in all of them.
+    endpoints = {permissions: _endpoints(permissions) for permissions in set(projects.values())}
+    return tuple(AclProject(id=name, endpoints=endpoints[projects[name]]) for name in sorted(projects))
 
 
 def _endpoints(permissions: Iterable[Permission]) -> tuple[AclEndpoint, ...]:

@@ -1,18 +1,15 @@
 """The tenancy room's routes."""
 
 from remuda.http.routes import AnyRoute, ListQuery, Route
+from remuda.identity.paths import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, OrganizationPath, ProjectPath
+from remuda.identity.permissions import permission
 from remuda.identity.tenancy import handlers, wire
-from remuda.identity.tenancy.rules import permission
 from remuda.resources.wire import VersionRead
 
 __all__ = ["routes"]
 
-_ORGANIZATIONS = "/api/v1/organizations"
-_ORGANIZATION = f"{_ORGANIZATIONS}/{{organizationID}}"
-_PROJECTS = f"{_ORGANIZATION}/projects"
-_PROJECT = f"{_PROJECTS}/{{projectID}}"
-_REFERENCE = f"{_PROJECT}/references/{{reference}}"
-_PROVIDERS = f"{_ORGANIZATION}/oauth2providers"
+_REFERENCE = f"{PROJECT}/references/{{reference}}"
+_PROVIDERS = f"{ORGANIZATION}/oauth2providers"
 _PROVIDER = f"{_PROVIDERS}/{{providerID}}"
 
 
@@ -25,7 +22,7 @@ def _organizations() -> list[AnyRoute]:
     return [
         Route(
             method="GET",
-            path=_ORGANIZATIONS,
+            path=ORGANIZATIONS,
             name="list_organizations",
             summary="List the organizations that the caller belongs to; all, for those who may read all",
             scope="authenticated",
@@ -36,7 +33,7 @@ def _organizations() -> list[AnyRoute]:
         ),
         Route(
             method="POST",
-            path=_ORGANIZATIONS,
+            path=ORGANIZATIONS,
             name="create_organization",
             summary="Make an organization",
             scope="everywhere",
@@ -48,35 +45,35 @@ def _organizations() -> list[AnyRoute]:
         ),
         Route(
             method="GET",
-            path=_ORGANIZATION,
+            path=ORGANIZATION,
             name="get_organization",
             summary="Read an organization",
             scope="organization",
             permission=permission("organizations", "read"),
-            path_type=wire.OrganizationPath,
+            path_type=OrganizationPath,
             answer_type=wire.OrganizationRead,
             handler=handlers.get_organization,
         ),
         Route(
             method="PUT",
-            path=_ORGANIZATION,
+            path=ORGANIZATION,
             name="update_organization",
             summary="Change an organization",
             scope="organization",
             permission=permission("organizations", "update"),
-            path_type=wire.OrganizationPath,
+            path_type=OrganizationPath,
             body_type=wire.OrganizationWrite,
             is_conditional=True,
             handler=handlers.update_organization,
         ),
         Route(
             method="DELETE",
-            path=_ORGANIZATION,
+            path=ORGANIZATION,
             name="delete_organization",
             summary="Give an organization up, with everything in it",
             scope="everywhere",
             permission=permission("organizations", "delete"),
-            path_type=wire.OrganizationPath,
+            path_type=OrganizationPath,
             success=202,
             is_conditional=True,
             handler=handlers.delete_organization,
@@ -88,24 +85,24 @@ def _projects() -> list[AnyRoute]:
     return [
         Route(
             method="GET",
-            path=_PROJECTS,
+            path=PROJECTS,
             name="list_projects",
             summary="List the projects of an organization that the caller may read",
             scope="project",
             permission=permission("projects", "read"),
-            path_type=wire.OrganizationPath,
+            path_type=OrganizationPath,
             query_type=ListQuery,
             answer_type=list[wire.ProjectRead],
             handler=handlers.list_projects,
         ),
         Route(
             method="POST",
-            path=_PROJECTS,
+            path=PROJECTS,
             name="create_project",
             summary="Make a project",
             scope="organization",
             permission=permission("projects", "create"),
-            path_type=wire.OrganizationPath,
+            path_type=OrganizationPath,
             body_type=wire.ProjectWrite,
             answer_type=wire.ProjectRead,
             success=202,
@@ -113,35 +110,35 @@ def _projects() -> list[AnyRoute]:
         ),
         Route(
             method="GET",
-            path=_PROJECT,
+            path=PROJECT,
             name="get_project",
             summary="Read a project",
             scope="project",
             permission=permission("projects", "read"),
-            path_type=wire.ProjectPath,
+            path_type=ProjectPath,
             answer_type=wire.ProjectRead,
             handler=handlers.get_project,
         ),
         Route(
             method="PUT",
-            path=_PROJECT,
+            path=PROJECT,
             name="update_project",
             summary="Change a project",
             scope="project",
             permission=permission("projects", "update"),
-            path_type=wire.ProjectPath,
+            path_type=ProjectPath,
             body_type=wire.ProjectWrite,
             is_conditional=True,
             handler=handlers.update_project,
         ),
         Route(
             method="DELETE",
-            path=_PROJECT,
+            path=PROJECT,
             name="delete_project",
             summary="Give a project up: it goes when nothing needs it any more",
             scope="project",
             permission=permission("projects", "delete"),
-            path_type=wire.ProjectPath,
+            path_type=ProjectPath,
             success=202,
             is_conditional=True,
             handler=handlers.delete_project,
@@ -190,7 +187,7 @@ def _providers() -> list[AnyRoute]:
             summary="List the OAuth2 providers of an organization",
             scope="organization",
             permission=permission("oauth2providers", "read"),
-            path_type=wire.OrganizationPath,
+            path_type=OrganizationPath,
             query_type=ListQuery,
             answer_type=list[wire.ProviderRead],
             handler=handlers.list_providers,
@@ -202,7 +199,7 @@ def _providers() -> list[AnyRoute]:
             summary="Make an OAuth2 provider",
             scope="organization",
             permission=permission("oauth2providers", "create"),
-            path_type=wire.OrganizationPath,
+            path_type=OrganizationPath,
             body_type=wire.ProviderWrite,
             answer_type=wire.ProviderRead,
             success=201,

@@ -4,8 +4,8 @@ Neither needs anything made for it, so both are provisioned by the first look at
 only an organization whose domain somebody else has is not what it wishes to be.
 
 A project goes when no other service refers to it, which the lifecycle sees by its finalizers, and no quota row names
-it: a row that is still alive stands for something that was made there. An organization owns everything in it and goes
-last. Both say in their conditions what they wait for.
+it, and none can any more: a row that is still alive stands for something that was made there. An organization owns
+everything in it and goes last. Both say in their conditions what they wait for.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -15,12 +15,12 @@ import msgspec
 
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import IN_CARE, Domain, Organization, Project
-from remuda.identity.ports import IdentityPorts
+from remuda.identity.quotas.closing import Closing
+from remuda.identity.quotas.combining import Combiner
 from remuda.identity.tenancy.domains import claim, domains_of, give_up
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver, ReconcilePorts
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.holders import its_children
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Blocked, Done, Result
@@ -28,6 +28,7 @@ from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Keys, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import labels
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
@@ -77,6 +78,7 @@ class ProjectController:
 
     store: Store
     clock: Clock
+    closing: Closing
 
     async def provision(self, project: Project, run: Run) -> Outcome[Project]:  # noqa: ARG002  the signature of a step
         """Say that all is well: a project needs nothing."""
@@ -87,23 +89,17 @@ class ProjectController:
         living = ("living", project.name)
         rows = (await self.store.list(Allocation, index=living, limit=_NAMED)).items
         if not rows:
-            return Done()
+            is_closed = await self.closing.close(labels.organization_of(project), project.name)
+            return Done() if is_closed else Blocked("InUse", "in use by an allocation that is being taken")
         count = len((await self.store.list_names(Allocation, index=living)).items)
         return Blocked("InUse", f"in use by {_listed('allocation', map(_owner, rows), count)}")
 
 
-def drivers(ports: IdentityPorts, store: Store) -> Sequence[Driver]:
-    """Return the controllers of organizations and projects, which read and watch `store`."""
-    reconciling = ReconcilePorts(
-        store=store,
-        clock=ports.clock,
-        randomness=ports.randomness,
-        leader=ports.leader,
-        reporter=ports.reporter,
-        log=ports.log,
-    )
+def drivers(ports: ReconcilePorts, heads: Combiner, *, settings: DriverSettings | None = None) -> Sequence[Driver]:
+    """Return the controllers of organizations and projects; through `heads` they close a project's quota."""
+    store = ports.store
     organizations = OrganizationController(store=store, clock=ports.clock)
-    projects = ProjectController(store=store, clock=ports.clock)
+    projects = ProjectController(store=store, clock=ports.clock, closing=Closing(store, heads))
     return (
         Driver(
             "organizations",
@@ -113,16 +109,16 @@ def drivers(ports: IdentityPorts, store: Store) -> Sequence[Driver]:
                 deprovision=organizations.deprovision,
                 waits_for=organizations.waits_for,
                 finalizer=IN_CARE,
-                ports=reconciling,
+                ports=ports,
             ),
             kind=Organization,
-            ports=reconciling,
+            ports=ports,
             sources=(
                 Source(Organization),
                 Source(Domain, keys=through(store, Organization, "domain", lambda domain: domain.spec.domain)),
                 Source(Project, when=_standing, keys=_if_marked(store, Organization, labels.organization_of)),
             ),
-            settings=ports.control,
+            settings=settings,
         ),
         Driver(
             "projects",
@@ -131,10 +127,10 @@ def drivers(ports: IdentityPorts, store: Store) -> Sequence[Driver]:
                 provision=projects.provision,
                 deprovision=projects.deprovision,
                 finalizer=IN_CARE,
-                ports=reconciling,
+                ports=ports,
             ),
             kind=Project,
-            ports=reconciling,
+            ports=ports,
             sources=(
                 Source(Project),
                 Source(
@@ -143,7 +139,7 @@ def drivers(ports: IdentityPorts, store: Store) -> Sequence[Driver]:
                     keys=_if_marked(store, Project, labels.project_of),
                 ),
             ),
-            settings=ports.control,
+            settings=settings,
         ),
     )
 
@@ -152,11 +148,8 @@ def _if_marked(store: Store, kind: type[Resource], name_of: Callable[[ResourceT]
     """Map an object to what it belongs to, if that waits to go: else nothing about it can have changed."""
 
     async def keys(resource: ResourceT) -> Iterable[str]:
-        try:
-            found = await store.get(kind, name_of(resource))
-        except NotFound:
-            return ()
-        return (found.name,) if found.is_marked else ()
+        found = await find(store, kind, name_of(resource))
+        return (found.name,) if found is not None and found.is_marked else ()
 
     return keys
 

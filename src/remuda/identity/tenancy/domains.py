@@ -12,6 +12,7 @@ from contextlib import suppress
 from remuda.identity.kinds.tenancy import ORGANIZATION, Domain, DomainSpec, Organization, domain_id
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.resources import labels
+from remuda.resources.reading import find_in
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -56,7 +57,5 @@ async def give_up(store: Store, domain: Domain) -> None:
 
 
 async def _has(store: Store, organization: Organization, domain: str) -> bool:
-    try:
-        return labels.organization_of(await store.get(Domain, domain_id(domain))) == organization.name
-    except NotFound:
-        return False  # it was given up just now: its going wakes those who wait for it
+    # If it was given up just now, that wakes those who wait for it.
+    return await find_in(store, Domain, domain_id(domain), organization.name) is not None

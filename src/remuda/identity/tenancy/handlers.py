@@ -1,16 +1,15 @@
 """The tenancy room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import bare_all, untag
-from remuda.http.lists.places import Places
+from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.paths import OrganizationPath, ProjectPath
 from remuda.identity.tenancy import wire
 from remuda.identity.tenancy.provider_rules import PROVIDER_VIEW
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW
 from remuda.identity.tenancy.service import Tenancy
-from remuda.kernel.errors import Malformed
 from remuda.resources.wire import VersionRead
 
 __all__ = [
@@ -38,20 +37,8 @@ __all__ = [
 async def list_organizations(
     tenancy: Tenancy, call: Call[Nothing, wire.OrganizationQuery, Nothing]
 ) -> Collection[Organization, list[wire.OrganizationRead]] | Rendered[list[wire.OrganizationRead]]:
-    """List the organizations that the caller belongs to, or all. Few ids are read one by one, not looked for in all."""
-    query, organizations = call.query, tenancy.organizations
-    seen = await organizations.seen_by(call.context, query.email)
-    if query.watch and query.email is not None:
-        raise Malformed("A list by email cannot be watched: leave watch out, or email.")
-    if query.watch and seen is not None:
-        # A stream ends when access changes, which a suspended membership is no part of.
-        seen &= call.principal.access.organizations.keys()
-    if seen is None or query.watch or query.limit is not None or query.continue_ is not None:
-        return organizations.collection(seen)
-    version = (await tenancy.store.list_names(Organization, limit=1)).version
-    views = bare_all(ORGANIZATION_VIEW, await organizations.views(seen))
-    place = Places(call.principal.access).write(version)
-    return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": place})
+    """List the organizations that the caller belongs to, or all."""
+    return await tenancy.organizations.list_seen(call.context, call.query)
 
 
 async def create_organization(
@@ -62,51 +49,49 @@ async def create_organization(
 
 
 async def get_organization(
-    tenancy: Tenancy, call: Call[wire.OrganizationPath, Nothing, Nothing]
+    tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]
 ) -> Rendered[wire.OrganizationRead]:
     """Read an organization."""
     found = await tenancy.organizations.get(call.context, call.path.organization)
     return untag(await tenancy.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
 
 
-async def update_organization(
-    tenancy: Tenancy, call: Call[wire.OrganizationPath, Nothing, wire.OrganizationWrite]
-) -> None:
+async def update_organization(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.OrganizationWrite]) -> None:
     """Change an organization."""
     await tenancy.organizations.update(call.context, call.path.organization, call.body)
 
 
-async def delete_organization(tenancy: Tenancy, call: Call[wire.OrganizationPath, Nothing, Nothing]) -> None:
+async def delete_organization(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]) -> None:
     """Give an organization up."""
     await tenancy.organizations.delete(call.context, call.path.organization)
 
 
 async def list_projects(
-    tenancy: Tenancy, call: Call[wire.OrganizationPath, ListQuery, Nothing]
+    tenancy: Tenancy, call: Call[OrganizationPath, ListQuery, Nothing]
 ) -> Collection[Project, list[wire.ProjectRead]]:
     """List the projects that the caller may read."""
     return await tenancy.projects.list_in(call.context, call.path.organization)
 
 
 async def create_project(
-    tenancy: Tenancy, call: Call[wire.OrganizationPath, Nothing, wire.ProjectWrite]
+    tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProjectWrite]
 ) -> Rendered[wire.ProjectRead]:
     """Make a project."""
     return untag(PROJECT_VIEW(await tenancy.projects.create(call.context, call.path.organization, call.body)))
 
 
-async def get_project(tenancy: Tenancy, call: Call[wire.ProjectPath, Nothing, Nothing]) -> Rendered[wire.ProjectRead]:
+async def get_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, Nothing]) -> Rendered[wire.ProjectRead]:
     """Read a project."""
     found = await tenancy.projects.get(call.context, call.path.organization, call.path.project)
     return untag(await tenancy.store.get_view(Project, found.name, PROJECT_VIEW))
 
 
-async def update_project(tenancy: Tenancy, call: Call[wire.ProjectPath, Nothing, wire.ProjectWrite]) -> None:
+async def update_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, wire.ProjectWrite]) -> None:
     """Change a project."""
     await tenancy.projects.update(call.context, call.path.organization, call.path.project, call.body)
 
 
-async def delete_project(tenancy: Tenancy, call: Call[wire.ProjectPath, Nothing, Nothing]) -> None:
+async def delete_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, Nothing]) -> None:
     """Give a project up."""
     await tenancy.projects.delete(call.context, call.path.organization, call.path.project)
 
@@ -131,14 +116,14 @@ async def list_platform_providers(
 
 
 async def list_providers(
-    tenancy: Tenancy, call: Call[wire.OrganizationPath, ListQuery, Nothing]
+    tenancy: Tenancy, call: Call[OrganizationPath, ListQuery, Nothing]
 ) -> Collection[OAuth2Provider, list[wire.ProviderRead]]:
     """List the providers of an organization."""
     return await tenancy.providers.list_in(call.context, call.path.organization)
 
 
 async def create_provider(
-    tenancy: Tenancy, call: Call[wire.OrganizationPath, Nothing, wire.ProviderWrite]
+    tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProviderWrite]
 ) -> Rendered[wire.ProviderRead]:
     """Make a provider."""
     return untag(PROVIDER_VIEW(await tenancy.providers.create(call.context, call.path.organization, call.body)))

@@ -5,23 +5,28 @@ they may do there: a user by its memberships, of which a suspended one counts to
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.http.replies import Collection
+from remuda.http.etag import bare_all
+from remuda.http.lists.places import Places
+from remuda.http.replies import Collection, Rendered
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.kinds.people import OrganizationUser, User, user_id
+from remuda.identity.kinds.people import OrganizationUser, user_id
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
+from remuda.identity.permissions import permission
 from remuda.identity.tenancy import rules
 from remuda.identity.tenancy.deleting import request_deletion
-from remuda.identity.tenancy.rules import permission
-from remuda.identity.tenancy.wire import OrganizationRead, OrganizationSpecWire, OrganizationWrite
+from remuda.identity.tenancy.wire import OrganizationQuery, OrganizationRead, OrganizationSpecWire, OrganizationWrite
+from remuda.identity.users import find_active_user
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Invalid, NotFound
+from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, NotFound
 from remuda.resources import labels
 from remuda.resources.metadata import check_tags
+from remuda.resources.reading import find_in
 from remuda.resources.writing import check_state, until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -36,7 +41,33 @@ class Organizations:
     store: Store
     clock: Clock
 
-    async def seen_by(self, context: Context, email: str | None = None) -> frozenset[str] | None:
+    async def list_seen(
+        self, context: Context, query: OrganizationQuery
+    ) -> Collection[Organization, list[OrganizationRead]] | Rendered[list[OrganizationRead]]:
+        """Return those that the caller belongs to, or all. Few are read one by one, not looked for among all."""
+        seen = await self._seen_by(context, query.email)
+        if query.watch and query.email is not None:
+            raise Malformed("A list by email cannot be watched: leave watch out, or email.")
+        if query.watch and seen is not None:
+            # A stream ends when access changes, which a suspended membership is no part of.
+            seen &= context.principal.access.organizations.keys()
+        if seen is None or query.watch or query.limit is not None or query.continue_ is not None:
+            visible = None if seen is None else (lambda organization: organization.name in seen)
+            return Collection(store=self.store, kind=Organization, view=rules.ORGANIZATION_VIEW, visible=visible)
+        return await self._few(context, seen)
+
+    async def _few(self, context: Context, seen: frozenset[str]) -> Rendered[list[OrganizationRead]]:
+        """Return those with these ids; one that is gone, though a membership still names it, is left out."""
+        version = (await self.store.list_names(Organization, limit=1)).version
+        found = []
+        for name in sorted(seen):
+            with suppress(NotFound):
+                found.append(await self.store.get_view(Organization, name, rules.ORGANIZATION_VIEW))
+        views = bare_all(rules.ORGANIZATION_VIEW, found)
+        place = Places(context.principal.access).write(version)
+        return Rendered(b"[" + b",".join(views) + b"]", headers={"X-Resource-Version": place})
+
+    async def _seen_by(self, context: Context, email: str | None) -> frozenset[str] | None:
         """Return the ids of those to show: the caller's, or those of the user with this address. None means all."""
         principal = context.principal
         if email is None and permission("organizations", "read") in principal.access.everywhere:
@@ -47,26 +78,11 @@ class Organizations:
             raise NotFound("User", principal.subject)
         return await self._memberships(await self._member(principal, email))
 
-    def collection(self, seen: frozenset[str] | None) -> Collection[Organization, list[OrganizationRead]]:
-        """Return those with these ids, or all, to be paged or watched."""
-        visible = None if seen is None else (lambda organization: organization.name in seen)
-        return Collection(store=self.store, kind=Organization, view=rules.ORGANIZATION_VIEW, visible=visible)
-
-    async def views(self, seen: frozenset[str]) -> Sequence[bytes]:
-        """Return those with these ids, rendered; one that is gone, though a membership still names it, is left out."""
-        found = []
-        for name in sorted(seen):
-            try:
-                found.append(await self.store.get_view(Organization, name, rules.ORGANIZATION_VIEW))
-            except NotFound:
-                continue
-        return found
-
     async def create(self, context: Context, wanted: OrganizationWrite) -> Organization:
         """Make an organization. It is named after the request, so sending that again does not make another."""
         allow_everywhere(context.principal, permission("organizations", "create"))
         await self._check(context.operation, wanted)
-        organization = rules.new_organization(context.operation, wanted, context.principal)
+        organization = rules.new_organization(context.operation, wanted, context.principal.subject)
         try:
             return await self.store.create(organization, log=_witnessed(context, organization))
         except AlreadyExists:  # the same request, whose answer was lost
@@ -85,7 +101,7 @@ class Organizations:
             found = await self.store.get(Organization, organization)
             check_state(context, found, rules.writable_organization(found))
             await self._check(organization, wanted)
-            changed = rules.changed_organization(found, wanted, context.principal, self.clock.now())
+            changed = rules.changed_organization(found, wanted, context.principal.subject, self.clock.now())
             await self.store.update(changed, log=_witnessed(context, found))
 
         await until_written(change)
@@ -107,9 +123,9 @@ class Organizations:
         if email is None or (principal.type == "user" and user_id(email) == own):
             return own
         allow_everywhere(principal, permission("users", "read"))
-        user = await self.store.get(User, user_id(email))
-        if user.spec.state != "active":
-            raise NotFound("User", user.name)
+        user = await find_active_user(self.store, user_id(email))
+        if user is None:
+            raise NotFound("User", user_id(email))
         return user.name
 
     async def _memberships(self, user: str) -> frozenset[str]:
@@ -126,11 +142,7 @@ class Organizations:
 
     async def _check_provider(self, organization: str, wanted: OrganizationSpecWire) -> None:
         home = None if wanted.provider_scope == "global" else organization
-        try:
-            provider = await self.store.get(OAuth2Provider, wanted.provider_id)
-        except NotFound:
-            provider = None
-        if provider is None or provider.metadata.labels.get(labels.ORGANIZATION) != home:
+        if await find_in(self.store, OAuth2Provider, wanted.provider_id, home) is None:
             raise Invalid(
                 "spec.providerID",
                 f"is no provider of the scope {wanted.provider_scope}",

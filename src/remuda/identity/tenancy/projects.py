@@ -16,15 +16,16 @@ from remuda.access.principal import Permission
 from remuda.http.replies import Collection
 from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tenancy import PROJECT, Organization, Project
+from remuda.identity.permissions import permission
 from remuda.identity.tenancy import rules
 from remuda.identity.tenancy.deleting import request_deletion
-from remuda.identity.tenancy.rules import permission
 from remuda.identity.tenancy.wire import ProjectRead, ProjectWrite
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
+from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.kernel.ids import is_id
 from remuda.resources import labels
 from remuda.resources.metadata import check_tags
+from remuda.resources.reading import find_in, get_in
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
@@ -62,7 +63,7 @@ class Projects:
         allow_in_organization(context.principal, permission("projects", "create"), organization)
         home = await self.store.get(Organization, organization)
         await self._check(organization, wanted)
-        project = rules.new_project(context.operation, home, wanted, context.principal)
+        project = rules.new_project(context.operation, home, wanted, context.principal.subject)
         try:
             return await self.store.create(project, log=witnessed(context, PROJECT.plural, project))
         except AlreadyExists:  # the same request, whose answer was lost
@@ -79,7 +80,7 @@ class Projects:
             found = await self._project(context, permission("projects", "update"), organization, project)
             check_state(context, found, rules.writable_project(found))
             await self._check(organization, wanted)
-            changed = rules.changed_project(found, wanted, context.principal, self.clock.now())
+            changed = rules.changed_project(found, wanted, context.principal.subject, self.clock.now())
             await self.store.update(changed, log=witnessed(context, PROJECT.plural, found))
 
         await until_written(change)
@@ -123,10 +124,7 @@ class Projects:
 
     async def _project(self, context: Context, right: Permission, organization: str, project: str) -> Project:
         allow_in_project(context.principal, right, organization, project)
-        found = await self.store.get(Project, project)
-        if labels.organization_of(found) != organization:
-            raise NotFound("Project", project)
-        return found
+        return await get_in(self.store, Project, project, organization)
 
     async def _write_finalizers(self, context: Context, project: Project, finalizers: Sequence[str]) -> None:
         changed = replace(project, metadata=replace(project.metadata, finalizers=tuple(finalizers)))
@@ -142,13 +140,8 @@ class Projects:
                 raise Malformed(f"group ID {group} does not exist")
 
     async def _has_group(self, organization: str, group: str) -> bool:
-        if not is_id(group):  # only then is it a name that can be looked for
-            return False
-        try:
-            found = await self.store.get(Group, group)
-        except NotFound:
-            return False
-        return labels.organization_of(found) == organization and not found.is_marked
+        # Only an id is a name that can be looked for.
+        return is_id(group) and await find_in(self.store, Group, group, organization, marked=False) is not None
 
 
 def _is_allowed_in_all(context: Context, right: Permission, organization: str) -> bool:

@@ -6,7 +6,6 @@ from datetime import datetime
 
 import msgspec
 
-from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
@@ -54,16 +53,16 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def new_provider(name: str, organization: Organization, wanted: ProviderWrite, who: Principal) -> OAuth2Provider:
+def new_provider(name: str, organization: Organization, wanted: ProviderWrite, by: str) -> OAuth2Provider:
     """Return a provider of an organization as it is stored."""
-    metadata = new_metadata(name, wanted.metadata, who, labels={labels.ORGANIZATION: organization.name})
+    metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     return OAuth2Provider(metadata=metadata, spec=_spec(OAuth2ProviderSpec(), wanted))
 
 
-def changed_provider(provider: OAuth2Provider, wanted: ProviderWrite, who: Principal, now: datetime) -> OAuth2Provider:
+def changed_provider(provider: OAuth2Provider, wanted: ProviderWrite, by: str, now: datetime) -> OAuth2Provider:
     """Return a provider with everything replaced that a client may change."""
-    metadata = changed_metadata(provider.metadata, wanted.metadata, who, now)
+    metadata = changed_metadata(provider.metadata, wanted.metadata, by, now)
     return replace(provider, metadata=metadata, spec=_spec(provider.spec, wanted))
 
 

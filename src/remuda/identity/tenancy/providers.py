@@ -12,14 +12,15 @@ from remuda.access.principal import Verb
 from remuda.http.replies import Collection
 from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.permissions import permission
 from remuda.identity.tenancy import provider_rules as rules
 from remuda.identity.tenancy.deleting import request_deletion
-from remuda.identity.tenancy.rules import permission
 from remuda.identity.tenancy.wire import ProviderRead, ProviderWrite
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.kernel.errors import AlreadyExists
 from remuda.resources import labels
 from remuda.resources.metadata import check_tags
+from remuda.resources.reading import get_in
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
@@ -34,8 +35,8 @@ class Providers:
     clock: Clock
 
     def list_platform(self) -> Collection[OAuth2Provider, list[ProviderRead]]:
-        """Return those of the whole system."""
-        return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, index=("platform", "yes"))
+        """Return those of the whole system at which we are a client: the others are nowhere to log in."""
+        return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, index=("platform", "login"))
 
     async def list_in(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
         """Return those of an organization."""
@@ -47,7 +48,7 @@ class Providers:
         """Make a provider. It is named after the request, so sending that again does not make another."""
         home = await self._home(context, "create", organization)
         _check(wanted)
-        provider = rules.new_provider(context.operation, home, wanted, context.principal)
+        provider = rules.new_provider(context.operation, home, wanted, context.principal.subject)
         try:
             return await self.store.create(provider, log=witnessed(context, OAUTH2_PROVIDER.plural, provider))
         except AlreadyExists:  # the same request, whose answer was lost
@@ -60,7 +61,7 @@ class Providers:
             found = await self._provider(context, "update", organization, provider)
             check_state(context, found, rules.writable_provider(found))
             _check(wanted)
-            changed = rules.changed_provider(found, wanted, context.principal, self.clock.now())
+            changed = rules.changed_provider(found, wanted, context.principal.subject, self.clock.now())
             await self.store.update(changed, log=witnessed(context, OAUTH2_PROVIDER.plural, found))
 
         await until_written(change)
@@ -81,10 +82,7 @@ class Providers:
 
     async def _provider(self, context: Context, verb: Verb, organization: str, provider: str) -> OAuth2Provider:
         allow_in_organization(context.principal, permission("oauth2providers", verb), organization)
-        found = await self.store.get(OAuth2Provider, provider)
-        if found.metadata.labels.get(labels.ORGANIZATION) != organization:
-            raise NotFound("OAuth2Provider", provider)
-        return found
+        return await get_in(self.store, OAuth2Provider, provider, organization)
 
 
 def _check(wanted: ProviderWrite) -> None:

@@ -1,14 +1,12 @@
 """The rules of organizations and projects, as pure functions: what may be asked, what is stored of it, how it reads."""
 
 import re
-from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
 
-from remuda.access.principal import Permission, Principal, Verb
 from remuda.http.etag import tagged
-from remuda.identity.kinds.groups import SHARED
+from remuda.identity.kinds.api_groups import SHARED
 from remuda.identity.kinds.tenancy import (
     IN_CARE,
     ORGANIZATION,
@@ -37,6 +35,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.writing import each_once
 from remuda.store.objects import OURS
 
 __all__ = [
@@ -48,7 +47,6 @@ __all__ = [
     "check_reference",
     "new_organization",
     "new_project",
-    "permission",
     "read_organization",
     "read_project",
     "writable_organization",
@@ -59,11 +57,6 @@ _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _HOSTNAME = re.compile(rf"({_LABEL}\.)+(?=[0-9-]*[a-z]){_LABEL}")
 """Of at least two parts, the last of which is no number: else it is an address."""
 replace = msgspec.structs.replace
-
-
-def permission(endpoint: str, verb: Verb) -> Permission:
-    """Return a right to something of identity's."""
-    return Permission(f"identity:{endpoint}", verb)
 
 
 def check_organization(wanted: OrganizationSpecWire) -> None:
@@ -85,17 +78,15 @@ def check_reference(reference: str) -> None:
         raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
 
 
-def new_organization(name: str, wanted: OrganizationWrite, who: Principal) -> Organization:
+def new_organization(name: str, wanted: OrganizationWrite, by: str) -> Organization:
     """Return an organization as it is stored."""
-    metadata = new_metadata(name, wanted.metadata, who, labels={}, finalizers=(IN_CARE,))
+    metadata = new_metadata(name, wanted.metadata, by, labels={}, finalizers=(IN_CARE,))
     return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), wanted))
 
 
-def changed_organization(
-    organization: Organization, wanted: OrganizationWrite, who: Principal, now: datetime
-) -> Organization:
+def changed_organization(organization: Organization, wanted: OrganizationWrite, by: str, now: datetime) -> Organization:
     """Return an organization with everything replaced that a client may change."""
-    metadata = changed_metadata(organization.metadata, wanted.metadata, who, now)
+    metadata = changed_metadata(organization.metadata, wanted.metadata, by, now)
     return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, wanted))
 
 
@@ -115,26 +106,22 @@ def _organization_spec(before: OrganizationSpec, wanted: OrganizationWrite) -> O
     )
 
 
-def new_project(name: str, organization: Organization, wanted: ProjectWrite, who: Principal) -> Project:
+def new_project(name: str, organization: Organization, wanted: ProjectWrite, by: str) -> Project:
     """Return a project as it is stored."""
     where = {labels.ORGANIZATION: organization.name}
-    metadata = new_metadata(name, wanted.metadata, who, labels=where, finalizers=(IN_CARE,))
+    metadata = new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
     return Project(metadata=metadata, spec=_project_spec(ProjectSpec(), wanted))
 
 
-def changed_project(project: Project, wanted: ProjectWrite, who: Principal, now: datetime) -> Project:
+def changed_project(project: Project, wanted: ProjectWrite, by: str, now: datetime) -> Project:
     """Return a project with everything replaced that a client may change."""
-    metadata = changed_metadata(project.metadata, wanted.metadata, who, now)
+    metadata = changed_metadata(project.metadata, wanted.metadata, by, now)
     return replace(project, metadata=metadata, spec=_project_spec(project.spec, wanted))
 
 
 def _project_spec(before: ProjectSpec, wanted: ProjectWrite) -> ProjectSpec:
-    return replace(before, group_ids=_each_once(wanted.spec.group_ids), tags=stored_tags(wanted.metadata))
-
-
-def _each_once(ids: Sequence[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(ids))
+    return replace(before, group_ids=each_once(wanted.spec.group_ids), tags=stored_tags(wanted.metadata))
 
 
 def read_organization(organization: Organization) -> OrganizationRead:

@@ -9,13 +9,11 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.wire import MetadataRead, MetadataWrite, OrganizationMetadataRead
 
 __all__ = [
-    "OrganizationPath",
     "OrganizationQuery",
     "OrganizationRead",
     "OrganizationSpecWire",
     "OrganizationType",
     "OrganizationWrite",
-    "ProjectPath",
     "ProjectRead",
     "ProjectSpecWire",
     "ProjectWrite",
@@ -118,19 +116,6 @@ class ProviderRead(Wire, frozen=True):
 
     metadata: OrganizationMetadataRead
     spec: ProviderSpecWire
-
-
-class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """An organization."""
-
-    organization: Id
-
-
-class ProjectPath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
-    """A project."""
-
-    organization: Id
-    project: Id
 
 
 class ReferencePath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):

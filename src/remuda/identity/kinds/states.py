@@ -1,0 +1,8 @@
+"""How users and memberships stand."""
+
+from typing import Literal
+
+__all__ = ["UserState"]
+
+UserState = Literal["active", "pending", "suspended"]
+"""Only who is active can log in, and only an active membership gives rights."""

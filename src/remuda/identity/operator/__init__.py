@@ -1,0 +1,1 @@
+"""Break-glass: a token for whoever sits at the machine itself."""

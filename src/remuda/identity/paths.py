@@ -1,0 +1,27 @@
+"""Where an organization and a project are in the API, for the rooms that have something below them."""
+
+from remuda.http.routes import Id, Parameters
+
+__all__ = ["ORGANIZATION", "ORGANIZATIONS", "PROJECT", "PROJECTS", "OrganizationPath", "ProjectPath"]
+
+ORGANIZATIONS = "/api/v1/organizations"
+"""All organizations."""
+ORGANIZATION = f"{ORGANIZATIONS}/{{organizationID}}"
+"""One of them."""
+PROJECTS = f"{ORGANIZATION}/projects"
+"""Its projects."""
+PROJECT = f"{PROJECTS}/{{projectID}}"
+"""One of those."""
+
+
+class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
+    """An organization."""
+
+    organization: Id
+
+
+class ProjectPath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
+    """A project."""
+
+    organization: Id
+    project: Id
