@@ -6,7 +6,9 @@ BIN := .venv/bin
 export PYTHONHASHSEED ?= 0
 READY := .venv/ready
 # What chance decides: by seed, or by when a process is killed.
-CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/sim/test_identity.py tests/durability/test_kill.py tests/durability/test_kill_identity.py
+CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/sim/test_identity.py \
+	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \
+	tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
 .PHONY: help up test lint prove fuzz test-kubernetes test-federation soak bench lock clean
 

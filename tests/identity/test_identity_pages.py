@@ -1,0 +1,227 @@
+"""The pages about identity say what is so: their requests are sent as they stand, and their tables are the code's."""
+
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+import pytest
+
+from remuda.http.routes import AnyRoute
+from remuda.identity.api import TABLE
+from remuda.identity.kinds import KINDS
+from remuda.identity.people.sagas import CREATE_ACCOUNT, CREATE_USER, UPDATE_ACCOUNT, UPDATE_USER
+from remuda.identity.quotas.catalogue import BUILT_IN as QUOTAS
+from remuda.identity.rights.roles import BUILT_IN
+from remuda.identity.tokens.claims import Claims, IdClaims, PassportClaims
+from tests.example.client import Client
+from tests.example.contract import Reply
+from tests.identity.conversations import Conversation, Direction
+from tests.identity.house import House, in_a_house
+from tests.identity.login_ground import Browser
+from tests.identity.proving import assertion, certified
+
+DOCS = Path(__file__).parents[2] / "docs"
+JO, PASSWORD = "jo@example.com", "correct horse battery staple"
+
+ORGANIZATION = "/api/v1/organizations/{organizationID}"
+USUAL = {"GET": "R", "POST": "C", "PUT": "U", "DELETE": "D"}
+PLACES = {
+    "public": "anybody",
+    "authenticated": "whoever is known",
+    "everywhere": "everywhere",
+    "organization": "in the organization",
+    "project": "in the project",
+}
+
+_METRIC = re.compile(r"`(remuda_[a-z_]+)`")
+_BLOCK = re.compile(r"```http\n(.*?)```", re.DOTALL)
+
+
+def page(name: str) -> str:
+    return (DOCS / f"{name}.md").read_text()
+
+
+def conversations(name: str) -> list[str]:
+    return _BLOCK.findall(page(name))
+
+
+class Cast:
+    """Everybody whom the pages name."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._browser = Browser(Client(app=house.asgi, peer=("192.0.2.1", 4711)))
+
+    async def known(self) -> dict[str, str]:
+        """Return what the pages take for granted."""
+        house = self._house
+        acme, other = await house.organization("acme"), await house.organization("other")
+        group = await house.group(acme, "user", name="users")
+        project = await house.project(acme, group, name="web")
+        ann = await house.member("ann@example.com", acme, "administrator")
+        membership = await house.user(JO, acme, group)
+        await house.local(JO, PASSWORD)
+        claim = {"actor": JO, "type": "user", "organizationId": acme, "projectId": project}
+        headers = certified("unikorn-compute", claim, now=house.clock.now())
+        return {
+            "organization": acme,
+            "other": other,
+            "group": group,
+            "other_group": await house.group(other, "user"),
+            "project": project,
+            "membership": membership,
+            "root": house.root,
+            "ann": ann,
+            "jo": await house.log_in(JO),
+            "compute": await house.service_token("unikorn-compute"),
+            "region": await house.service_token("unikorn-region"),
+            "assertion": assertion("unikorn-compute", audience=house.app.ports.settings.issuer, now=house.clock.now()),
+            "certificate": headers["ssl-client-cert"],
+            "claim": headers["x-principal"],
+        }
+
+    async def logs_in(self, conversation: Conversation) -> Reply:
+        """Open what the client asked for, and log in."""
+        login = await self._get(conversation.target)
+        return await self._browser.submit(login, form=0, email=JO, password=PASSWORD)
+
+    async def says_yes(self, conversation: Conversation) -> None:
+        """Open the link that a device shows, log in if need be, and let the device in."""
+        page = await self._get(f"/oauth2/v2/device?user_code={conversation.known['user_code']}")
+        assert "Allow this device?" in page.body.decode(), page.body.decode()
+        await self._browser.submit(page, button=("answer", "approve"))
+
+    async def waits(self, _: Conversation) -> None:
+        """Let controllers do what they have to."""
+        await self._house.clock.sleep(1)
+
+    async def _get(self, target: str) -> Reply:
+        parts = urlsplit(target)
+        return await self._browser.get(parts.path, parse_qsl(parts.query))
+
+
+def in_conversation(name: str) -> None:
+    async def scenario(house: House) -> None:
+        cast = Cast(house)
+        stage: dict[str, Direction] = {
+            "a moment passes": cast.waits,
+            "Jo logs in": cast.logs_in,
+            "Jo opens verification_uri_complete, logs in and says yes": cast.says_yes,
+        }
+        conversation = Conversation(client=house.client(), known=await cast.known(), stage=stage)
+        for block in conversations(name):
+            await conversation.hold(block)
+
+    in_a_house(scenario)
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        "404",
+        '200\n{"organizations": []}',
+        '200\n{"organizations": [{"id": "$organization"}]}',
+        '200\n{"organizations": [{"id": "$organization", …}], "more": "…"}',
+        '200\n{"organizations": [{"id": "$project", …}]}',
+        '200\nX-Trace-Id: none\n{"organizations": [{"id": "$organization", …}]}',
+        "200",
+    ],
+)
+def test_a_page_that_says_something_else_is_found_out(lie: str) -> None:
+    async def scenario(house: House) -> None:
+        conversation = Conversation(client=house.client(), known=await Cast(house).known())
+        asked = "GET /api/v1/acl\nAuthorization: Bearer $jo\n\n"
+        await conversation.hold(f'{asked}200\n{{"organizations": [{{"id": "$organization", …}}]}}')
+        with pytest.raises(AssertionError):
+            await conversation.hold(f"{asked}{lie}")
+
+    in_a_house(scenario)
+
+
+@pytest.mark.parametrize("name", ["identity", "tokens", "quotas"])
+def test_what_a_page_asks_is_answered_as_it_says(name: str) -> None:
+    assert conversations(name)
+    in_conversation(name)
+
+
+def test_the_kinds_of_quota_are_those_of_the_code() -> None:
+    told = re.findall(r"^\| `(\w+)` \| (\d+) \| (.+) \|$", page("quotas"), re.MULTILINE)
+    assert told == [(kind, str(spec.default), spec.description) for kind, spec in QUOTAS.items()]
+
+
+def test_the_routes_are_those_of_the_code() -> None:
+    told = {
+        (path.replace("…", ORGANIZATION), method.split()[0], letter(method), needs)
+        for paths, methods, needs in re.findall(
+            r"^\| (`[/…].*`) \| ([A-Z].*) \| (.+) \|$", page("identity"), re.MULTILINE
+        )
+        for path in re.findall(r"`(.+?)`", paths)
+        for method in methods.split(", ")
+    }
+    assert told == {(route.path, route.method, verb_of(route), needs_of(route)) for route in TABLE.routes}
+
+
+def letter(method: str) -> str:
+    """Return the letter of the right that a method needs: `POST (U)` is U, and POST alone C."""
+    name, _, told = method.partition(" ")
+    return told.strip("()") or USUAL[name]
+
+
+def verb_of(route: AnyRoute) -> str:
+    return USUAL[route.method] if route.permission is None else route.permission.verb[0].upper()
+
+
+def needs_of(route: AnyRoute) -> str:
+    return PLACES[route.scope] if route.permission is None else f"`{route.permission.endpoint}`, {PLACES[route.scope]}"
+
+
+def test_the_roles_are_those_of_the_code() -> None:
+    rows = re.findall(r"^\| `([a-z-]+)` \| ((?:every|in the ).+?) \| (.+) \|$", page("identity"), re.MULTILINE)
+    told = {
+        (role, place, f"identity:{endpoint}", letter)
+        for role, place, cell in rows
+        for group in cell.split(" · ")
+        for endpoint in re.findall(r"`(.+?)`", group)
+        for letter in group.split()[-1]
+    }
+    assert told == {
+        (role, PLACES[scope], grant.name, verb[0].upper())
+        for role, spec in BUILT_IN.items()
+        for scope in ("everywhere", "organization", "project")
+        for grant in getattr(spec.scopes, scope)
+        for verb in grant.operations
+        if grant.name.startswith("identity:")
+    }
+
+
+def test_the_claims_are_those_of_the_code() -> None:
+    types = {"access": Claims, "ID": IdClaims, "passport": PassportClaims}
+    rows = re.findall(r"^\| (`[a-z_`, ]+`) \| ((?:access|ID|passport).*?) \|", page("tokens"), re.MULTILINE)
+    told = {
+        (token, claim)
+        for claims, tokens in rows
+        for claim in re.findall(r"\w+", claims)
+        for token in tokens.split(", ")
+    }
+    assert told == {(token, claim) for token, kind in types.items() for claim in kind.__struct_fields__}
+
+
+def test_every_object_has_its_room() -> None:
+    rows = re.findall(r"^\| (?:`[a-z]+`|\(beside them\)) \| (`.+?`) \|", page("identity"), re.MULTILINE)
+    told = [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
+    assert sorted(told) == sorted(kind.plural for kind in KINDS)
+
+
+def test_controllers_operations_and_metrics_are_those_of_the_code() -> None:
+    async def scenario(house: House) -> None:
+        (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
+        told = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
+        assert sorted(told) == sorted(driver.name for driver in house.app.drivers)
+        for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT):
+            assert f"`{saga.name}`" in page("identity")
+        families = house.app.ports.metrics.collect()
+        real = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
+        named = {name for each in ("identity", "tokens", "quotas") for name in _METRIC.findall(page(each))}
+        assert named == {name for name in real if not name.startswith("remuda_operation")}
+
+    in_a_house(scenario)
