@@ -14,8 +14,8 @@ from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.bootstrap import FirstStart, Welcome
 from remuda.identity.credentials import CredentialsFile
+from remuda.identity.federation.fetching import Fetcher, is_loopback
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
-from remuda.identity.oauth.fetching import Fetcher, is_loopback
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.kinds import OPERATION

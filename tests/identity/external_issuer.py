@@ -26,10 +26,10 @@ from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry, serialize_compact
 from prometheus_client import CollectorRegistry
 
+from remuda.identity.federation.external import ExternalBearers
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.ports import Fetched
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.external import ExternalBearers
 from remuda.kernel.errors import RemudaError, ServerUnreachable, Unauthenticated
 from remuda.resources.labels import NAME, ORGANIZATION
 from remuda.store.objects import Metadata

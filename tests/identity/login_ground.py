@@ -14,12 +14,12 @@ from remuda.http.routes import AnyRoute
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.people import OrganizationUser, OrganizationUserSpec, User, UserSpec, membership_id, user_id
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
+from remuda.identity.login import api as browser_api
+from remuda.identity.login.argon import Hashing
+from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.service import Browser as BrowserService
+from remuda.identity.login.service import browser_of
 from remuda.identity.oauth import api as oauth_api
-from remuda.identity.oauth import browser_api
-from remuda.identity.oauth.browser import Browser as BrowserService
-from remuda.identity.oauth.browser import browser_of
-from remuda.identity.oauth.hashing import Hashing
-from remuda.identity.oauth.passwords import Passwords
 from remuda.identity.oauth.room import oauth_room
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts

@@ -25,8 +25,8 @@ from remuda.http.lists.watch import WatchPorts
 from remuda.http.ports import ApiSettings
 from remuda.http.remote import Bearer
 from remuda.http.routes import Table
+from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.oauth.api import routes as oauth_routes
-from remuda.identity.oauth.fetching import Fetcher
 from remuda.identity.oauth.room import oauth_room
 from remuda.identity.ports import Fetched
 from remuda.identity.rights.api import routes

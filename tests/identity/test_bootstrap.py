@@ -16,8 +16,8 @@ from remuda.identity.credentials import Credentials, CredentialsFile
 from remuda.identity.kinds.bootstrap import Bootstrap
 from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User, membership_id, user_id
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.oauth.hashing import Hashing
-from remuda.identity.oauth.passwords import Passwords
+from remuda.identity.login.argon import Hashing
+from remuda.identity.login.passwords import Passwords
 from remuda.identity.rights.roles import role_id
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearers import Bearers

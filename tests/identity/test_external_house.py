@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
+from remuda.identity.federation.seeding import provider_id
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
-from remuda.identity.oauth.seeding import provider_id
 from remuda.identity.settings import GroupBinding, PlatformProvider
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.secrets import Secret

@@ -6,10 +6,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from remuda.identity.federation.providers import Providers
+from remuda.identity.federation.seeding import CONFIGURED, check_providers, provider_id, seed_providers
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
-from remuda.identity.oauth.providers import Providers
-from remuda.identity.oauth.seeding import CONFIGURED, check_providers, provider_id, seed_providers
 from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret

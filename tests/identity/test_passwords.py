@@ -11,8 +11,8 @@ from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.kinds.tokens import Session
-from remuda.identity.oauth.hashing import HASHING, Hasher, Hashing
-from remuda.identity.oauth.passwords import check_password
+from remuda.identity.login.argon import HASHING, Hasher, Hashing
+from remuda.identity.login.passwords import check_password
 from remuda.identity.ports import in_thread
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness

@@ -13,9 +13,9 @@ from remuda.http.edge.patience import Patience
 from remuda.http.edge.server import Address
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
+from remuda.identity.federation.seeding import check_providers
 from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.oauth.assertion import load_public_key
-from remuda.identity.oauth.seeding import check_providers
 from remuda.identity.rights.bindings import Bindings
 from remuda.identity.settings import GroupBinding, IdentitySettings, PlatformProvider, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid

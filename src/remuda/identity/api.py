@@ -2,8 +2,8 @@
 
 from remuda.http.routes import Table
 from remuda.identity.auditing import api as auditing
+from remuda.identity.login import api as login
 from remuda.identity.oauth import api as oauth
-from remuda.identity.oauth import browser_api as browser
 from remuda.identity.operator import api as operator
 from remuda.identity.people import api as people
 from remuda.identity.quotas import api as quotas
@@ -22,7 +22,7 @@ TABLE = Table(
         *within(lambda identity: identity.people, people.routes()),
         *within(lambda identity: identity.rights, rights.routes()),
         *within(lambda identity: identity.oauth, oauth.routes()),
-        *within(lambda identity: identity.browser, browser.routes()),
+        *within(lambda identity: identity.browser, login.routes()),
         *within(lambda identity: identity.quotas, quotas.routes()),
         *within(lambda identity: identity.auditing, auditing.routes()),
         *within(lambda identity: identity.operators, operator.routes()),

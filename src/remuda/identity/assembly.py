@@ -9,11 +9,12 @@ from remuda.http.lists.watch import WatchPorts
 from remuda.http.ratelimit import RateLimiter
 from remuda.identity.api import TABLE
 from remuda.identity.auditing.service import Auditing
-from remuda.identity.oauth.browser import browser_of
+from remuda.identity.federation.external import ExternalBearers
+from remuda.identity.federation.seeding import check_providers, seed_providers
+from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.service import browser_of
 from remuda.identity.oauth.clients import seed_clients
-from remuda.identity.oauth.passwords import Passwords
 from remuda.identity.oauth.room import oauth_room
-from remuda.identity.oauth.seeding import check_providers, seed_providers
 from remuda.identity.operator.service import Operators
 from remuda.identity.people import controllers as people_controllers
 from remuda.identity.people.joining import Joining
@@ -34,7 +35,6 @@ from remuda.identity.service import Identity
 from remuda.identity.tenancy import controllers as tenancy_controllers
 from remuda.identity.tenancy.service import Tenancy
 from remuda.identity.tokens import controllers as token_controllers
-from remuda.identity.tokens.external import ExternalBearers
 from remuda.identity.tokens.room import token_room
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.operations import Operations

@@ -20,8 +20,8 @@ from remuda.identity.credentials import Credentials, CredentialsFile
 from remuda.identity.kinds.bootstrap import Bootstrap, BootstrapSpec, BootstrapStatus
 from remuda.identity.kinds.people import ServiceAccount, user_id
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.oauth.passing import ACCOUNT
-from remuda.identity.oauth.passwords import Passwords, check_password
+from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.passwords import Passwords, check_password
 from remuda.identity.people import group_rules, rules
 from remuda.identity.people.wire import GroupSpecWire, GroupWrite
 from remuda.identity.ports import Aside

@@ -6,7 +6,7 @@ Other services use the ports of the rooms, in this process or over HTTP; nothing
 from dataclasses import dataclass
 
 from remuda.identity.auditing.service import Auditing
-from remuda.identity.oauth.browser import Browser
+from remuda.identity.login.service import Browser
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.operator.service import Operators
 from remuda.identity.people.service import People

@@ -18,14 +18,14 @@ from datetime import UTC, datetime, timedelta
 
 from prometheus_client import CollectorRegistry, Counter
 
+from remuda.identity.federation.external_claims import check_times, email_of, peek, verify
+from remuda.identity.federation.external_keys import FRESH_S, IssuerKeys
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.ports import Fetch
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tokens.bearers import Bearer
 from remuda.identity.tokens.claims import PASSPORT_ISSUER
-from remuda.identity.tokens.external_claims import check_times, email_of, peek, verify
-from remuda.identity.tokens.external_keys import FRESH_S, IssuerKeys
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound, Unauthenticated
 from remuda.store.contract import Store

@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
-from remuda.identity.oauth.upstream import PublicKey, broken, fetch_json, named, read_keys
+from remuda.identity.federation.upstream import PublicKey, broken, fetch_json, named, read_keys
 from remuda.identity.ports import Fetch
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unavailable

@@ -8,17 +8,17 @@ that were asked: nobody can have somebody else's browser say yes.
 from dataclasses import dataclass
 
 from remuda.http.replies import Page, Redirect
-from remuda.identity.oauth.attempts import Attempts
-from remuda.identity.oauth.browser_wire import DeviceForm
+from remuda.identity.login.attempts import Attempts
+from remuda.identity.login.entry import Entry
+from remuda.identity.login.logins import LoggedIn, Logins
+from remuda.identity.login.pages import Pages
+from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.records import Records
+from remuda.identity.login.states import States
+from remuda.identity.login.visits import Pairing, Pending, Visit
+from remuda.identity.login.wire import DeviceForm
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.devices import Devices
-from remuda.identity.oauth.entry import Entry
-from remuda.identity.oauth.logins import LoggedIn, Logins
-from remuda.identity.oauth.pages import Pages
-from remuda.identity.oauth.passing import ACCOUNT
-from remuda.identity.oauth.records import Records
-from remuda.identity.oauth.states import States
-from remuda.identity.oauth.visits import Pairing, Pending, Visit
 from remuda.resources.labels import NAME
 
 __all__ = ["DevicePage"]

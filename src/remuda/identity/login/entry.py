@@ -21,24 +21,30 @@ from urllib.parse import urlencode
 import msgspec
 
 from remuda.http.replies import Page, Redirect
+from remuda.identity.federation.flow import Federation, Ticket
+from remuda.identity.federation.providers import Providers
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.people import User, user_id
-from remuda.identity.oauth.attempts import Attempts
-from remuda.identity.oauth.authorization import AuthorizationRequest, check_address, check_request, prompts
-from remuda.identity.oauth.browser_wire import CallbackQuery, LoginForm
+from remuda.identity.login.attempts import Attempts
+from remuda.identity.login.authorization import (
+    AuthorizationRequest,
+    check_address,
+    check_request,
+    prompts,
+    upstream_wishes,
+)
+from remuda.identity.login.cookies import BrowserCookie
+from remuda.identity.login.familiar import FamiliarCookie
+from remuda.identity.login.hints import hinted
+from remuda.identity.login.logins import LIFE, Logins
+from remuda.identity.login.pages import Pages
+from remuda.identity.login.passing import Passing, unexpected
+from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.records import Records
+from remuda.identity.login.states import States
+from remuda.identity.login.visits import Flight, Pending, Visit, query_of
+from remuda.identity.login.wire import CallbackQuery, LoginForm
 from remuda.identity.oauth.clients import Clients
-from remuda.identity.oauth.cookies import BrowserCookie
-from remuda.identity.oauth.familiar import FamiliarCookie
-from remuda.identity.oauth.federation import Federation, Ticket
-from remuda.identity.oauth.hints import hinted
-from remuda.identity.oauth.logins import LIFE, Logins
-from remuda.identity.oauth.pages import Pages
-from remuda.identity.oauth.passing import Passing, unexpected
-from remuda.identity.oauth.passwords import Passwords
-from remuda.identity.oauth.providers import Providers
-from remuda.identity.oauth.records import Records
-from remuda.identity.oauth.states import States
-from remuda.identity.oauth.visits import Flight, Pending, Visit, query_of
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.errors import OAuthRefusal
@@ -156,7 +162,8 @@ class Entry:
     async def _depart(self, visit: Visit, pending: Pending, provider: OAuth2Provider, email: str) -> Page | Redirect:
         ticket = self.federation.ticket(provider)
         state = self.states.seal(Flight(pending, ticket), browser=visit.cookie)
-        place = self.federation.departure(provider, ticket, state=state, request=pending.request, email=email)
+        wishes = upstream_wishes(pending.request, email)
+        place = self.federation.departure(provider, ticket, state=state, wishes=wishes)
         try:
             return Redirect(await place)
         except OAuthRefusal as refusal:

@@ -10,16 +10,16 @@ from urllib.parse import urlencode
 
 from remuda.http.replies import Page, Redirect
 from remuda.identity.kinds.oauth import OAuth2Client
-from remuda.identity.oauth.browser_wire import LogoutRequest
+from remuda.identity.login.cookies import BrowserCookie
+from remuda.identity.login.hints import hinted
+from remuda.identity.login.logins import LoggedIn, Logins
+from remuda.identity.login.pages import Pages
+from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.records import Records
+from remuda.identity.login.states import States
+from remuda.identity.login.visits import Leaving, Visit, query_of
+from remuda.identity.login.wire import LogoutRequest
 from remuda.identity.oauth.clients import Clients
-from remuda.identity.oauth.cookies import BrowserCookie
-from remuda.identity.oauth.hints import hinted
-from remuda.identity.oauth.logins import LoggedIn, Logins
-from remuda.identity.oauth.pages import Pages
-from remuda.identity.oauth.passing import ACCOUNT
-from remuda.identity.oauth.records import Records
-from remuda.identity.oauth.states import States
-from remuda.identity.oauth.visits import Leaving, Visit, query_of
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.claims import IdClaims
 from remuda.identity.tokens.service import Tokens

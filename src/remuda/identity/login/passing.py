@@ -13,11 +13,11 @@ from urllib.parse import urlencode
 
 from remuda.http.replies import Page, Redirect
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec
-from remuda.identity.oauth.authorization import AuthorizationRequest, answer_location, error_location, is_fresh, prompts
+from remuda.identity.login.authorization import AuthorizationRequest, answer_location, error_location, is_fresh, prompts
+from remuda.identity.login.logins import LoggedIn, Logins
+from remuda.identity.login.pages import Pages
+from remuda.identity.login.visits import Pending
 from remuda.identity.oauth.codes import Codes
-from remuda.identity.oauth.logins import LoggedIn, Logins
-from remuda.identity.oauth.pages import Pages
-from remuda.identity.oauth.visits import Pending
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal

@@ -4,9 +4,11 @@ from typing import Any
 
 from remuda.http.replies import Page, Redirect
 from remuda.http.routes import Call, Nothing
-from remuda.identity.oauth.authorization import AuthorizationRequest
-from remuda.identity.oauth.browser import Browser
-from remuda.identity.oauth.browser_wire import (
+from remuda.identity.login.authorization import AuthorizationRequest
+from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.service import Browser
+from remuda.identity.login.visits import Visit
+from remuda.identity.login.wire import (
     AccountForm,
     CallbackQuery,
     DeviceForm,
@@ -18,8 +20,6 @@ from remuda.identity.oauth.browser_wire import (
     PasswordLinkWrite,
     PasswordQuery,
 )
-from remuda.identity.oauth.passing import ACCOUNT
-from remuda.identity.oauth.visits import Visit
 
 __all__ = [
     "ask_authorization",

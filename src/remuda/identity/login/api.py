@@ -4,9 +4,11 @@ from typing import Any
 
 from remuda.http.replies import Page
 from remuda.http.routes import AnyRoute, Route
-from remuda.identity.oauth import browser_handlers as handlers
-from remuda.identity.oauth.authorization import AuthorizationRequest
-from remuda.identity.oauth.browser_wire import (
+from remuda.identity.login import handlers
+from remuda.identity.login.authorization import AuthorizationRequest
+from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.password_pages import UPDATE_USERS
+from remuda.identity.login.wire import (
     AccountForm,
     CallbackQuery,
     DeviceForm,
@@ -18,8 +20,6 @@ from remuda.identity.oauth.browser_wire import (
     PasswordLinkWrite,
     PasswordQuery,
 )
-from remuda.identity.oauth.passing import ACCOUNT
-from remuda.identity.oauth.password_pages import UPDATE_USERS
 
 __all__ = ["routes"]
 

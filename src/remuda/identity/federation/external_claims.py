@@ -18,8 +18,8 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jws import JWSRegistry, deserialize_compact
 
+from remuda.identity.federation.upstream import PublicKey
 from remuda.identity.kinds.oauth import BearerTrust
-from remuda.identity.oauth.upstream import PublicKey
 from remuda.identity.tokens.jws import NOT_VALID
 from remuda.kernel.errors import Unauthenticated
 

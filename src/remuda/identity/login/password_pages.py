@@ -13,15 +13,15 @@ from remuda.access.principal import Permission
 from remuda.http.replies import Page
 from remuda.identity.kinds.oauth import PASSWORD
 from remuda.identity.kinds.people import User, user_id
-from remuda.identity.oauth.attempts import Attempts
-from remuda.identity.oauth.browser_wire import PasswordForm, PasswordLinkRead
-from remuda.identity.oauth.entry import WRONG
-from remuda.identity.oauth.logins import Logins
-from remuda.identity.oauth.pages import Pages
-from remuda.identity.oauth.passing import ACCOUNT
-from remuda.identity.oauth.passwords import Passwords
-from remuda.identity.oauth.records import Records
-from remuda.identity.oauth.visits import Visit
+from remuda.identity.login.attempts import Attempts
+from remuda.identity.login.entry import WRONG
+from remuda.identity.login.logins import Logins
+from remuda.identity.login.pages import Pages
+from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.records import Records
+from remuda.identity.login.visits import Visit
+from remuda.identity.login.wire import PasswordForm, PasswordLinkRead
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret

@@ -13,7 +13,7 @@ import msgspec
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from remuda.identity.oauth.upstream import PublicKey, Upstream, broken
+from remuda.identity.federation.upstream import PublicKey, Upstream, broken
 from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret
 

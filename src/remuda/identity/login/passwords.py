@@ -17,7 +17,7 @@ import msgspec
 
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.people import User
-from remuda.identity.oauth.hashing import HASHING, MOST_BYTES, Hasher, Hashing
+from remuda.identity.login.argon import HASHING, MOST_BYTES, Hasher, Hashing
 from remuda.identity.ports import Aside
 from remuda.identity.tokens.hashing import new_secret, token_hash
 from remuda.kernel.clock import Clock

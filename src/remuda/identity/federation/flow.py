@@ -6,14 +6,14 @@ is what we know people by. Where the ID token does not have it, userinfo is aske
 
 import base64
 import hashlib
+from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
 import msgspec
 
+from remuda.identity.federation.idtokens import IdToken, read_id_token
+from remuda.identity.federation.upstream import SelfDescription, Upstream, broken, fetch_json
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.oauth.authorization import AuthorizationRequest, prompts
-from remuda.identity.oauth.idtokens import IdToken, read_id_token
-from remuda.identity.oauth.upstream import SelfDescription, Upstream, broken, fetch_json
 from remuda.identity.ports import Fetch
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.hashing import new_secret
@@ -60,9 +60,9 @@ class Federation:
         return Ticket(provider.name, nonce, verifier)
 
     async def departure(
-        self, provider: OAuth2Provider, ticket: Ticket, *, state: str, request: AuthorizationRequest | None, email: str
+        self, provider: OAuth2Provider, ticket: Ticket, *, state: str, wishes: Mapping[str, str]
     ) -> str:
-        """Return where to send the browser; what the client asked for travels along."""
+        """Return where to send the browser; `wishes` are parameters of the client's that travel along."""
         about = await self._upstream.about(provider.spec.issuer)
         asked = {
             "response_type": "code",
@@ -73,12 +73,8 @@ class Federation:
             "nonce": ticket.nonce,
             "code_challenge": _challenge(ticket.verifier),
             "code_challenge_method": "S256",
-            "login_hint": email or (request.login_hint if request else ""),
         }
-        if request is not None:
-            asked |= {"max_age": request.max_age, "acr_values": request.acr_values}
-            asked |= {"prompt": " ".join(sorted(prompts(request) - {"none"}))}
-        sent = urlencode({name: value for name, value in asked.items() if value})
+        sent = urlencode({name: value for name, value in {**wishes, **asked}.items() if value})
         return f"{about.authorization_endpoint}{'&' if '?' in about.authorization_endpoint else '?'}{sent}"
 
     async def arrival(self, provider: OAuth2Provider, ticket: Ticket, *, code: str, issuer: str) -> str:

@@ -28,6 +28,7 @@ __all__ = [
     "error_location",
     "is_fresh",
     "prompts",
+    "upstream_wishes",
 ]
 
 _Short = Annotated[str, msgspec.Meta(max_length=512)]
@@ -121,6 +122,18 @@ def _check_asking(request: AuthorizationRequest) -> None:
 def prompts(request: AuthorizationRequest) -> frozenset[str]:
     """Return the values of `prompt`."""
     return frozenset(request.prompt.split())
+
+
+def upstream_wishes(request: AuthorizationRequest | None, email: str) -> Mapping[str, str]:
+    """Return what of a client's request a provider is told, for whoever has this address, if it is known."""
+    if request is None:
+        return {"login_hint": email}
+    return {
+        "login_hint": email or request.login_hint,
+        "max_age": request.max_age,
+        "acr_values": request.acr_values,
+        "prompt": " ".join(sorted(prompts(request) - {"none"})),
+    }
 
 
 def is_fresh(request: AuthorizationRequest, authenticated: datetime | None, now: datetime) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 
-from remuda.identity.oauth.fetching import is_loopback
+from remuda.identity.federation.fetching import is_loopback
 from remuda.identity.ports import Fetch
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unavailable

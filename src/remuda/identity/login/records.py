@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from remuda.http.audit import Actor, Operation, Target, audit_record
 from remuda.identity.kinds.people import USER, OrganizationUser, User
-from remuda.identity.oauth.visits import Visit
+from remuda.identity.login.visits import Visit
 from remuda.resources.labels import USER as USER_LABEL
 from remuda.resources.labels import organization_of
 from remuda.store.contract import Store

@@ -13,8 +13,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.http.replies import Page
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.oauth.account_view import AccountView
-from remuda.identity.oauth.passwords import LEAST_CHARACTERS
+from remuda.identity.login.account_view import AccountView
+from remuda.identity.login.passwords import LEAST_CHARACTERS
 from remuda.resources.labels import NAME
 
 __all__ = ["Pages", "provider_name"]
@@ -28,7 +28,7 @@ class Pages:
 
     def __init__(self, issuer: str) -> None:
         self._environment = Environment(
-            loader=ChoiceLoader([PackageLoader("remuda.identity.oauth"), PackageLoader("remuda.http.documents")]),
+            loader=ChoiceLoader([PackageLoader("remuda.identity.login"), PackageLoader("remuda.http.documents")]),
             autoescape=True,
             undefined=StrictUndefined,
             trim_blocks=True,

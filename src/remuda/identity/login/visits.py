@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from remuda.identity.oauth.authorization import AuthorizationRequest
-from remuda.identity.oauth.familiar import Familiar
-from remuda.identity.oauth.federation import Ticket
+from remuda.identity.federation.flow import Ticket
+from remuda.identity.login.authorization import AuthorizationRequest
+from remuda.identity.login.familiar import Familiar
 
 __all__ = ["Flight", "Leaving", "Overview", "Pairing", "Pending", "Visit", "query_of"]
 

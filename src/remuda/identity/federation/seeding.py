@@ -14,13 +14,13 @@ from contextlib import suppress
 import msgspec
 import structlog
 
+from remuda.identity.federation.external import is_our_issuer
+from remuda.identity.federation.external_claims import ALGORITHMS
 from remuda.identity.kinds.api_groups import OURS
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.rights.roles import role_id
 from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.provider_rules import check_issuer
-from remuda.identity.tokens.external import is_our_issuer
-from remuda.identity.tokens.external_claims import ALGORITHMS
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
 from remuda.resources.labels import NAME
 from remuda.resources.writing import until_written

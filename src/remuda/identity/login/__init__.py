@@ -1,0 +1,1 @@
+"""What browsers are shown: logging in and out, connecting devices, passwords."""

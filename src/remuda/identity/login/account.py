@@ -1,0 +1,125 @@
+"""One's own account: who one is here, and what acts in one's name, each of which can be ended.
+
+Whoever is not logged in is asked to. What can be ended is what the page shows: its buttons count only from the browser
+and the login that it was shown to, and only for what is that user's own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from remuda.http.replies import Page, Redirect
+from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.people import OrganizationUser, User
+from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.kinds.tokens import Session
+from remuda.identity.login.account_view import AccountView, BrowserRow, MembershipRow, SessionRow
+from remuda.identity.login.entry import Entry
+from remuda.identity.login.logins import LoggedIn, Logins
+from remuda.identity.login.pages import Pages, provider_name
+from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.records import Records
+from remuda.identity.login.states import States
+from remuda.identity.login.visits import Leaving, Overview, Pending, Visit
+from remuda.identity.login.wire import AccountForm
+from remuda.identity.oauth.clients import Clients
+from remuda.identity.rights.bindings import Bindings
+from remuda.identity.rights.roles import PLATFORM_ADMINISTRATOR, role_id
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.sessions import Sessions
+from remuda.resources.labels import NAME, organization_of
+from remuda.resources.labels import USER as USER_LABEL
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+__all__ = ["AccountPage"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountPage:
+    """Shows accounts."""
+
+    store: Store
+    settings: IdentitySettings
+    bindings: Bindings
+    states: States
+    pages: Pages
+    logins: Logins
+    sessions: Sessions
+    clients: Clients
+    passwords: Passwords
+    records: Records
+    entry: Entry
+
+    async def show(self, visit: Visit) -> Page | Redirect:
+        """Show who is logged in, or ask."""
+        known = await self.logins.find(visit.cookie)
+        if known is None:
+            return await self.entry.ask(visit, Pending())
+        return self.pages.account(
+            await self._view(known),
+            state=self.states.seal(Overview(), browser=visit.cookie),
+            leaving=self.states.seal(Leaving(), browser=visit.cookie),
+        )
+
+    async def change(self, visit: Visit, form: AccountForm) -> Page | Redirect:
+        """End a session, or a login in another browser. What is gone by now is ended already."""
+        self.states.open(Overview, form.state, browser=visit.cookie)
+        known = await self.logins.find(visit.cookie)
+        if known is None:
+            return await self.entry.ask(visit, Pending())
+        await self._end(visit, known.user, form)
+        return Redirect(f"{self.settings.issuer}{ACCOUNT}")
+
+    async def _end(self, visit: Visit, user: User, form: AccountForm) -> None:
+        for session in await self.logins.sessions_of(user.name):
+            if session.name == form.session:
+                await self.sessions.end(session, log=await self.records.succeeded(visit, user))
+        for login in await self.logins.logins_of(user):
+            if login.name == form.login:
+                await self.logins.end(login, log=await self.records.succeeded(visit, user))
+
+    async def _view(self, known: LoggedIn) -> AccountView:
+        user, login = known.user, known.login
+        sessions = await self.logins.sessions_of(user.name)
+        others = [each for each in await self.logins.logins_of(user) if each.name != login.name]
+        return AccountView(
+            email=user.spec.subject,
+            here=await self._browser(login),
+            memberships=await self._memberships(user),
+            is_administrator=role_id(PLATFORM_ADMINISTRATOR) in self._roles(user),
+            sessions=sorted([await self._session(each, login) for each in sessions], key=SessionRow.order),
+            elsewhere=sorted([await self._browser(each) for each in others], key=BrowserRow.order),
+            has_password=await self.passwords.has_password(user.name),
+        )
+
+    def _roles(self, user: User) -> frozenset[str]:
+        return self.bindings.of_user(user.spec.subject, "", ()).by_name
+
+    async def _memberships(self, user: User) -> Sequence[MembershipRow]:
+        rows = []
+        for each in (await self.store.list(OrganizationUser, labels={USER_LABEL: user.name})).items:
+            organization = await find(self.store, Organization, organization_of(each))
+            if organization is not None:
+                rows.append(MembershipRow(organization.metadata.labels.get(NAME, organization.name), each.spec.state))
+        return sorted(rows, key=lambda row: row.name)
+
+    async def _session(self, session: Session, login: BrowserLogin) -> SessionRow:
+        spec, client = session.spec, await self.clients.find(session.spec.client)
+        return SessionRow(
+            id=session.name,
+            client=spec.client if client is None else client.metadata.labels.get(NAME, client.name),
+            began=session.metadata.creation_timestamp or spec.authenticated,
+            used=spec.refreshed,
+            is_from_here=spec.login == login.name,
+        )
+
+    async def _browser(self, login: BrowserLogin) -> BrowserRow:
+        return BrowserRow(id=login.name, began=login.spec.authenticated, provider=await self._provider(login))
+
+    async def _provider(self, login: BrowserLogin) -> str:
+        if not login.spec.provider:
+            return ""
+        provider = await find(self.store, OAuth2Provider, login.spec.provider)
+        return "a provider that is gone by now" if provider is None else provider_name(provider)
