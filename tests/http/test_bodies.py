@@ -202,6 +202,32 @@ def test_every_rule_has_its_reason() -> None:
     }
 
 
+def test_a_body_of_very_many_faults_is_told_some_of_them() -> None:
+    class Herd(Wire, frozen=True):
+        names: tuple[str, ...]
+        tags: tuple[tuple[str, ...], ...] = ()
+
+    reader = BodyReader(Herd)
+    with pytest.raises(Malformed) as caught:
+        reader.read(msgspec.json.encode({"names": [1] * 200_000}), JSON)
+    assert caught.value.problems[0] == ("/names/0", "must be a string")
+    assert len(caught.value.problems) == 50
+    late = {"names": ["bella"] * 200_000, "tags": [["x"]] * 5000 + [[1]]}
+    with pytest.raises(Malformed) as caught:
+        reader.read(msgspec.json.encode(late), JSON)
+    assert caught.value.problems == (("/tags", "is not valid"),), "it lies too far behind to be named as others are"
+
+
+def test_a_newline_far_behind_the_beginning_is_found_all_the_same() -> None:
+    class Herd(Wire, frozen=True):
+        names: tuple[Annotated[str, msgspec.Meta(pattern="^[a-z]+$")], ...]
+
+    reader = BodyReader(Herd)
+    assert len(reader.read(msgspec.json.encode({"names": ["bella"] * 5000}), JSON).names) == 5000
+    with pytest.raises(Malformed):
+        reader.read(msgspec.json.encode({"names": ["bella"] * 5000 + ["bella\n"]}), JSON)
+
+
 def test_a_pointer_is_escaped_and_bounded() -> None:
     assert pointer(["a/b", 3, "c~d"]) == "/a~1b/3/c~0d"
     assert len(pointer(["x" * 5000])) < 100

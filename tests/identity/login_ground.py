@@ -14,11 +14,11 @@ from remuda.http.routes import AnyRoute
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.people import OrganizationUser, OrganizationUserSpec, User, UserSpec, membership_id, user_id
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
-from remuda.identity.login import api as browser_api
+from remuda.identity.login import api as login_api
 from remuda.identity.login.argon import Hashing
 from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.room import login_room
 from remuda.identity.login.service import Browser as BrowserService
-from remuda.identity.login.service import browser_of
 from remuda.identity.oauth import api as oauth_api
 from remuda.identity.oauth.room import oauth_room
 from remuda.identity.oauth.service import OAuth
@@ -26,6 +26,7 @@ from remuda.identity.ports import Fetch, Fetched, IdentityPorts
 from remuda.identity.rights.service import Rights
 from remuda.identity.rooms import within
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.tenancy.domains import claim
 from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.room import TokenRoom, token_room
 from remuda.kernel.errors import ServerUnreachable
@@ -71,7 +72,7 @@ class Counted:
 
 @dataclass(frozen=True, kw_only=True)
 class House:
-    """The two parts of the oauth room, and what is behind them."""
+    """The rooms for browsers and for programs, and what is behind them."""
 
     browser: BrowserService
     oauth: OAuth
@@ -110,7 +111,7 @@ def house(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **
         sessions=tokens.sessions,
         hashing=CHEAP,
     )
-    browser = browser_of(
+    browser = login_room(
         ports,
         clients=oauth.clients,
         codes=oauth.grants.codes,
@@ -124,7 +125,7 @@ def house(world: World, store: SqliteStore, *, fetch: Fetch = nobody_answers, **
 
 def routes() -> list[AnyRoute]:
     return [
-        *within(lambda house: house.browser, browser_api.routes()),
+        *within(lambda house: house.browser, login_api.routes()),
         *within(lambda house: house.oauth, oauth_api.routes()),
     ]
 
@@ -176,7 +177,9 @@ class Home:
 
     async def organization(self, name: str, **spec: Any) -> None:
         metadata = Metadata(name=name, labels={NAME: "org"})
-        await self.store.create(Organization(metadata=metadata, spec=OrganizationSpec(**spec)))
+        made = await self.store.create(Organization(metadata=metadata, spec=OrganizationSpec(**spec)))
+        if made.spec.domain:
+            await claim(self.store, made, made.spec.domain)
 
     async def member(self, organization: str, user: str, state: Any = "active") -> None:
         labels = {ORGANIZATION: organization, USER: user}

@@ -12,8 +12,9 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, P
 from remuda.identity.people.api import routes
 from remuda.identity.people.controllers import drivers
 from remuda.identity.people.joining import Joining
+from remuda.identity.people.room import people_room
 from remuda.identity.people.sagas import PeoplePorts, bound
-from remuda.identity.people.service import People, people
+from remuda.identity.people.service import People
 from remuda.identity.rights.book import rights_of
 from remuda.identity.rights.roles import role_id, seed_roles
 from remuda.identity.rights.service import Rights
@@ -56,7 +57,7 @@ def service(world: World, store: Store) -> People:
     """Put the room together."""
     ports = ports_of(world, store)
     operations = Operations(store, bound(ports), clock=world.clock, randomness=world.randomness)
-    return people(ports, operations=operations, grants=Rights(store=store, settings=SETTINGS), settings=SETTINGS)
+    return people_room(ports, operations=operations, grants=Rights(store=store, settings=SETTINGS), settings=SETTINGS)
 
 
 async def administrator(store: Store) -> Principal:

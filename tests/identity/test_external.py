@@ -8,7 +8,6 @@ from remuda.access.principal import AccessList
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
 from remuda.identity.kinds.people import User
 from remuda.identity.kinds.states import UserState
-from remuda.identity.oauth.standings import Standings
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.claims import PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.kernel.errors import Unauthenticated
@@ -217,7 +216,7 @@ def test_groups_count_for_the_bearer_alone_and_not_in_a_passport() -> None:
         acme = await with_ann(lobby, groups_claim=GROUPS)
         bearer = await lobby.tokens.bearers.identify(lobby.issuer.token(ANN, **{GROUPS: ["ops"]}))
         assert bearer.groups == ("ops",)
-        standing = await Standings(lobby.rights).of(bearer)
+        standing = await lobby.rights.of_bearer(bearer, with_groups=False)
         assert not standing.access.everywhere
         assert standing.access.organizations[acme].permissions == READER
 

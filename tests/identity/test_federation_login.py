@@ -9,6 +9,7 @@ from joserfc.jwk import ECKey, RSAKey
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.people import user_id
 from remuda.identity.settings import RoleBinding
+from remuda.kernel import base64url
 from remuda.kernel.secrets import Secret
 from tests.example.contract import Reply
 from tests.identity.login_ground import CONSOLE_URI, ISSUER, JO, Browser, Forms, Home, at_home, sent_to
@@ -104,6 +105,18 @@ def test_an_id_token_that_does_not_fit_is_not_believed(claims: dict[str, Any]) -
         await assert_refused(home, await log_in(home, upstream), "server_error", "its ID token")
 
     federated(scenario, provider=Provider(key=KEY, claims=claims))
+
+
+@pytest.mark.parametrize(
+    "token",
+    [".", "nonsense", "e30=.e30.e30", "e3 0.e30.e30", "é.e30.e30", f"{base64url.encode(b'[' * 20_000)}.e30.e30"],
+    ids=["empty", "no token", "padded", "with a blank", "not ASCII", "nested without end"],
+)
+def test_what_is_no_id_token_is_told_as_the_providers_fault(token: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await assert_refused(home, await log_in(home, upstream), "server_error", "its ID token is malformed")
+
+    federated(scenario, provider=Provider(key=KEY, id_token=token))
 
 
 @pytest.mark.parametrize(
@@ -319,6 +332,22 @@ def test_an_address_leads_to_the_provider_of_its_organization(scope: str) -> Non
         assert "code" in sent_to(await come_back(browser, upstream, gone))
         (login,) = (await home.store.list(BrowserLogin)).items
         assert login.spec.provider == (OWN if scope == "organization" else GOOGLE)
+
+    federated(scenario)
+
+
+def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_wishes_for_it() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await home.organization(OTHER_ORG, domain="example.com", provider_scope="global", provider_id=GOOGLE)
+        await home.provider(OWN, organization=ORG, **THEIRS)
+        await home.organization(ORG, **own_provider())
+        await home.member(ORG, user_id(JO))
+        await assert_refused(home, await log_in(home, upstream, OWN), "access_denied", "an organization's own")
+        browser = home.browser()
+        gone = await browser.submit(await browser.authorize(), email=JO, password="")
+        await come_back(browser, upstream, gone)
+        (login,) = (await home.store.list(BrowserLogin)).items
+        assert login.spec.provider == GOOGLE
 
     federated(scenario)
 

@@ -46,7 +46,10 @@ async def opened(world: World) -> tuple[SqliteStore, Quotas]:
 async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
     """Let so many callers ask for a server each, all at once."""
     return await asyncio.gather(
-        *[quotas.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1)) for each in range(number)],
+        *[
+            quotas.allocations.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1))
+            for each in range(number)
+        ],
         return_exceptions=True,
     )
 
@@ -68,7 +71,10 @@ def test_64_callers_who_want_10_get_exactly_10() -> None:
 
     async def many_more(quotas: Quotas, world: World) -> list[Any]:
         return await asyncio.gather(
-            *[quotas.allocate(context(world), *WHERE, asking(f"other-{each}", servers=1)) for each in range(32)],
+            *[
+                quotas.allocations.allocate(context(world), *WHERE, asking(f"other-{each}", servers=1))
+                for each in range(32)
+            ],
             return_exceptions=True,
         )
 
@@ -95,7 +101,7 @@ def test_callers_of_one_organization_share_writes_of_its_head() -> None:
         fuse = Fuse()
         counted = cast("Store", FusedStore(store, fuse))
         quotas = service(counted, world.clock, world.randomness, intent_life=LIFE)
-        await quotas.set_limits(context(world), ORG, limiting(servers=100))
+        await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=100))
         fuse.by_kind.clear()
         assert all(isinstance(each, Allocation) for each in await many(quotas, world, 64))
         assert fuse.by_kind["Allocation"] == 64
@@ -109,7 +115,9 @@ def test_a_caller_that_goes_away_disturbs_nobody() -> None:
     async def scenario(world: World) -> None:
         store, quotas = await opened(world)
         asking_all = [
-            asyncio.ensure_future(quotas.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1)))
+            asyncio.ensure_future(
+                quotas.allocations.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1))
+            )
             for each in range(20)
         ]
         await world.clock.sleep(world.randomness.uniform(0, 0.05))
@@ -132,10 +140,10 @@ def test_a_caller_that_goes_away_disturbs_nobody() -> None:
 def test_two_operations_for_one_owner_are_never_both_admitted() -> None:
     async def scenario(world: World) -> None:
         store, _ = await opened(world)
-        processes = [service(store, world.clock, world.randomness, intent_life=LIFE) for _ in range(2)]
+        desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
         outcomes = await asyncio.gather(
             *[
-                processes[each % 2].allocate(context(world, f"operation-{each}"), *WHERE, asking("owner", servers=1))
+                desks[each % 2].allocate(context(world, f"operation-{each}"), *WHERE, asking("owner", servers=1))
                 for each in range(6)
             ],
             return_exceptions=True,
@@ -150,19 +158,17 @@ def test_two_operations_for_one_owner_are_never_both_admitted() -> None:
 def test_the_same_operation_at_the_same_time_is_one_row() -> None:
     async def scenario(world: World) -> None:
         store, _ = await opened(world)
-        processes = [service(store, world.clock, world.randomness, intent_life=LIFE) for _ in range(2)]
+        desks = [service(store, world.clock, world.randomness, intent_life=LIFE).allocations for _ in range(2)]
         rows = await asyncio.gather(
-            *[each.allocate(context(world, "operation"), *WHERE, asking("owner", servers=3)) for each in processes * 3]
+            *[each.allocate(context(world, "operation"), *WHERE, asking("owner", servers=3)) for each in desks * 3]
         )
         assert {row.name for row in rows} == {allocation_id(TELLER.subject, "operation")}
-        await asyncio.gather(*[each.confirm(context(world), *WHERE, rows[0].name) for each in processes * 2])
-        changes = [
-            each.change(context(world), *WHERE, rows[0].name, asking("owner", servers=5)) for each in processes * 2
-        ]
+        await asyncio.gather(*[each.confirm(context(world), *WHERE, rows[0].name) for each in desks * 2])
+        changes = [each.change(context(world), *WHERE, rows[0].name, asking("owner", servers=5)) for each in desks * 2]
         assert {each.spec.allocations for each in await asyncio.gather(*changes)} == {
             (Amount(kind="servers", committed=5),)
         }
-        await asyncio.gather(*[each.release(context(world), *WHERE, rows[0].name) for each in processes * 2])
+        await asyncio.gather(*[each.release(context(world), *WHERE, rows[0].name) for each in desks * 2])
         head = await store.get(Quota, ORG)
         assert (used_in(head), head.spec.intents) == (0, ())
         await store.close()
@@ -173,12 +179,12 @@ def test_the_same_operation_at_the_same_time_is_one_row() -> None:
 def test_a_key_belongs_to_one_request_for_ever() -> None:
     async def scenario(world: World) -> None:
         store, quotas = await opened(world)
-        row = await quotas.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
+        row = await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
         with pytest.raises(KeyReused):
-            await quotas.allocate(context(world, "key"), *WHERE, asking("another", servers=1))
-        await quotas.release(context(world), *WHERE, row.name)
+            await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("another", servers=1))
+        await quotas.allocations.release(context(world), *WHERE, row.name)
         with pytest.raises(Released):
-            await quotas.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
+            await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner", servers=1))
         await store.close()
 
     simulate(scenario, [0])
@@ -187,18 +193,18 @@ def test_a_key_belongs_to_one_request_for_ever() -> None:
 def test_a_head_takes_only_so_many_open_intents() -> None:
     async def scenario(world: World) -> None:
         store, quotas = await opened(world)
-        await quotas.set_limits(context(world), ORG, limiting(servers=2 * MOST_INTENTS))
+        await quotas.limits.set_for_organization(context(world), ORG, limiting(servers=2 * MOST_INTENTS))
         world.invariants.clear()
         for start in range(0, MOST_INTENTS, 100):
             taking = [
-                quotas.allocate(context(world, f"key-{each}"), *WHERE, asking(f"owner-{each}", servers=1))
+                quotas.allocations.allocate(context(world, f"key-{each}"), *WHERE, asking(f"owner-{each}", servers=1))
                 for each in range(start, start + 100)
             ]
             await asyncio.gather(*taking)
         with pytest.raises(Unavailable, match="wait to be confirmed"):
-            await quotas.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
-        await quotas.confirm(context(world), *WHERE, allocation_id(TELLER.subject, "key-0"))
-        await quotas.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
+            await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
+        await quotas.allocations.confirm(context(world), *WHERE, allocation_id(TELLER.subject, "key-0"))
+        await quotas.allocations.allocate(context(world, "late"), *WHERE, asking("late", servers=1))
         await check_law(store, ORG)
         await store.close()
 

@@ -179,7 +179,7 @@ def test_a_confirmation_that_was_asleep_does_not_settle_what_somebody_renewed_si
         await release(quotas)
         dying = service(FusedStore(store, Fuse(3, "before")), world.clock, world.randomness, intent_life=LIFE)
         with pytest.raises(CrashError):
-            await dying.renew(context(), *WHERE, ROW)
+            await dying.allocations.renew(context(), *WHERE, ROW)
         assert len((await store.get(Quota, ORG)).spec.intents) == 1, "it died between the head and the row"
         await confirming
         await settle(world, store, quotas, LIFE)

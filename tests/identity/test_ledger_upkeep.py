@@ -47,7 +47,10 @@ async def opened(world: World) -> tuple[SqliteStore, Quotas]:
 async def many(quotas: Quotas, world: World, number: int) -> list[Any]:
     """Let so many callers ask for a server each, all at once."""
     return await asyncio.gather(
-        *[quotas.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1)) for each in range(number)],
+        *[
+            quotas.allocations.allocate(context(world), *WHERE, asking(f"owner-{each}", servers=1))
+            for each in range(number)
+        ],
         return_exceptions=True,
     )
 
@@ -75,9 +78,9 @@ def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go()
         store, quotas = await opened(world)
         (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
         await driver.start()
-        held = await quotas.allocate(context(world), *WHERE, asking("owner-1", servers=1))
-        await quotas.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
-        await quotas.set_project_limits(context(world), *WHERE, limiting(servers=5))
+        held = await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=1))
+        await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=1))
+        await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
         await world.clock.sleep(LIFE.total_seconds() + 5)
         head = await store.get(Quota, ORG)
         assert (used_in(head), head.spec.intents) == (1, ())
@@ -111,7 +114,7 @@ def test_limits_of_a_project_go_with_it() -> None:
         store, quotas = await opened(world)
         (driver,) = drivers(ports_of(world, store).reconciling, quotas.ledger, settings=DriverSettings())
         await driver.start()
-        await quotas.set_project_limits(context(world), *WHERE, limiting(servers=5))
+        await quotas.limits.set_for_project(context(world), *WHERE, limiting(servers=5))
         await world.clock.sleep(5)
         assert [each.project for each in (await store.get(Quota, ORG)).spec.projects] == [PROJECT]
         project = await store.get(Project, PROJECT)
@@ -151,8 +154,8 @@ def test_the_monitor_finds_nothing_wrong_while_everybody_writes() -> None:
 def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows() -> None:
     async def scenario(world: World) -> None:
         store, quotas = await opened(world)
-        await quotas.allocate(context(world), *WHERE, asking("owner-1", servers=2))
-        await quotas.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=3, gpus=1))
+        await quotas.allocations.allocate(context(world), *WHERE, asking("owner-1", servers=2))
+        await quotas.allocations.allocate(context(world, "key"), *WHERE, asking("owner-2", servers=3, gpus=1))
         world.invariants.clear()
         monitor, metrics = monitor_of(world, store, quotas)
         head = await store.get(Quota, ORG)

@@ -79,6 +79,20 @@ def test_a_refresh_widens_no_scope() -> None:
     at_a_desk(scenario)
 
 
+def test_a_refresh_narrows_the_scope_of_one_access_token() -> None:
+    async def scenario(desk: Desk) -> None:
+        ann, app = await desk.user("ann@example.com"), await desk.app()
+        wide = await desk.log_in(ann, app, scope="openid email")
+        narrow = answer(await desk.refresh(wide["refresh_token"], app, scope="openid"))
+        assert narrow["scope"] == "openid"
+        assert "email" not in answer(await desk.userinfo(narrow["access_token"]))
+        again = answer(await desk.refresh(narrow["refresh_token"], app))
+        assert again["scope"] == "openid email", "the login was for both"
+        assert answer(await desk.userinfo(again["access_token"]))["email"] == "ann@example.com"
+
+    at_a_desk(scenario)
+
+
 def test_a_refresh_token_expires() -> None:
     async def scenario(desk: Desk) -> None:
         ann, app = await desk.user("ann@example.com"), await desk.app()

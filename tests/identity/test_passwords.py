@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from datetime import datetime
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -12,7 +13,7 @@ from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.login.argon import HASHING, Hasher, Hashing
-from remuda.identity.login.passwords import check_password
+from remuda.identity.login.passwords import LINK_LIFE, check_password
 from remuda.identity.ports import in_thread
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
@@ -127,10 +128,12 @@ def test_no_byte_of_the_store_has_a_password_a_hash_or_a_link() -> None:
 
 
 async def link_of(home: Home, subject: str = JO) -> dict[str, str]:
+    before = home.world.clock.now()
     reply = await home.room.ask(everywhere("root@example.com", "identity:users U")).post(
         "/api/v1/passwords", {"subject": subject}
     )
     assert reply.status == 201, reply.body
+    assert before + LINK_LIFE <= datetime.fromisoformat(reply.json["expiry"]) <= home.world.clock.now() + LINK_LIFE
     parts = urlsplit(reply.json["link"])
     assert parts.path.endswith(PATH)
     return dict(parse_qsl(parts.query))

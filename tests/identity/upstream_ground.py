@@ -36,6 +36,8 @@ class Provider:
     algorithm: str = "RS256"
     header: dict[str, Any] = field(default_factory=dict)
     signing_key: Any = None
+    id_token: str = ""
+    """What it hands out in the place of an ID token."""
     is_down: bool = False
     token_status: int = 200
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -93,7 +95,11 @@ class Provider:
         assert form["redirect_uri"] == asked["redirect_uri"]
         basic = base64.b64decode(headers["Authorization"].removeprefix("Basic ")).decode()
         assert basic == "remuda%20at%20idp:a%20secret%3A%20with%20signs%2F%26"
-        token = {"id_token": self._id_token(asked), "access_token": "upstream-token", "token_type": "Bearer"}
+        token = {
+            "id_token": self.id_token or self._id_token(asked),
+            "access_token": "upstream-token",
+            "token_type": "Bearer",
+        }
         return Fetched(status=200, body=msgspec.json.encode(token))
 
     def _id_token(self, asked: dict[str, str]) -> str:

@@ -153,7 +153,7 @@ async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> Non
         quotas = service(store, CLOCK, randomness, intent_life=timedelta(seconds=1))
         there = desk(quotas, randomness, *WHERE)
         context = there.context("operation-1")
-        row = await quotas.allocate(context, *WHERE, asking("owner-1", servers=2))
+        row = await quotas.allocations.allocate(context, *WHERE, asking("owner-1", servers=2))
         await asyncio.sleep(1.1)
         controller = LedgerController(store=store, clock=CLOCK, ledger=quotas.ledger)
         run = Run(controller="quotas", key=ORG, cause="event", registry=REGISTRY, randomness=randomness)
@@ -162,7 +162,7 @@ async def test_what_nobody_confirms_is_taken_back(quota_cluster: Cluster) -> Non
         head = await store.get(Quota, ORG)
         assert (used_in(head), head.spec.intents) == (0, ())
         assert (await store.get(Allocation, row.name)).spec.life == "released"
-        renewed = await quotas.renew(there.context(), *WHERE, row.name)
+        renewed = await quotas.allocations.renew(there.context(), *WHERE, row.name)
         assert renewed.spec.life == "unconfirmed"
-        assert (await quotas.confirm(there.context(), *WHERE, row.name)).spec.life == "confirmed"
+        assert (await quotas.allocations.confirm(there.context(), *WHERE, row.name)).spec.life == "confirmed"
         await check_law(store, ORG)

@@ -26,11 +26,11 @@ async def nothing(_: Quotas) -> None:
 
 
 async def take(quotas: Quotas) -> None:
-    await quotas.allocate(context(KEY), *WHERE, asking("owner-1", servers=2, gpus=1))
+    await quotas.allocations.allocate(context(KEY), *WHERE, asking("owner-1", servers=2, gpus=1))
 
 
 async def confirm(quotas: Quotas) -> None:
-    await quotas.confirm(context(), *WHERE, ROW)
+    await quotas.allocations.confirm(context(), *WHERE, ROW)
 
 
 async def take_and_confirm(quotas: Quotas) -> None:
@@ -39,19 +39,19 @@ async def take_and_confirm(quotas: Quotas) -> None:
 
 
 async def take_without_a_key(quotas: Quotas) -> None:
-    await quotas.allocate(context(operation=KEY), *WHERE, asking("owner-1", servers=2, gpus=1))
+    await quotas.allocations.allocate(context(operation=KEY), *WHERE, asking("owner-1", servers=2, gpus=1))
 
 
 async def grow(quotas: Quotas) -> None:
-    await quotas.change(context(), *WHERE, ROW, asking("owner-1", servers=5))
+    await quotas.allocations.change(context(), *WHERE, ROW, asking("owner-1", servers=5))
 
 
 async def shrink(quotas: Quotas) -> None:
-    await quotas.change(context(), *WHERE, ROW, asking("owner-1", servers=1, gpus=1))
+    await quotas.allocations.change(context(), *WHERE, ROW, asking("owner-1", servers=1, gpus=1))
 
 
 async def release(quotas: Quotas) -> None:
-    await quotas.release(context(), *WHERE, ROW)
+    await quotas.allocations.release(context(), *WHERE, ROW)
 
 
 async def take_and_release(quotas: Quotas) -> None:
@@ -60,12 +60,12 @@ async def take_and_release(quotas: Quotas) -> None:
 
 
 async def renew_and_confirm(quotas: Quotas) -> None:
-    await quotas.renew(context(), *WHERE, ROW)
+    await quotas.allocations.renew(context(), *WHERE, ROW)
     await confirm(quotas)
 
 
 async def set_limits(quotas: Quotas) -> None:
-    await quotas.set_limits(context(), ORG, limiting(servers=20))
+    await quotas.limits.set_for_organization(context(), ORG, limiting(servers=20))
 
 
 Standing = tuple[Life | None, int]

@@ -106,9 +106,9 @@ class InProcess:
         number = next(self.keys)
         key, where = f"operation-{owner}-{number}" if number % 2 else None, (self.organization, self.project)
         try:
-            row = await self.quotas.allocate(self.context(key), *where, asking(owner, **{KIND: amount}))
+            row = await self.quotas.allocations.allocate(self.context(key), *where, asking(owner, **{KIND: amount}))
             if key is not None:
-                await self.quotas.confirm(self.context(), *where, row.name)
+                await self.quotas.allocations.confirm(self.context(), *where, row.name)
         except Forbidden:
             return None
         return row.name
@@ -116,23 +116,23 @@ class InProcess:
     async def change(self, allocation: str, owner: str, amount: int) -> bool:
         wanted = asking(owner, **{KIND: amount})
         try:
-            await self.quotas.change(self.context(), self.organization, self.project, allocation, wanted)
+            await self.quotas.allocations.change(self.context(), self.organization, self.project, allocation, wanted)
         except Forbidden:
             return False
         return True
 
     async def release(self, allocation: str) -> None:
-        await self.quotas.release(self.context(), self.organization, self.project, allocation)
+        await self.quotas.allocations.release(self.context(), self.organization, self.project, allocation)
 
     async def set_limit(self, limit: int) -> bool:
         try:
-            await self.quotas.set_limits(self.context(), self.organization, limiting(**{KIND: limit}))
+            await self.quotas.limits.set_for_organization(self.context(), self.organization, limiting(**{KIND: limit}))
         except Forbidden:
             return False
         return True
 
     async def read(self) -> tuple[int, int]:
-        limited = await self.quotas.limits(self.context(), self.organization)
+        limited = await self.quotas.limits.of_organization(self.context(), self.organization)
         (quota,) = [each for each in limited.quotas.quotas if each.kind == KIND]
         return quota.quantity, quota.used
 

@@ -55,8 +55,8 @@ class BodyReader(Generic[BodyT]):
         if fault is not None:
             raise self._told(document, fault)
         # Python's `$` matches before a newline at the end, which a JSON schema's does not: so ask the other judge, too.
-        if _NEWLINE_AT_END.search(body) and (problems := self._problems(document)):
-            raise invalid_body(problems)
+        if _NEWLINE_AT_END.search(body) and not self._fits(document):
+            raise invalid_body(self._problems(document) or [("", "is not valid")])
         return value  # type: ignore[return-value]  # without a fault it is what was decoded
 
     def _told(self, document: Any, fault: msgspec.ValidationError) -> Malformed:
@@ -65,7 +65,13 @@ class BodyReader(Generic[BodyT]):
     def _problems(self, document: Any) -> list[tuple[str, str]]:
         try:
             return self._explainer.problems(document)
-        except ValueError:  # nested too deeply for the validator, or half a surrogate
+        except (ValueError, RecursionError):  # nested too deeply, or half a surrogate
+            raise _unreadable() from None
+
+    def _fits(self, document: Any) -> bool:
+        try:
+            return self._explainer.fits(document)
+        except ValueError:  # as above
             raise _unreadable() from None
 
     @cached_property

@@ -23,7 +23,7 @@ from remuda.http.answers import Header
 from remuda.http.claims import Claim, read_claim, read_claim_of_bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
 
-__all__ = ["Claim", "Credentials", "TrustedProxies", "read_credentials"]
+__all__ = ["Claim", "Credentials", "TrustedProxies", "read_bearer", "read_credentials"]
 
 _SENSITIVE = (b"authorization", b"ssl-client-cert", b"ssl-client-verify", b"x-principal", b"x-impersonate")
 _OF_TOKENS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~+/"
@@ -90,13 +90,13 @@ def read_credentials(
     authorization = headers.get(b"authorization")
     if b"ssl-client-cert" in headers and peer is not None and peer in proxies:
         _refuse_doubles(all_headers)
-        token = None if authorization is None else _token(authorization)
+        token = None if authorization is None else read_bearer(authorization)
         return _service_credentials(headers, token)
     if authorization is None:
         raise Unauthenticated("authorization header missing")
     if len(headers) != len(all_headers):
         _refuse_doubles(all_headers)
-    token = _token(authorization)
+    token = read_bearer(authorization)
     if b"x-principal" not in headers and b"x-impersonate" not in headers:
         return Credentials(token=token)
     claim = read_claim_of_bearer(headers.get(b"x-principal", b""))
@@ -109,7 +109,8 @@ def _refuse_doubles(all_headers: Sequence[Header]) -> None:
         raise Unauthenticated("authorization header malformed")
 
 
-def _token(authorization: bytes) -> str:
+def read_bearer(authorization: bytes) -> str:
+    """Return the token in a header Authorization, or raise Unauthenticated if there is none."""
     scheme, *words = authorization.split() or [b""]
     if words and scheme.lower() != b"bearer":
         raise Unauthenticated("authorization scheme not allowed")

@@ -2,6 +2,9 @@
 
 The reasons are fixed texts: they may name what the schema publishes anyway (a type, a bound, a format), never what was
 sent. Where a value fits none of several forms, the form it comes nearest to is explained.
+
+The validator finds every fault before it tells of the first, and a body can be made of a million. So it is shown no
+more than the beginning of a long document; a fault that lies behind that is left to whoever found that there is one.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,6 +16,7 @@ from jsonschema_rs import Draft202012Validator, ValidationError
 __all__ = ["Explainer", "pointer"]
 
 _MOST_PROBLEMS = 50
+_MOST_VALUES = 1_000
 _LONGEST_STEP = 64
 _TYPES = {
     "array": "an array",
@@ -52,9 +56,14 @@ class Explainer:
     def __init__(self, schema: dict[str, Any]) -> None:
         self._validator = Draft202012Validator(schema, validate_formats=True)
 
+    def fits(self, document: Any) -> bool:
+        """Tell whether a document has no fault."""
+        return self._validator.is_valid(document)
+
     def problems(self, document: Any) -> list[tuple[str, str]]:
         """Return the pointer and the reason of each fault, or of many of them if there are very many."""
-        found = (fault for error in self._validator.iter_errors(document) for fault in _nearest(error))
+        excerpt = _Excerpt(_MOST_VALUES).of(document)
+        found = (fault for error in self._validator.iter_errors(excerpt) for fault in _nearest(error))
         faults = [(_place(fault), fault.kind) for fault in islice(found, _MOST_PROBLEMS)]
         formatted = {place for place, kind in faults if kind.name == "format"}
         problems = (
@@ -63,6 +72,21 @@ class Explainer:
             if kind.name != "pattern" or place not in formatted  # the format says the same, and says it better
         )
         return list(dict.fromkeys(problems))
+
+
+class _Excerpt:
+    """The beginning of a document: its lists end when so many values have been seen."""
+
+    def __init__(self, values: int) -> None:
+        self._left = values
+
+    def of(self, value: Any) -> Any:
+        self._left -= 1
+        if isinstance(value, dict):
+            return {name: self.of(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self.of(each) for each in value[: max(self._left, 0)] if self._left > 0]
+        return value
 
 
 def pointer(steps: Iterable[str | int]) -> str:

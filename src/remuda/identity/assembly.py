@@ -12,14 +12,14 @@ from remuda.identity.auditing.service import Auditing
 from remuda.identity.federation.external import ExternalBearers
 from remuda.identity.federation.seeding import check_providers, seed_providers
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.service import browser_of
+from remuda.identity.login.room import login_room
 from remuda.identity.oauth.clients import seed_clients
 from remuda.identity.oauth.room import oauth_room
 from remuda.identity.operator.service import Operators
 from remuda.identity.people import controllers as people_controllers
 from remuda.identity.people.joining import Joining
+from remuda.identity.people.room import people_room
 from remuda.identity.people.sagas import PeoplePorts, bound
-from remuda.identity.people.service import people
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas import controllers as quota_controllers
 from remuda.identity.quotas.catalogue import seed_quota_metadata
@@ -71,10 +71,10 @@ class IdentityApp:
         )
         self.service = Identity(
             tenancy=Tenancy(store=store, clock=clock, version=version("remuda")),
-            people=people(persons, operations=self.operations, grants=rights, settings=settings),
+            people=people_room(persons, operations=self.operations, grants=rights, settings=settings),
             rights=rights,
             oauth=oauth,
-            browser=browser_of(
+            browser=login_room(
                 ports,
                 clients=oauth.clients,
                 codes=oauth.grants.codes,

@@ -27,7 +27,8 @@ from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tokens.bearers import Bearer
 from remuda.identity.tokens.claims import PASSPORT_ISSUER
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import NotFound, Unauthenticated
+from remuda.kernel.errors import Unauthenticated
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["ExternalBearers", "is_our_issuer"]
@@ -105,13 +106,10 @@ class ExternalBearers:
 
     async def _person(self, email: str, trust: BearerTrust) -> tuple[User | None, str]:
         """Return the user who has an address, however it is written, and as whom that one acts."""
-        try:
-            user = await self._store.get(User, user_id(email))
-        except NotFound:
-            if trust.allow_external_identity:
-                return None, email
-            raise Unauthenticated("user identity not found or inactive") from None
-        if user.is_marked or user.spec.state != "active":
+        user = await find(self._store, User, user_id(email))
+        if user is None and trust.allow_external_identity:
+            return None, email
+        if user is None or not user.is_active:
             raise Unauthenticated("user identity not found or inactive")
         return user, user.spec.subject
 

@@ -7,8 +7,6 @@ is nobody's.
 Whoever shows a token that a trusted issuer has signed is told what is missing in it: its operators need to know.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -21,7 +19,9 @@ from joserfc.jws import JWSRegistry, deserialize_compact
 from remuda.identity.federation.upstream import PublicKey
 from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.tokens.jws import NOT_VALID
+from remuda.kernel import base64url
 from remuda.kernel.errors import Unauthenticated
+from remuda.resources.writing import each_once
 
 __all__ = ["ALGORITHMS", "Peeked", "Said", "algorithms_of", "check_times", "email_of", "groups_of", "peek", "verify"]
 
@@ -147,7 +147,7 @@ def groups_of(payload: bytes, trust: BearerTrust) -> tuple[str, ...]:
         return ()
     named = msgspec.json.decode(payload, type=dict[str, Any]).get(trust.groups_claim)
     listed = named if isinstance(named, list) else [named]
-    return tuple(dict.fromkeys(each for each in listed if isinstance(each, str) and each))
+    return each_once(each for each in listed if isinstance(each, str) and each)
 
 
 def _is_authorized(authz: Any) -> bool:
@@ -158,8 +158,4 @@ def _is_authorized(authz: Any) -> bool:
 
 
 def _decoded(part: str, kind: type[T]) -> T:
-    try:
-        raw = base64.b64decode(part + "=" * (-len(part) % 4), altchars=b"-_", validate=True)
-    except (binascii.Error, ValueError):
-        raise ValueError from None
-    return msgspec.json.decode(raw, type=kind)
+    return msgspec.json.decode(base64url.decode(part), type=kind)

@@ -5,7 +5,6 @@ is what we know people by. Where the ID token does not have it, userinfo is aske
 """
 
 import base64
-import hashlib
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
@@ -14,9 +13,11 @@ import msgspec
 from remuda.identity.federation.idtokens import IdToken, read_id_token
 from remuda.identity.federation.upstream import SelfDescription, Upstream, broken, fetch_json
 from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.pkce import s256
 from remuda.identity.ports import Fetch
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.hashing import new_secret
+from remuda.identity.urls import with_query
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
@@ -71,11 +72,11 @@ class Federation:
             "scope": "openid email",
             "state": state,
             "nonce": ticket.nonce,
-            "code_challenge": _challenge(ticket.verifier),
+            "code_challenge": s256(ticket.verifier),
             "code_challenge_method": "S256",
         }
-        sent = urlencode({name: value for name, value in {**wishes, **asked}.items() if value})
-        return f"{about.authorization_endpoint}{'&' if '?' in about.authorization_endpoint else '?'}{sent}"
+        sent = {name: value for name, value in {**wishes, **asked}.items() if value}
+        return with_query(about.authorization_endpoint, sent)
 
     async def arrival(self, provider: OAuth2Provider, ticket: Ticket, *, code: str, issuer: str) -> str:
         """Return the verified e-mail address of who comes back, or raise OAuthRefusal."""
@@ -140,7 +141,3 @@ def _address(provider: OAuth2Provider, said: IdToken) -> tuple[str, bool]:
     if provider.spec.type == "microsoft":
         is_verified = is_verified or said.xms_edov in _TRUE
     return said.email.strip(), is_verified
-
-
-def _challenge(verifier: str) -> str:
-    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()

@@ -5,7 +5,6 @@ party are those of this login; the nonce is the one that this browser was sent t
 differ from ours by a minute.
 """
 
-import base64
 import hmac
 from collections.abc import Sequence
 
@@ -14,6 +13,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 
 from remuda.identity.federation.upstream import PublicKey, Upstream, broken
+from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret
 
@@ -66,10 +66,9 @@ async def read_id_token(
 
 
 def _head(text: str) -> _Head:
-    encoded = text.partition(".")[0]
     try:
-        return msgspec.json.decode(base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4)), type=_Head)
-    except (ValueError, msgspec.DecodeError):
+        return msgspec.json.decode(base64url.decode(text.partition(".")[0]), type=_Head)
+    except (ValueError, RecursionError):
         raise broken("its ID token is malformed") from None
 
 
@@ -78,7 +77,7 @@ def _verified(text: str, keys: Sequence[PublicKey]) -> IdToken:
         try:
             payload = jws.deserialize_compact(text.encode(), key, algorithms=list(_ALGORITHMS)).payload
             return msgspec.json.decode(payload, type=IdToken)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             break
         except (JoseError, ValueError, TypeError):
             continue  # of another kind, or of another provider's

@@ -6,12 +6,15 @@ would make every administrator of some organization whoever they want to be. The
 theirs, and make anybody a member. So such a provider is believed only about people in its organization's domain who are
 members of that organization, of no other one, and have no role of the whole system: it can make somebody only into
 those whom its administrators rule already. Everybody else logs in with a password, or at a provider of the system.
+
+A domain is the organization's that has it, and not everybody's who wishes for it (`tenancy.domains`).
 """
 
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.people import OrganizationUser, User
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
+from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.ids import is_id
 from remuda.resources.labels import ORGANIZATION, USER
@@ -42,14 +45,12 @@ class Providers:
         return next((each for each in await self.platform() if each.spec.type == name), None)
 
     async def of_address(self, email: str) -> OAuth2Provider | None:
-        """Return the provider of the organization that has the domain of an address; of several, the oldest's."""
-        domain = domain_of(email)
-        claims = (await self._store.list(Organization, index=("domain", domain))).items if domain else ()
-        for organization in sorted(claims, key=lambda each: (str(each.metadata.creation_timestamp), each.name)):
-            provider = await self._get(organization.spec.provider_id)
-            if provider is not None and is_usable(provider) and _belongs(provider, organization):
-                return provider
-        return None
+        """Return the provider of the organization that has the domain of an address."""
+        organization = await self._owner(email)
+        provider = None if organization is None else await self._get(organization.spec.provider_id)
+        if organization is None or provider is None or not is_usable(provider):
+            return None
+        return provider if _belongs(provider, organization) else None
 
     async def check_vouching(self, provider: OAuth2Provider, user: User) -> None:
         """Raise OAuthRefusal unless this provider's word about this user counts."""
@@ -68,10 +69,12 @@ class Providers:
         memberships = (await self._store.list(OrganizationUser, labels={USER: user.name}, limit=2)).items
         if [each.metadata.labels[ORGANIZATION] for each in memberships] != [organization]:
             return False
-        found = await find(self._store, Organization, organization)
-        if found is None or not found.spec.domain or memberships[0].spec.state != "active":
-            return False
-        return found.spec.domain.lower() == domain_of(user.spec.subject)
+        owner = await self._owner(user.spec.subject)
+        return owner is not None and owner.name == organization and memberships[0].spec.state == "active"
+
+    async def _owner(self, email: str) -> Organization | None:
+        domain = domain_of(email)
+        return await organization_of_domain(self._store, domain) if domain else None
 
     async def _get(self, name: str) -> OAuth2Provider | None:
         return await find(self._store, OAuth2Provider, name, marked=False) if is_id(name) else None

@@ -23,6 +23,7 @@ from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.provider_rules import check_issuer
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
 from remuda.resources.labels import NAME
+from remuda.resources.reading import find
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -102,9 +103,8 @@ def _stored(name: str, provider: PlatformProvider) -> OAuth2Provider:
 
 
 async def _seed(store: Store, wanted: OAuth2Provider) -> None:
-    try:
-        found = await store.get(OAuth2Provider, wanted.name)
-    except NotFound:
+    found = await find(store, OAuth2Provider, wanted.name)
+    if found is None:
         await _create(store, wanted)
         return
     if found.is_marked:

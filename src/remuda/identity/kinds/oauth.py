@@ -155,7 +155,7 @@ class DeviceGrantSpec(StoredStruct, frozen=True):
 
     client: str = ""
     scope: str = ""
-    user_code: str = ""
+    user_code_hash: str = ""
     """What the user types, hashed with SHA-256, in hex."""
     user: str = ""
     """Who said yes."""
@@ -229,7 +229,7 @@ DEVICE_GRANT = Kind(
     group=OURS,
     version=VERSION,
     plural="devicegrants",
-    indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code]),),
+    indexes=(Index(name="user-code", values=lambda grant: [grant.spec.user_code_hash]),),
 )
 """Device grants, found by what the user types."""
 

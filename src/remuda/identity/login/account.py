@@ -106,10 +106,10 @@ class AccountPage:
         return sorted(rows, key=lambda row: row.name)
 
     async def _session(self, session: Session, login: BrowserLogin) -> SessionRow:
-        spec, client = session.spec, await self.clients.find(session.spec.client)
+        spec = session.spec
         return SessionRow(
             id=session.name,
-            client=spec.client if client is None else client.metadata.labels.get(NAME, client.name),
+            client=await self.clients.called(spec.client),
             began=session.metadata.creation_timestamp or spec.authenticated,
             used=spec.refreshed,
             is_from_here=spec.login == login.name,

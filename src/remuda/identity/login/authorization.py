@@ -11,13 +11,13 @@ import re
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated
-from urllib.parse import urlencode
 
 import msgspec
 
 from remuda.http.routes import Parameters
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth.redirects import allows_redirect
+from remuda.identity.urls import with_query
 from remuda.kernel.errors import Malformed, OAuthRefusal
 
 __all__ = [
@@ -148,7 +148,7 @@ def is_fresh(request: AuthorizationRequest, authenticated: datetime | None, now:
 def answer_location(request: AuthorizationRequest, issuer: str, answer: Mapping[str, str]) -> str:
     """Return where the browser is sent with an answer."""
     told = {**answer, **({"state": request.state} if request.state else {}), "iss": issuer}
-    return f"{request.redirect_uri}{'&' if '?' in request.redirect_uri else '?'}{urlencode(told)}"
+    return with_query(request.redirect_uri, told)
 
 
 def error_location(request: AuthorizationRequest, issuer: str, refusal: OAuthRefusal) -> str:

@@ -16,7 +16,6 @@ browser is made to come again by itself.
 """
 
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 import msgspec
 
@@ -47,10 +46,10 @@ from remuda.identity.login.wire import CallbackQuery, LoginForm
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.service import Tokens
+from remuda.identity.urls import with_query
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
@@ -153,8 +152,8 @@ class Entry:
         account = user_id(form.email)
         self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
         is_right = await self.passwords.verify(account, password)
-        user = await find(self.store, User, account, marked=False)
-        if user is None or user.spec.state != "active" or not is_right:
+        user = await find(self.store, User, account)
+        if user is None or not user.is_active or not is_right:
             await self.records.failed(visit, user)
             return await self._page(visit, pending, form.state, email=form.email, problem=WRONG, status=_UNAUTHORIZED)
         return await self._arrive(visit, pending, user, provider="")
@@ -181,7 +180,7 @@ class Entry:
         if user is None:
             raise OAuthRefusal("access_denied", "user not found")
         await self.providers.check_vouching(provider, user)
-        if user.spec.state != "active":
+        if not user.is_active:
             raise OAuthRefusal("access_denied", "user is not active")
         return user
 
@@ -211,10 +210,9 @@ class Entry:
     async def _application(self, pending: Pending) -> str:
         if pending.request is None:
             return ""
-        client = await self.clients.find(pending.request.client_id)
-        return "" if client is None else client.metadata.labels.get(NAME, client.name)
+        return await self.clients.called(pending.request.client_id)
 
     async def _elsewhere(self, login_uri: str, state: str) -> str:
         types = sorted({each.spec.type for each in await self.providers.platform()})
         told = {"state": state, "callback": f"{self.settings.issuer}/oauth2/v2/login", "providers": " ".join(types)}
-        return f"{login_uri}{'&' if '?' in login_uri else '?'}{urlencode(told)}"
+        return with_query(login_uri, told)

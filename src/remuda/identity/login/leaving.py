@@ -6,7 +6,6 @@ the browser goes to the client's home page, if the client has one and asks for e
 """
 
 from dataclasses import dataclass
-from urllib.parse import urlencode
 
 from remuda.http.replies import Page, Redirect
 from remuda.identity.kinds.oauth import OAuth2Client
@@ -23,6 +22,7 @@ from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.claims import IdClaims
 from remuda.identity.tokens.service import Tokens
+from remuda.identity.urls import with_query
 from remuda.kernel.errors import Malformed
 
 __all__ = ["Exit"]
@@ -92,4 +92,4 @@ def _location(request: LogoutRequest, client: OAuth2Client | None) -> str:
         )
     if not request.state:
         return wanted
-    return f"{wanted}{'&' if '?' in wanted else '?'}{urlencode({'state': request.state})}"
+    return with_query(wanted, {"state": request.state})

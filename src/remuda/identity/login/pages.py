@@ -7,6 +7,7 @@ import base64
 import hashlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -27,14 +28,7 @@ class Pages:
     """Renders them."""
 
     def __init__(self, issuer: str) -> None:
-        self._environment = Environment(
-            loader=ChoiceLoader([PackageLoader("remuda.identity.login"), PackageLoader("remuda.http.documents")]),
-            autoescape=True,
-            undefined=StrictUndefined,
-            trim_blocks=True,
-        )
-        self._environment.filters["moment"] = _moment
-        self._here = issuer
+        self._environment, self._here = _compiled(), issuer
         style = self._environment.get_template("page.css").render().encode()
         allowed = f"style-src 'sha256-{base64.b64encode(hashlib.sha256(style).digest()).decode()}'"
         self._policy = f"default-src 'none'; {allowed}; base-uri 'none'; frame-ancestors 'none'"
@@ -114,6 +108,23 @@ class Pages:
 def provider_name(provider: OAuth2Provider) -> str:
     """Return what people call a provider."""
     return _NAMES.get(provider.spec.type) or provider.metadata.labels.get(NAME) or provider.spec.issuer
+
+
+@cache
+def _compiled() -> Environment:
+    """Return the templates, all of them compiled: that takes milliseconds for which nobody's login should wait."""
+    own, shared = PackageLoader("remuda.identity.login"), PackageLoader("remuda.http.documents")
+    environment = Environment(
+        loader=ChoiceLoader([own, shared]),
+        auto_reload=False,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+    environment.filters["moment"] = _moment
+    for name in ("page.html", *own.list_templates()):
+        environment.get_template(name)
+    return environment
 
 
 def _moment(moment: datetime) -> str:

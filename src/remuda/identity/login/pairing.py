@@ -19,7 +19,6 @@ from remuda.identity.login.visits import Pairing, Pending, Visit
 from remuda.identity.login.wire import DeviceForm
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.devices import Devices
-from remuda.resources.labels import NAME
 
 __all__ = ["DevicePage"]
 
@@ -60,11 +59,10 @@ class DevicePage:
             return self.pages.device(code=code, problem=_UNKNOWN, status=_BAD)
         if known is None:
             return await self.entry.ask(visit, Pending(device=code))
-        client = await self.clients.find(grant.spec.client)
         return self.pages.approve(
             state=self.states.seal(Pairing(code), browser=visit.cookie),
             code=code,
-            application=grant.spec.client if client is None else client.metadata.labels.get(NAME, client.name),
+            application=await self.clients.called(grant.spec.client),
             scope=grant.spec.scope,
             known=known.user.spec.subject,
         )

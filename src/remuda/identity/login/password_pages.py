@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.context import Context
-from remuda.access.principal import Permission
 from remuda.http.replies import Page
 from remuda.identity.kinds.oauth import PASSWORD
 from remuda.identity.kinds.people import User, user_id
@@ -22,6 +21,7 @@ from remuda.identity.login.passwords import Passwords
 from remuda.identity.login.records import Records
 from remuda.identity.login.visits import Visit
 from remuda.identity.login.wire import PasswordForm, PasswordLinkRead
+from remuda.identity.permissions import permission
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
@@ -30,7 +30,7 @@ from remuda.store.contract import Store
 
 __all__ = ["UPDATE_USERS", "PasswordPages"]
 
-UPDATE_USERS = Permission("identity:users", "update")
+UPDATE_USERS = permission("users", "update")
 """The right that making a link needs, everywhere."""
 
 _DONE = ("Your password is set", "You were logged out everywhere: log in with it from now on.")
@@ -55,7 +55,7 @@ class PasswordPages:
         user = await self.store.get(User, user_id(subject))
         made = await self.passwords.make_link(user.name, log=context.witness(PASSWORD.plural, user.name))
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={made.secret.reveal()}")
-        return PasswordLinkRead(link=link, expires=made.expires)
+        return PasswordLinkRead(link=link, expiry=made.expires)
 
     async def show(self, visit: Visit, link: str) -> Page:
         """Ask for a new password."""
@@ -83,8 +83,8 @@ class PasswordPages:
         account = user_id(form.email)
         self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
         is_right = await self.passwords.verify(account, form.password or Secret(""))
-        user = await find(self.store, User, account, marked=False)
-        if user is None or user.spec.state != "active" or not is_right:
+        user = await find(self.store, User, account)
+        if user is None or not user.is_active or not is_right:
             await self.records.failed(visit, user)
             return self.pages.password(email=form.email, problem=WRONG, status=_UNAUTHORIZED)
         if problem := _difference(form):

@@ -10,7 +10,7 @@ A link is good once, for a day; making another one takes the earlier one's place
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import msgspec
@@ -53,8 +53,7 @@ class NewLink:
     """What makes a link good, shown this once."""
 
     secret: Secret
-    expires: str
-    """RFC 3339."""
+    expires: datetime
 
 
 class Passwords:
@@ -100,7 +99,7 @@ class Passwords:
         """Return a link by which the user's password can be set, in the place of any earlier one."""
         secret, expires = new_secret(self._randomness), self._clock.now() + LINK_LIFE
         await self._change(user, log, reset_hash=token_hash(secret.reveal()), reset_expires=expires)
-        return NewLink(secret=secret, expires=expires.strftime("%Y-%m-%dT%H:%M:%SZ"))
+        return NewLink(secret=secret, expires=expires)
 
     async def user_of_link(self, link: str) -> User:
         """Return whose password a link sets, or raise Malformed if it is no longer good."""

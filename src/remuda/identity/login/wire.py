@@ -1,5 +1,6 @@
 """What browsers send to the pages of logging in, and what an administrator sends and reads for a password link."""
 
+from datetime import datetime
 from typing import Annotated
 
 import msgspec
@@ -103,4 +104,4 @@ class PasswordLinkRead(Wire, frozen=True):
     """A link by which a password can be set once. Whoever has it can: hand it to the user and to nobody else."""
 
     link: Secret
-    expires: str
+    expiry: datetime

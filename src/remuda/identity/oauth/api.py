@@ -1,4 +1,4 @@
-"""The routes of the oauth room that programs use; those for browsers are in `browser_api`."""
+"""The routes that programs use; those for browsers are those of the room `login`."""
 
 from remuda.http.routes import AnyRoute, ListQuery, Route
 from remuda.identity.oauth import client_wire, handlers, wire

@@ -5,8 +5,6 @@ remembered until it ends, in the store, so that no other process takes it either
 that we have for the sender, never from what was sent.
 """
 
-import base64
-import binascii
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
@@ -22,9 +20,11 @@ from remuda.identity.kinds.oauth import OAuth2Client, UsedAssertion, UsedAsserti
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.jws import LONGEST
+from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, OAuthRefusal
+from remuda.kernel.errors import AlreadyExists, Invalid, OAuthRefusal
 from remuda.kernel.secrets import Secret
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -98,11 +98,8 @@ class Assertions:
         account = self.settings.system_accounts.get(sender)
         if account is not None:
             return load_public_key(account.public_key) if account.public_key else None
-        try:
-            client = await self.store.get(OAuth2Client, sender)
-        except NotFound:
-            return None
-        return load_public_key(client.spec.public_key) if client.spec.public_key else None
+        client = await find(self.store, OAuth2Client, sender, marked=False)
+        return load_public_key(client.spec.public_key) if client is not None and client.spec.public_key else None
 
     def _is_for_us(self, said: _Said) -> bool:
         issuer = self.settings.issuer
@@ -150,9 +147,9 @@ def _unverified(token: str) -> _Said | None:
     if len(parts) != _PARTS:
         return None
     try:
-        msgspec.json.decode(_from_base64(parts[0]), type=_Header)
-        return msgspec.json.decode(_from_base64(parts[1]), type=_Said)
-    except (binascii.Error, ValueError, RecursionError):
+        msgspec.json.decode(base64url.decode(parts[0]), type=_Header)
+        return msgspec.json.decode(base64url.decode(parts[1]), type=_Said)
+    except (ValueError, RecursionError):
         return None
 
 
@@ -162,10 +159,6 @@ def _verified(token: str, key: PublicKey) -> _Said | None:
         return msgspec.json.decode(payload or b"", type=_Said)
     except (JoseError, ValueError, RecursionError):
         return None
-
-
-def _from_base64(text: str) -> bytes:
-    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
 
 
 def _refused() -> OAuthRefusal:

@@ -17,9 +17,10 @@ from remuda.identity.oauth.assertion import Assertions
 from remuda.identity.oauth.redirects import allows_redirect
 from remuda.identity.oauth.wire import ClientForm
 from remuda.identity.tokens.hashing import is_hash_of
-from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, OAuthRefusal
+from remuda.kernel.errors import AlreadyExists, OAuthRefusal
 from remuda.kernel.secrets import Secret
 from remuda.resources.labels import NAME
+from remuda.resources.reading import find
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
@@ -71,11 +72,12 @@ class Clients:
 
     async def find(self, client_id: str) -> OAuth2Client | None:
         """Return the client with this id, or None."""
-        try:
-            found = await self.store.get(OAuth2Client, client_id)
-        except (NotFound, Invalid):  # an id that can be nobody's
-            return None
-        return None if found.is_marked else found
+        return await find(self.store, OAuth2Client, client_id, marked=False)
+
+    async def called(self, client_id: str) -> str:
+        """Return what people call the client with this id; the id itself if it is gone."""
+        found = await self.find(client_id)
+        return client_id if found is None else found.metadata.labels.get(NAME, client_id)
 
     async def authenticate(self, proof: ClientProof) -> OAuth2Client:
         """Return the client that has proved who it is, or raise OAuthRefusal."""

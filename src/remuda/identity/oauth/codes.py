@@ -20,6 +20,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -52,12 +53,8 @@ class Codes:
         if not _FORM.fullmatch(code.reveal()):
             raise OAuthRefusal("invalid_request", "code is malformed: send the one that the login returned")
         name = token_hash(code.reveal())
-        try:
-            found = await self.store.get(AuthorizationCode, name)
-        except NotFound:
-            await self.sessions.end(session_of_code(name))
-            raise _spent() from None
-        if found.spec.expires is None or found.spec.expires <= self.clock.now():
+        found = await find(self.store, AuthorizationCode, name)
+        if found is None or found.spec.expires is None or found.spec.expires <= self.clock.now():
             await self.sessions.end(session_of_code(name))
             raise _spent()
         return found
@@ -94,10 +91,8 @@ class Codes:
         await self.sessions.end(session_of_code(code.name))
 
     async def _again(self, code: AuthorizationCode) -> AuthorizationCode:
-        try:
-            return await self.store.get(AuthorizationCode, code.name)
-        except NotFound:
-            return replace(code, spec=replace(code.spec, is_used=True, is_reused=True))
+        found = await find(self.store, AuthorizationCode, code.name)
+        return found or replace(code, spec=replace(code.spec, is_used=True, is_reused=True))
 
 
 def _spent() -> OAuthRefusal:

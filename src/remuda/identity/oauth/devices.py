@@ -23,6 +23,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
+from remuda.resources.reading import find
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
@@ -63,7 +64,7 @@ class Devices:
         spec = DeviceGrantSpec(
             client=client,
             scope=scope,
-            user_code=_user_code_hash(user_code),
+            user_code_hash=_user_code_hash(user_code),
             expires=self.clock.now() + life,
             interval_s=_INTERVAL_S,
         )
@@ -102,10 +103,9 @@ class Devices:
     async def take(self, device_code: Secret, client: str) -> DeviceGrant:
         """Return the grant that its user has approved, once. Raises OAuthRefusal with what the device is to do."""
         name = token_hash(device_code.reveal())
-        try:
-            grant = await self.store.get(DeviceGrant, name)
-        except NotFound:
-            raise OAuthRefusal("invalid_grant", "device_code is used or unknown: begin again") from None
+        grant = await find(self.store, DeviceGrant, name)
+        if grant is None:
+            raise OAuthRefusal("invalid_grant", "device_code is used or unknown: begin again")
         if grant.spec.client != client:
             raise OAuthRefusal("invalid_grant", "device_code was given to another client: begin again")
         if grant.spec.expires is None or grant.spec.expires <= self.clock.now():

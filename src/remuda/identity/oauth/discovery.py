@@ -27,6 +27,7 @@ def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
         device_authorization_endpoint=f"{below}/device_authorization",
         end_session_endpoint=f"{below}/logout",
         scopes_supported=SCOPES,
+        # Other claims of ours, such as `azp` and `sid`, are not among the values that existing clients take here.
         claims_supported=("aud", "email", "email_verified", "exp", "iat", "iss", "sub"),
         response_types_supported=("code",),
         response_modes_supported=("query",),

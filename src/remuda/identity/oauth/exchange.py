@@ -10,18 +10,19 @@ from urllib.parse import urlsplit
 
 from remuda.access.principal import AccessList
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.oauth.standings import Standings
 from remuda.identity.oauth.wire import BEARER, TokenForm, TokenQuery, TokenRead
+from remuda.identity.rights.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearers import Bearer, Bearers
 from remuda.identity.tokens.claims import PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.identity.tokens.jws import NOT_VALID
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Invalid, NotFound, OAuthRefusal, Unauthenticated
+from remuda.kernel.errors import OAuthRefusal, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.resources.labels import organization_of
+from remuda.resources.reading import find_in, is_there
+from remuda.resources.writing import each_once
 from remuda.store.contract import Store
 
 __all__ = ["ACCESS_TOKEN_TYPE", "PASSPORT_TYPE", "TOKEN_EXCHANGE", "Exchange", "refuse_query"]
@@ -51,7 +52,7 @@ class Exchange:
     settings: IdentitySettings
     tokens: Tokens
     bearers: Bearers
-    standings: Standings
+    rights: Rights
 
     async def passport(self, form: TokenForm) -> TokenRead:
         """Return a passport for whoever's token was shown."""
@@ -61,7 +62,7 @@ class Exchange:
             bearer = await self.bearers.identify(form.subject_token.reveal())
         except Unauthenticated:
             raise OAuthRefusal("access_denied", NOT_VALID, 401) from None
-        standing = await self.standings.of(bearer)
+        standing = await self.rights.of_bearer(bearer, with_groups=False)
         await self._check_reach(standing.access, form.x_organization_id, form.x_project_id)
         claims = self._claims(bearer, standing.organizations, form)
         return TokenRead(
@@ -73,7 +74,7 @@ class Exchange:
 
     def _claims(self, bearer: Bearer, organizations: tuple[str, ...], form: TokenForm) -> PassportClaims:
         now = self.clock.now()
-        audience = tuple(dict.fromkeys((*form.resource[:1], *form.audience[:1])))
+        audience = each_once((*form.resource[:1], *form.audience[:1]))
         return PassportClaims(
             jti=random_id(self.randomness),
             iss=PASSPORT_ISSUER,
@@ -98,29 +99,15 @@ class Exchange:
         inside = access.organizations.get(organization)
         if not access.everywhere and inside is None:
             raise _out_of_scope("organization")
-        if inside is None and not await self._exists(organization):
+        if inside is None and not await is_there(self.store, Organization, organization):
             raise _out_of_scope("organization")
         if not project:
             return
         has_reach = bool(access.everywhere) or (
             inside is not None and (bool(inside.permissions) or project in inside.projects)
         )
-        if not has_reach or not await self._has(organization, project):
+        if not has_reach or await find_in(self.store, Project, project, organization) is None:
             raise _out_of_scope("project")
-
-    async def _exists(self, organization: str) -> bool:
-        try:
-            await self.store.get(Organization, organization)
-        except (NotFound, Invalid):
-            return False
-        return True
-
-    async def _has(self, organization: str, project: str) -> bool:
-        try:
-            found = await self.store.get(Project, project)
-        except (NotFound, Invalid):
-            return False
-        return organization_of(found) == organization
 
 
 def _check_form(form: TokenForm) -> None:

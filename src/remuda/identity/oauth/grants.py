@@ -5,12 +5,13 @@ was given to. PKCE is demanded of public clients, and of every login that began 
 for those are granted that change anything (`SCOPES`).
 """
 
-import base64
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
+
+import msgspec
 
 from remuda.access.context import Context
 from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
@@ -20,14 +21,17 @@ from remuda.identity.oauth.clients import ClientProof, Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.oauth.devices import Devices
 from remuda.identity.oauth.wire import BEARER, TokenForm, TokenRead
+from remuda.identity.pkce import s256
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.claims import ID, IdClaims
 from remuda.identity.tokens.footing import is_founded
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.tokens.sessions import ReusedError, Sessions
+from remuda.identity.users import find_active_user
+from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, NotFound, OAuthRefusal
+from remuda.kernel.errors import AlreadyExists, OAuthRefusal
 from remuda.kernel.secrets import Secret
 from remuda.store.contract import Store
 
@@ -44,6 +48,8 @@ DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 
 SCOPES = ("openid", "email")
 """The scopes that change what a client gets: an ID token, and the address in it."""
+
+replace = msgspec.structs.replace
 
 ValueT = TypeVar("ValueT", str, Secret)
 Grant = Callable[[Context, TokenForm, ClientProof], Awaitable[TokenRead]]
@@ -103,22 +109,21 @@ class Grants:
         return await self._answer(user, session, refresh, nonce=spec.nonce)
 
     async def by_refresh(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
-        """Exchange a refresh token for the next pair."""
+        """Exchange a refresh token for the next pair. What it is narrowed to holds for this access token alone."""
         sent = _needed(form.refresh_token, "refresh_token")
         client = await self.clients.authenticate(proof)
         token = RefreshToken.parse(sent.reveal())
         session = await self.sessions.of_refresh(token) if token is not None else None
         if token is None or session is None or session.spec.client != client.name:
             raise OAuthRefusal("invalid_grant", "refresh_token is expired or unknown: log in again")
-        if set(_granted(form.scope).split()) - set(session.spec.scope.split()):
-            raise OAuthRefusal("invalid_scope", "scope is wider than at the login: log in again to have more")
+        scope = _narrowed(session.spec.scope, form.scope)
         user = await self._active_user(session.spec.user)
         log = context.witness(SESSION.plural, session.name)
         try:
             session, following = await self.sessions.refresh(session, token, log=log)
         except ReusedError:
             raise OAuthRefusal("invalid_grant", "refresh token reuse: log in again") from None
-        return await self._answer(user, session, following)
+        return await self._answer(user, replace(session, spec=replace(session.spec, scope=scope)), following)
 
     async def by_device(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
         """Let a device in, if its user has said yes."""
@@ -157,11 +162,8 @@ class Grants:
             raise OAuthRefusal("invalid_grant", "the user has logged out, or has another password: log in again")
 
     async def _active_user(self, name: str) -> User:
-        try:
-            user = await self.store.get(User, name)
-        except NotFound:
-            user = None
-        if user is None or user.is_marked or user.spec.state != "active":
+        user = await find_active_user(self.store, name)
+        if user is None:
             raise OAuthRefusal("access_denied", "user identity not found or inactive", 401)
         return user
 
@@ -210,6 +212,16 @@ def _granted(scope: str) -> str:
     return " ".join(each for each in SCOPES if each in asked)
 
 
+def _narrowed(had: str, asked: str) -> str:
+    """Return the scope of the next token: that of the login, or the part of it that is asked for (RFC 6749, 6)."""
+    if not asked:
+        return had
+    scope = _granted(asked)
+    if set(scope.split()) - set(had.split()):
+        raise OAuthRefusal("invalid_scope", "scope is wider than at the login: log in again to have more")
+    return scope
+
+
 def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) -> None:
     spec = code.spec
     if spec.client != client.name:
@@ -221,20 +233,12 @@ def _check_code(code: AuthorizationCode, client: OAuth2Client, form: TokenForm) 
         if client.spec.is_public or verifier:
             raise OAuthRefusal("invalid_client", "the login had no code_challenge: begin it with one")
         return
-    made = _s256(verifier) if spec.challenge_method == "S256" else verifier
+    made = s256(verifier) if spec.challenge_method == "S256" else verifier
     if not verifier or not hmac.compare_digest(made.encode(), spec.challenge.encode()):
         raise OAuthRefusal("invalid_client", "code_verifier does not match the code_challenge of the login")
-
-
-def _s256(verifier: str) -> str:
-    return _to_base64(hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).digest())
 
 
 def _at_hash(token: Secret) -> str:
     """Return the left half of the SHA-512 of an access token, by which an ID token names it."""
     digest = hashlib.sha512(token.reveal().encode()).digest()
-    return _to_base64(digest[: len(digest) // 2])
-
-
-def _to_base64(raw: bytes) -> str:
-    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+    return base64url.encode(digest[: len(digest) // 2])

@@ -4,6 +4,7 @@ from typing import Any
 
 import msgspec
 
+from remuda.http.credentials import read_bearer
 from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing
@@ -31,8 +32,6 @@ __all__ = [
     "token",
     "update_client",
 ]
-
-_WORDS_OF_BEARER = 2
 
 
 async def token(oauth: OAuth, call: Call[Nothing, wire.TokenQuery, wire.TokenForm]) -> wire.TokenRead:
@@ -138,11 +137,6 @@ def _authorization(call: Call[Any, Any, Any]) -> str:
 
 
 def _bearer(call: Call[Any, Any, Any]) -> str:
-    words = _authorization(call).split()
-    if not words:
+    if not _authorization(call):
         raise Unauthenticated("authorization header not set")
-    if len(words) != _WORDS_OF_BEARER:
-        raise Unauthenticated("authorization header malformed")
-    if words[0].lower() != "bearer":
-        raise Unauthenticated("authorization scheme not allowed")
-    return words[1]
+    return read_bearer(_authorization(call).encode("latin-1"))

@@ -8,6 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.kernel.errors import Invalid
+from remuda.resources.writing import each_once
 
 __all__ = ["allows_redirect", "check_redirects", "redirects_of"]
 
@@ -18,7 +19,7 @@ _LONGEST = 2048
 def redirects_of(client: OAuth2Client) -> tuple[str, ...]:
     """Return every address that a client has registered."""
     spec = client.spec
-    return tuple(dict.fromkeys(filter(None, (spec.redirect_uri, *spec.redirect_uris))))
+    return each_once(filter(None, (spec.redirect_uri, *spec.redirect_uris)))
 
 
 def allows_redirect(client: OAuth2Client, uri: str) -> bool:

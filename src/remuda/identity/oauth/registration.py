@@ -23,6 +23,7 @@ from remuda.identity.oauth.client_wire import (
     writable_client,
 )
 from remuda.identity.oauth.clients import CLI
+from remuda.identity.permissions import permission
 from remuda.identity.tokens.hashing import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid
@@ -38,7 +39,7 @@ replace = msgspec.structs.replace
 
 def right(verb: Verb) -> Permission:
     """Return the right to do this to clients."""
-    return Permission("identity:oauth2providers", verb)
+    return permission("oauth2providers", verb)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The part of the oauth room that programs use, put together."""
+"""The room for programs, put together."""
 
 from remuda.identity.oauth.assertion import Assertions
 from remuda.identity.oauth.clients import Clients
@@ -8,7 +8,6 @@ from remuda.identity.oauth.exchange import Exchange
 from remuda.identity.oauth.grants import Grants
 from remuda.identity.oauth.registration import Registration
 from remuda.identity.oauth.service import OAuth
-from remuda.identity.oauth.standings import Standings
 from remuda.identity.rights.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.room import TokenRoom
@@ -29,7 +28,7 @@ def oauth_room(
     rights: Rights,
 ) -> OAuth:
     """Return the room, over that of the tokens. Codes, devices and clients are those that logins must share."""
-    tokens, sessions, bearers, standings = room.tokens, room.sessions, room.bearers, Standings(rights)
+    tokens, sessions, bearers = room.tokens, room.sessions, room.bearers
     assertions = Assertions(store=store, clock=clock, settings=settings)
     clients = Clients(store=store, assertions=assertions)
     codes = Codes(store=store, clock=clock, randomness=randomness, settings=settings, sessions=sessions)
@@ -39,7 +38,7 @@ def oauth_room(
         tokens=tokens,
         sessions=sessions,
         bearers=bearers,
-        standings=standings,
+        rights=rights,
         clients=clients,
         devices=devices,
         grants=Grants(
@@ -59,7 +58,7 @@ def oauth_room(
             settings=settings,
             tokens=tokens,
             bearers=bearers,
-            standings=standings,
+            rights=rights,
         ),
         registration=Registration(store=store, clock=clock, randomness=randomness),
     )

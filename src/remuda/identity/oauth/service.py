@@ -1,4 +1,4 @@
-"""The port of the oauth room, as far as programs use it: tokens for grants, and questions about tokens.
+"""The port of the room for programs: tokens for grants, and questions about tokens.
 
 Its endpoints are public: whoever asks proves itself here, as a client, by a token, or by what is exchanged.
 """
@@ -6,13 +6,13 @@ Its endpoints are public: whoever asks proves itself here, as a client, by a tok
 from dataclasses import dataclass
 
 from remuda.access.context import Context
+from remuda.http.credentials import read_bearer
 from remuda.identity.kinds.tokens import REVOCATION, SESSION
 from remuda.identity.oauth.clients import ClientProof, Clients
 from remuda.identity.oauth.devices import Devices
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, Exchange, refuse_query
 from remuda.identity.oauth.grants import Grants
 from remuda.identity.oauth.registration import Registration
-from remuda.identity.oauth.standings import Standings
 from remuda.identity.oauth.wire import (
     BEARER,
     Authz,
@@ -25,6 +25,7 @@ from remuda.identity.oauth.wire import (
     TokenRead,
     UserinfoRead,
 )
+from remuda.identity.rights.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearers import Bearer, Bearers
 from remuda.identity.tokens.refresh import RefreshToken
@@ -33,8 +34,6 @@ from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated
 
 __all__ = ["OAuth"]
-
-_WORDS_OF_BEARER = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +44,7 @@ class OAuth:
     tokens: Tokens
     sessions: Sessions
     bearers: Bearers
-    standings: Standings
+    rights: Rights
     clients: Clients
     devices: Devices
     grants: Grants
@@ -70,7 +69,7 @@ class OAuth:
     async def userinfo(self, token: str) -> UserinfoRead:
         """Return who the bearer of a token is."""
         bearer = await self.bearers.identify(token)
-        standing = await self.standings.of(bearer)
+        standing = await self.rights.of_bearer(bearer, with_groups=False)
         has_email = bearer.type == "user" and "email" in bearer.scope.split()
         return UserinfoRead(
             sub=bearer.subject,
@@ -147,10 +146,9 @@ class OAuth:
 
     async def _caller(self, form: ShownToken, authorization: str) -> Bearer | str:
         """Return who asks: the bearer of a token, or a client by its id."""
-        words = authorization.split()
-        if len(words) == _WORDS_OF_BEARER and words[0].lower() == "bearer":
+        if authorization.lower().startswith("bearer"):
             try:
-                return await self.bearers.identify(words[1])
+                return await self.bearers.identify(read_bearer(authorization.encode("latin-1")))
             except Unauthenticated as error:
                 raise OAuthRefusal("access_denied", error.sentence, 401) from None
         return (await self.clients.authenticate(ClientProof.of(form, authorization))).name

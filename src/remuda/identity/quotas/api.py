@@ -1,14 +1,13 @@
 """The room's routes. Beside the reference's: limits of projects, the usage, and the two steps of a row's life."""
 
 from remuda.http.routes import AnyRoute, Route
+from remuda.identity.paths import ORGANIZATION, PROJECT, OrganizationPath, ProjectPath
+from remuda.identity.permissions import permission
 from remuda.identity.quotas import handlers, wire
-from remuda.identity.quotas.service import right
 
 __all__ = ["routes"]
 
-_ORGANIZATION = "/api/v1/organizations/{organizationID}"
-_PROJECT = f"{_ORGANIZATION}/projects/{{projectID}}"
-_ALLOCATION = f"{_PROJECT}/allocations/{{allocationID}}"
+_ALLOCATION = f"{PROJECT}/allocations/{{allocationID}}"
 
 
 def routes() -> list[AnyRoute]:
@@ -20,24 +19,24 @@ def _limits() -> list[AnyRoute]:
     return [
         Route(
             method="GET",
-            path=f"{_ORGANIZATION}/quotas",
+            path=f"{ORGANIZATION}/quotas",
             name="get_quotas",
             summary="Read what an organization may have, and what it has",
             scope="organization",
-            permission=right("quotas", "read"),
-            path_type=wire.OrganizationPath,
+            permission=permission("quotas", "read"),
+            path_type=OrganizationPath,
             answer_type=wire.QuotasRead,
             handler=handlers.get_quotas,
         ),
         Route(
             method="PUT",
-            path=f"{_ORGANIZATION}/quotas",
+            path=f"{ORGANIZATION}/quotas",
             name="set_quotas",
             summary="Replace what an organization may have",
             description="A kind that is left out falls back to its default. A limit under what is used is refused.",
             scope="organization",
-            permission=right("quotas", "update"),
-            path_type=wire.OrganizationPath,
+            permission=permission("quotas", "update"),
+            path_type=OrganizationPath,
             body_type=wire.QuotasWrite,
             answer_type=wire.QuotasRead,
             is_conditional=True,
@@ -45,19 +44,19 @@ def _limits() -> list[AnyRoute]:
         ),
         Route(
             method="GET",
-            path=f"{_PROJECT}/quotas",
+            path=f"{PROJECT}/quotas",
             name="get_project_quotas",
             summary="Read what a project may have, and what it has",
             description="Where a project has no limit of its own, its organization's is shown.",
             scope="organization",
-            permission=right("quotas", "read"),
-            path_type=wire.ProjectPath,
+            permission=permission("quotas", "read"),
+            path_type=ProjectPath,
             answer_type=wire.QuotasRead,
             handler=handlers.get_project_quotas,
         ),
         Route(
             method="PUT",
-            path=f"{_PROJECT}/quotas",
+            path=f"{PROJECT}/quotas",
             name="set_project_quotas",
             summary="Replace what a project may have of what its organization may",
             description=(
@@ -65,8 +64,8 @@ def _limits() -> list[AnyRoute]:
                 "a limit above that one limits nothing. A limit under what the project uses is refused."
             ),
             scope="organization",
-            permission=right("projects", "update"),
-            path_type=wire.ProjectPath,
+            permission=permission("projects", "update"),
+            path_type=ProjectPath,
             body_type=wire.QuotasWrite,
             answer_type=wire.QuotasRead,
             is_conditional=True,
@@ -74,13 +73,13 @@ def _limits() -> list[AnyRoute]:
         ),
         Route(
             method="GET",
-            path=f"{_ORGANIZATION}/allocations",
+            path=f"{ORGANIZATION}/allocations",
             name="list_usage",
             summary="List who uses what since when",
             description="What is held now; with `at`, or `since` and `until`, what was held then.",
             scope="organization",
-            permission=right("quotas", "read"),
-            path_type=wire.OrganizationPath,
+            permission=permission("quotas", "read"),
+            path_type=OrganizationPath,
             query_type=wire.UsageQuery,
             answer_type=list[wire.AllocationRead],
             errors=(422,),
@@ -93,7 +92,7 @@ def _allocations() -> list[AnyRoute]:
     return [
         Route(
             method="POST",
-            path=f"{_PROJECT}/allocations",
+            path=f"{PROJECT}/allocations",
             name="create_allocation",
             summary="Hold something, if there is room for it",
             description=(
@@ -101,8 +100,8 @@ def _allocations() -> list[AnyRoute]:
                 "without one it is confirmed as it is made."
             ),
             scope="project",
-            permission=right("allocations", "create"),
-            path_type=wire.ProjectPath,
+            permission=permission("allocations", "create"),
+            path_type=ProjectPath,
             body_type=wire.AllocationWrite,
             answer_type=wire.AllocationRead,
             success=201,
@@ -114,7 +113,7 @@ def _allocations() -> list[AnyRoute]:
             name="get_allocation",
             summary="Read an allocation",
             scope="project",
-            permission=right("allocations", "read"),
+            permission=permission("allocations", "read"),
             path_type=wire.AllocationPath,
             answer_type=wire.AllocationRead,
             handler=handlers.get_allocation,
@@ -125,7 +124,7 @@ def _allocations() -> list[AnyRoute]:
             name="change_allocation",
             summary="Hold something else instead, if there is room for it",
             scope="project",
-            permission=right("allocations", "update"),
+            permission=permission("allocations", "update"),
             path_type=wire.AllocationPath,
             body_type=wire.AllocationWrite,
             answer_type=wire.AllocationRead,
@@ -138,7 +137,7 @@ def _allocations() -> list[AnyRoute]:
             name="delete_allocation",
             summary="Hold nothing any more",
             scope="project",
-            permission=right("allocations", "delete"),
+            permission=permission("allocations", "delete"),
             path_type=wire.AllocationPath,
             success=202,
             is_conditional=True,
@@ -155,7 +154,7 @@ def _life() -> list[AnyRoute]:
             name="confirm_allocation",
             summary="Say that what an allocation is for is there",
             scope="project",
-            permission=right("allocations", "update"),
+            permission=permission("allocations", "update"),
             path_type=wire.AllocationPath,
             answer_type=wire.AllocationRead,
             handler=handlers.confirm_allocation,
@@ -167,7 +166,7 @@ def _life() -> list[AnyRoute]:
             summary="Hold again what was released, if there is room for it",
             description="It has to be confirmed anew.",
             scope="project",
-            permission=right("allocations", "create"),
+            permission=permission("allocations", "create"),
             path_type=wire.AllocationPath,
             answer_type=wire.AllocationRead,
             handler=handlers.renew_allocation,

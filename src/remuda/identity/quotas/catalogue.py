@@ -19,20 +19,20 @@ def _count(display_name: str, description: str, default: int) -> QuotaMetadataSp
     return QuotaMetadataSpec(display_name=display_name, description=description, default=default)
 
 
-def _bytes(display_name: str, description: str, default: int) -> QuotaMetadataSpec:
+def _binary(display_name: str, description: str, default: int) -> QuotaMetadataSpec:
     return QuotaMetadataSpec(display_name=display_name, description=description, default=default, format="binary")
 
 
 BUILT_IN: Mapping[str, QuotaMetadataSpec] = {
     "clusters": _count("Clusters", "Clusters of any type.", 5),
-    "filestorage": _bytes("File storage", "Bytes of shared file storage.", 1 << 40),
+    "filestorage": _binary("File storage", "Bytes of shared file storage.", 1 << 40),
     "floatingips": _count("Floating IPs", "Public addresses of instances.", 5),
     "gpus": _count("GPUs", "Physical graphics processors.", 40),
     "loadbalancers": _count("Load balancers", "Load balancers.", 5),
     "networks": _count("Networks", "Private networks.", 5),
     "publicips": _count("Public IPs", "Public addresses of load balancers.", 5),
     "servers": _count("Servers", "Virtual and physical servers.", 10),
-    "volume": _bytes("Block storage", "GiB of block storage.", 0),
+    "volume": _binary("Block storage", "GiB of block storage.", 0),
 }
 """What everybody has to begin with."""
 

@@ -18,6 +18,7 @@ from remuda.reconcile.results import Again, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source
 from remuda.resources.labels import organization_of
+from remuda.resources.reading import is_there
 from remuda.store.contract import Store
 
 __all__ = ["LedgerController", "drivers"]
@@ -62,19 +63,12 @@ class LedgerController:
     async def _forgets(self, head: Quota, run: Run) -> bool:
         """Drop what is left of a project that is gone. One that holds something cannot be."""
         for each in head.spec.projects:
-            if each.totals or await self._exists(each.project):
+            if each.totals or await is_there(self.store, Project, each.project):
                 continue
             run.acted = True
             await self._forget(head.name, each.project)
             return True
         return False
-
-    async def _exists(self, project: str) -> bool:
-        try:
-            await self.store.get(Project, project)
-        except NotFound:
-            return False
-        return True
 
     async def _forget(self, organization: str, project: str) -> None:
         async def judge(_: Quota) -> tuple[Apply, None]:

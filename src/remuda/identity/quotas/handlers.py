@@ -6,8 +6,10 @@ from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.identity.kinds.quotas import Allocation
+from remuda.identity.paths import OrganizationPath, ProjectPath
 from remuda.identity.quotas import rules, wire
-from remuda.identity.quotas.service import Limited, Quotas
+from remuda.identity.quotas.limits import Limited
+from remuda.identity.quotas.service import Quotas
 
 __all__ = [
     "change_allocation",
@@ -34,45 +36,43 @@ def _row(row: Allocation) -> Rendered[wire.AllocationRead]:
     return untag(rules.ALLOCATION_VIEW(row))
 
 
-async def get_quotas(quotas: Quotas, call: Call[wire.OrganizationPath, Nothing, Nothing]) -> Rendered[wire.QuotasRead]:
+async def get_quotas(quotas: Quotas, call: Call[OrganizationPath, Nothing, Nothing]) -> Rendered[wire.QuotasRead]:
     """Answer with the limits of an organization."""
-    return _limited(await quotas.limits(call.context, call.path.organization))
+    return _limited(await quotas.limits.of_organization(call.context, call.path.organization))
 
 
 async def set_quotas(
-    quotas: Quotas, call: Call[wire.OrganizationPath, Nothing, wire.QuotasWrite]
+    quotas: Quotas, call: Call[OrganizationPath, Nothing, wire.QuotasWrite]
 ) -> Rendered[wire.QuotasRead]:
     """Replace the limits of an organization."""
-    return _limited(await quotas.set_limits(call.context, call.path.organization, call.body))
+    return _limited(await quotas.limits.set_for_organization(call.context, call.path.organization, call.body))
 
 
-async def get_project_quotas(
-    quotas: Quotas, call: Call[wire.ProjectPath, Nothing, Nothing]
-) -> Rendered[wire.QuotasRead]:
+async def get_project_quotas(quotas: Quotas, call: Call[ProjectPath, Nothing, Nothing]) -> Rendered[wire.QuotasRead]:
     """Answer with the limits of a project."""
-    return _limited(await quotas.project_limits(call.context, call.path.organization, call.path.project))
+    return _limited(await quotas.limits.of_project(call.context, call.path.organization, call.path.project))
 
 
 async def set_project_quotas(
-    quotas: Quotas, call: Call[wire.ProjectPath, Nothing, wire.QuotasWrite]
+    quotas: Quotas, call: Call[ProjectPath, Nothing, wire.QuotasWrite]
 ) -> Rendered[wire.QuotasRead]:
     """Replace the limits of a project."""
     path = call.path
-    return _limited(await quotas.set_project_limits(call.context, path.organization, path.project, call.body))
+    return _limited(await quotas.limits.set_for_project(call.context, path.organization, path.project, call.body))
 
 
 async def list_usage(
-    quotas: Quotas, call: Call[wire.OrganizationPath, wire.UsageQuery, Nothing]
+    quotas: Quotas, call: Call[OrganizationPath, wire.UsageQuery, Nothing]
 ) -> Collection[Allocation, list[wire.AllocationRead]]:
     """List who uses what."""
-    return await quotas.usage(call.context, call.path.organization, call.query)
+    return await quotas.allocations.usage(call.context, call.path.organization, call.query)
 
 
 async def create_allocation(
-    quotas: Quotas, call: Call[wire.ProjectPath, Nothing, wire.AllocationWrite]
+    quotas: Quotas, call: Call[ProjectPath, Nothing, wire.AllocationWrite]
 ) -> Rendered[wire.AllocationRead]:
     """Make an allocation."""
-    return _row(await quotas.allocate(call.context, call.path.organization, call.path.project, call.body))
+    return _row(await quotas.allocations.allocate(call.context, call.path.organization, call.path.project, call.body))
 
 
 async def get_allocation(
@@ -80,7 +80,7 @@ async def get_allocation(
 ) -> Rendered[wire.AllocationRead]:
     """Answer with an allocation."""
     path = call.path
-    return _row(await quotas.get(call.context, path.organization, path.project, path.allocation))
+    return _row(await quotas.allocations.get(call.context, path.organization, path.project, path.allocation))
 
 
 async def change_allocation(
@@ -88,13 +88,15 @@ async def change_allocation(
 ) -> Rendered[wire.AllocationRead]:
     """Change an allocation."""
     path = call.path
-    return _row(await quotas.change(call.context, path.organization, path.project, path.allocation, call.body))
+    return _row(
+        await quotas.allocations.change(call.context, path.organization, path.project, path.allocation, call.body)
+    )
 
 
 async def delete_allocation(quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]) -> None:
     """Release an allocation."""
     path = call.path
-    await quotas.release(call.context, path.organization, path.project, path.allocation)
+    await quotas.allocations.release(call.context, path.organization, path.project, path.allocation)
 
 
 async def confirm_allocation(
@@ -102,7 +104,7 @@ async def confirm_allocation(
 ) -> Rendered[wire.AllocationRead]:
     """Confirm an allocation."""
     path = call.path
-    return _row(await quotas.confirm(call.context, path.organization, path.project, path.allocation))
+    return _row(await quotas.allocations.confirm(call.context, path.organization, path.project, path.allocation))
 
 
 async def renew_allocation(
@@ -110,4 +112,4 @@ async def renew_allocation(
 ) -> Rendered[wire.AllocationRead]:
     """Renew an allocation."""
     path = call.path
-    return _row(await quotas.renew(call.context, path.organization, path.project, path.allocation))
+    return _row(await quotas.allocations.renew(call.context, path.organization, path.project, path.allocation))

@@ -98,8 +98,8 @@ def noted(spec: QuotaSpec, intent: Intent) -> QuotaSpec:
 
 
 def closed(spec: QuotaSpec, project: str) -> QuotaSpec:
-    """Let nothing be held in a project any more. Raises Conflict while something is under way in it."""
-    if any(intent.project == project for intent in spec.intents):
+    """Let nothing be held in a project any more. Raises Conflict while something is being taken or changed in it."""
+    if any(intent.project == project and intent.action != "release" for intent in spec.intents):
         raise Conflict("Project", project)
     return _with_ledger(spec, replace(project_ledger(spec, project), is_closed=True))
 

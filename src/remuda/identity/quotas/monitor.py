@@ -17,9 +17,9 @@ from remuda.identity.quotas.combining import Apply
 from remuda.identity.quotas.heads import expected_totals, with_totals
 from remuda.identity.quotas.ledger import Ledger
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import NotFound
 from remuda.reconcile.leader import Leader
 from remuda.reconcile.sources import names
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["Drift", "Monitor", "drift_of", "rebuild"]
@@ -87,14 +87,13 @@ class Monitor:
 
 async def drift_of(store: Store, organization: str) -> Drift | None:
     """Return how a head differs from its rows; None if it does not, or if it moves too fast to tell."""
-    try:
-        before = await store.get(Quota, organization)
-        due = expected_totals(before.spec, await _living(store, organization))
-        after = await store.get(Quota, organization)
-    except NotFound:
+    before = await find(store, Quota, organization)
+    rows = await _living(store, organization)
+    after = await find(store, Quota, organization)
+    if before is None or after is None or before.version != after.version:
         return None
-    said = _said(before.spec)
-    return Drift(before.version, said, due) if before.version == after.version and said != due else None
+    said, due = _said(before.spec), expected_totals(before.spec, rows)
+    return Drift(before.version, said, due) if said != due else None
 
 
 async def rebuild(store: Store, ledger: Ledger, organization: str) -> Quota:

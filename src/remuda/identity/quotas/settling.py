@@ -14,6 +14,7 @@ from remuda.identity.quotas.rows import bar, confirmed, is_confirmed_under, is_l
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.resources.labels import organization_of
+from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
@@ -31,10 +32,7 @@ class Settling:
 
     async def find(self, name: str) -> Allocation | None:
         """Return a row, living or released."""
-        try:
-            return await self._store.get(Allocation, name)
-        except NotFound:
-            return None
+        return await find(self._store, Allocation, name)
 
     async def living(self, name: str) -> Allocation:
         """Return a row that holds something, or raise NotFound."""

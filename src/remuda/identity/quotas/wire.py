@@ -15,8 +15,6 @@ __all__ = [
     "AllocationStatusRead",
     "AllocationWrite",
     "AmountWire",
-    "OrganizationPath",
-    "ProjectPath",
     "QuotaRead",
     "QuotaWrite",
     "QuotasRead",
@@ -102,19 +100,6 @@ class AllocationRead(Wire, frozen=True):
     metadata: ProjectMetadataRead
     spec: AllocationSpecWire
     status: AllocationStatusRead
-
-
-class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
-    """An organization."""
-
-    organization: Id
-
-
-class ProjectPath(Parameters, frozen=True, rename={"organization": "organizationID", "project": "projectID"}):
-    """A project."""
-
-    organization: Id
-    project: Id
 
 
 class AllocationPath(

@@ -90,7 +90,8 @@ class RemoteAuthenticator:
             certificate.check(self._clock.now())
             return _service(certificate)
         claims = await self._verify(credentials.token)
-        return Principal(subject=claims.sub, type=_TYPES[claims.typ], expires=claims.expires)
+        operator = f"operator {claims.act}" if claims.act else None
+        return Principal(subject=claims.sub, type=_TYPES[claims.typ], expires=claims.expires, service=operator)
 
     async def _verify(self, token: str) -> Claims:
         claims = self._verified.find(token, self._keys.stamp)

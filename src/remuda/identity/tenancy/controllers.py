@@ -36,6 +36,7 @@ __all__ = ["OrganizationController", "ProjectController", "drivers"]
 
 _NAMED = 3
 """How many of those that something waits for are named."""
+_A_MOMENT_S = 1.0
 replace = msgspec.structs.replace
 
 
@@ -84,13 +85,15 @@ class ProjectController:
         """Say that all is well: a project needs nothing."""
         return Outcome(Done(), _healthy(project, self.clock))
 
-    async def deprovision(self, project: Project, run: Run) -> Result:  # noqa: ARG002  the signature of a step
+    async def deprovision(self, project: Project, run: Run) -> Result:
         """Let a project go unless rows that are alive name it."""
         living = ("living", project.name)
         rows = (await self.store.list(Allocation, index=living, limit=_NAMED)).items
         if not rows:
-            is_closed = await self.closing.close(labels.organization_of(project), project.name)
-            return Done() if is_closed else Blocked("InUse", "in use by an allocation that is being taken")
+            if await self.closing.close(labels.organization_of(project), project.name):
+                return Done()
+            run.wake_after(_A_MOMENT_S)  # what is being taken is a row soon, or never: only the head can tell
+            return Blocked("InUse", "in use by an allocation that is being taken")
         count = len((await self.store.list_names(Allocation, index=living)).items)
         return Blocked("InUse", f"in use by {_listed('allocation', map(_owner, rows), count)}")
 

@@ -26,7 +26,7 @@ async def organization_of_domain(store: Store, domain: str) -> Organization | No
         found = await store.get(Organization, owner)
     except NotFound:
         return None
-    return found if found.spec.domain == domain.lower() and not found.is_marked else None
+    return found if found.spec.domain.lower() == domain.lower() and not found.is_marked else None
 
 
 async def domains_of(store: Store, organization: Organization) -> Sequence[Domain]:

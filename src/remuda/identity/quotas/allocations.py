@@ -1,0 +1,133 @@
+"""Who holds what.
+
+An allocation is named after its operation: the caller's Idempotency-Key, or else the request. Whoever gave a key has
+recorded it, comes back with it, and confirms; whoever gave none is a client that knows nothing of confirming, so what
+it takes is confirmed as it is taken. To clients a released allocation is gone: it is not found, but to release it again
+is fine, it can be renewed, and it stays in the usage.
+
+A project that is being deleted keeps its allocations until they are released, and everything here works in it.
+"""
+
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_in_organization, allow_in_project
+from remuda.access.context import Context
+from remuda.http.replies import Collection
+from remuda.identity.kinds.quotas import ALLOCATION, Allocation, charge_value
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.permissions import permission
+from remuda.identity.quotas import rules, wire
+from remuda.identity.quotas.ledger import Ledger
+from remuda.identity.quotas.rows import allocation_id, is_living
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import NotFound
+from remuda.resources.labels import ORGANIZATION, PROJECT, project_of
+from remuda.resources.reading import get_in
+from remuda.resources.writing import check_state, witnessed
+from remuda.store.contract import Store
+
+__all__ = ["Allocations"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allocations:
+    """What can be asked of allocations."""
+
+    store: Store
+    clock: Clock
+    ledger: Ledger
+
+    async def allocate(
+        self, context: Context, organization: str, project: str, wanted: wire.AllocationWrite
+    ) -> Allocation:
+        """Hold something for somebody, if there is room for it."""
+        allow_in_project(context.principal, permission("allocations", "create"), organization, project)
+        await get_in(self.store, Project, project, organization)
+        rules.check_allocation(wanted)
+        row = rules.new_allocation(
+            allocation_id(context.principal.subject, context.key or context.operation),
+            organization,
+            project,
+            wanted,
+            context.principal,
+            life="confirmed" if context.key is None else "unconfirmed",
+        )
+        return await self.ledger.take(row, log=witnessed(context, ALLOCATION.plural, row))
+
+    async def get(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
+        """Return an allocation that holds something."""
+        allow_in_project(context.principal, permission("allocations", "read"), organization, project)
+        return await self._living(organization, project, allocation)
+
+    async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
+        """Say that what an allocation is for is there."""
+        allow_in_project(context.principal, permission("allocations", "update"), organization, project)
+        row = await self._living(organization, project, allocation)
+        return await self.ledger.confirm(row.name, log=witnessed(context, ALLOCATION.plural, row))
+
+    async def renew(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
+        """Hold again what was released, if there is room for it; it has to be confirmed anew."""
+        allow_in_project(context.principal, permission("allocations", "create"), organization, project)
+        row = await self._row(organization, project, allocation)
+        return await self.ledger.renew(row.name, log=witnessed(context, ALLOCATION.plural, row))
+
+    async def change(
+        self, context: Context, organization: str, project: str, allocation: str, wanted: wire.AllocationWrite
+    ) -> Allocation:
+        """Hold something else instead, if there is room for it."""
+        who, now = context.principal, self.clock.now()
+        allow_in_project(who, permission("allocations", "update"), organization, project)
+        row = await self._living(organization, project, allocation)
+        rules.check_allocation(wanted)
+        rules.check_same_owner(row, wanted)
+        return await self.ledger.change(
+            row.name,
+            lambda row: rules.changed_allocation(row, wanted, who, now),
+            check=lambda row: check_state(context, row, rules.writable_allocation(row)),
+            log=witnessed(context, ALLOCATION.plural, row),
+        )
+
+    async def release(self, context: Context, organization: str, project: str, allocation: str) -> None:
+        """Hold nothing any more. Twice is fine."""
+        allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
+        row = await self._row(organization, project, allocation)
+        await self.ledger.release(
+            row.name,
+            check=lambda row: check_state(context, row, rules.writable_allocation(row)),
+            log=witnessed(context, ALLOCATION.plural, row) if is_living(row) else (),
+        )
+
+    async def usage(
+        self, context: Context, organization: str, query: wire.UsageQuery
+    ) -> Collection[Allocation, list[wire.AllocationRead]]:
+        """Return who uses what since when: now, or at some time of the past."""
+        allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        rules.check_period(query)
+        await self.store.get(Organization, organization)
+        if query.project is not None:
+            await get_in(self.store, Project, query.project, organization)
+        labels = {ORGANIZATION: organization} | ({} if query.project is None else {PROJECT: query.project})
+        since, until = (query.since, query.until) if query.at is None else (query.at, query.at)
+        is_past = since is not None or until is not None
+        by_kind = None if query.kind is None else ("charge", charge_value(organization, query.kind))
+        living = None if is_past else ("living", query.project or organization)
+        return Collection(
+            store=self.store,
+            kind=Allocation,
+            view=rules.ALLOCATION_VIEW,
+            labels=labels,
+            index=by_kind or living,
+            visible=(lambda row: rules.was_held(row, since, until)) if is_past else is_living if by_kind else None,
+        )
+
+    async def _row(self, organization: str, project: str, allocation: str) -> Allocation:
+        row = await get_in(self.store, Allocation, allocation, organization)
+        if project_of(row) != project:
+            raise NotFound("Allocation", allocation)
+        return row
+
+    async def _living(self, organization: str, project: str, allocation: str) -> Allocation:
+        row = await self._row(organization, project, allocation)
+        if not is_living(row):
+            raise NotFound("Allocation", allocation)
+        return row

@@ -1,0 +1,101 @@
+"""How much organizations and projects may have."""
+
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_in_organization
+from remuda.access.context import Context
+from remuda.http.etag import check_match, etag_of
+from remuda.identity.kinds.quotas import QUOTA, Quota, QuotaSpec
+from remuda.identity.kinds.quotas import Limits as StoredLimits
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.permissions import permission
+from remuda.identity.quotas import rules, wire
+from remuda.identity.quotas.heads import project_ledger
+from remuda.identity.quotas.ledger import Ledger
+from remuda.resources.reading import get_in
+from remuda.store.contract import Store
+
+__all__ = ["Limited", "Limits"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limited:
+    """Limits and what is used of them, with the tag of the limits."""
+
+    quotas: wire.QuotasRead
+    etag: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What can be asked of limits."""
+
+    store: Store
+    ledger: Ledger
+
+    async def of_organization(self, context: Context, organization: str) -> Limited:
+        """Return what an organization may have, and what it has."""
+        allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        spec, uid = await self._head(organization)
+        quotas = rules.read_quotas(spec, await self.ledger.kinds.all())
+        return Limited(quotas, _etag(uid, spec.quotas))
+
+    async def set_for_organization(self, context: Context, organization: str, wanted: wire.QuotasWrite) -> Limited:
+        """Replace the limits of an organization. A kind that is left out falls back to what everybody has."""
+        allow_in_organization(context.principal, permission("quotas", "update"), organization)
+        await self.store.get(Organization, organization)
+        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in wanted.quotas]
+        rules.check_quotas(wanted, catalogue)
+        head = await self.ledger.set_limits(
+            organization,
+            rules.stored_limits(wanted),
+            check=lambda head: _check_limits(context, head, head.spec.quotas),
+            log=context.witness(QUOTA.plural, organization, organization=organization),
+        )
+        return Limited(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(head.uid, head.spec.quotas))
+
+    async def of_project(self, context: Context, organization: str, project: str) -> Limited:
+        """Return what a project may have, and what it has."""
+        allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        await get_in(self.store, Project, project, organization)
+        spec, uid = await self._head(organization)
+        quotas = rules.read_project_quotas(spec, project, await self.ledger.kinds.all())
+        return Limited(quotas, _etag(uid, project_ledger(spec, project).quotas))
+
+    async def set_for_project(
+        self, context: Context, organization: str, project: str, wanted: wire.QuotasWrite
+    ) -> Limited:
+        """Replace the limits of a project. A kind that is left out has none but its organization's.
+
+        Whoever may change all projects of an organization divides what that one has. A limit above the organization's
+        is stored and limits nothing: it is there for when the organization gets more.
+        """
+        allow_in_organization(context.principal, permission("projects", "update"), organization)
+        await get_in(self.store, Project, project, organization)
+        catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in wanted.quotas]
+        rules.check_quotas(wanted, catalogue)
+        head = await self.ledger.set_project_limits(
+            organization,
+            project,
+            rules.stored_limits(wanted),
+            check=lambda head: _check_limits(context, head, project_ledger(head.spec, project).quotas),
+            log=context.witness(QUOTA.plural, organization, organization=organization),
+        )
+        quotas = rules.read_project_quotas(head.spec, project, catalogue, only=kinds)
+        return Limited(quotas, _etag(head.uid, project_ledger(head.spec, project).quotas))
+
+    async def _head(self, organization: str) -> tuple[QuotaSpec, str]:
+        """Return what a head says, or would if there were one."""
+        head = await self.ledger.heads.find(organization)
+        if head is not None:
+            return head.spec, head.uid
+        await self.store.get(Organization, organization)
+        return QuotaSpec(), ""
+
+
+def _etag(uid: str, limits: StoredLimits) -> str:
+    return etag_of(uid, rules.writable_limits(limits))
+
+
+def _check_limits(context: Context, head: Quota, limits: StoredLimits) -> None:
+    check_match(context, _etag(head.uid, limits), kind="Quota", name=head.name)
