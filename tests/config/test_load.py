@@ -216,7 +216,7 @@ def test_everything_that_is_wrong_is_told_and_the_first_of_it_in_one_sentence(tm
     assert len(problems(text, tmp_path, {"REMUDA_SERVER__CONNECTIONS": "0"})) == 4
     with pytest.raises(Misconfigured) as caught:
         loaded(file=tmp_path / "remuda.toml")
-    assert caught.value.sentence.endswith(" There is more, 2 in all: remuda config check names it.")
+    assert caught.value.sentence.endswith(" There is more (2): remuda config check names it all.")
 
 
 def test_no_sentence_quotes_a_value(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ def test_an_account_without_anything_says_so() -> None:
     at_home(scenario)
 
 
-def test_it_says_at_which_provider_one_logged_in_even_if_that_is_gone() -> None:
+def test_it_says_at_which_provider_one_logged_in_and_when_that_is_gone_the_login_is_too() -> None:
     async def scenario(home: Home) -> None:
         provider = "d1111111-0000-4000-8000-000000000001"
         await home.provider(provider, issuer="https://idp.test", type="google", client_id="x")
@@ -99,7 +99,9 @@ def test_it_says_at_which_provider_one_logged_in_even_if_that_is_gone() -> None:
         assert "Change password" not in text(page), "there is none"
         stored = await home.store.get(OAuth2Provider, provider)
         await home.store.delete(OAuth2Provider, provider, uid=stored.uid)
-        assert "Through a provider that is gone by now on" in text(await browser.get(PATH))
+        page = await browser.get(PATH)
+        assert "Through Google" not in text(page)
+        assert "E-mail address" in text(page)
 
     at_home(scenario)
 

@@ -32,7 +32,7 @@ class Misconfigured(RemudaError):  # noqa: N818  named like the rest of the tree
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         more = len(problems) - 1
-        several = f" There is more, {more} in all: remuda config check names it." if more else ""
+        several = f" There is more ({more}): remuda config check names it all." if more else ""
         super().__init__(problems[0] + several)
         self.problems = problems
         """A sentence for each thing that is wrong."""

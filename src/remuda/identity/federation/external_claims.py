@@ -21,6 +21,7 @@ from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.tokens.jws import NOT_VALID
 from remuda.kernel import base64url
 from remuda.kernel.errors import Unauthenticated
+from remuda.kernel.folding import folded
 from remuda.resources.writing import each_once
 
 __all__ = ["ALGORITHMS", "Peeked", "Said", "algorithms_of", "check_times", "email_of", "groups_of", "peek", "verify"]
@@ -131,7 +132,7 @@ def email_of(said: Said, trust: BearerTrust) -> str:
     """Return the address that a token stands for, in lower case, if the token is for us and vouches for it."""
     if trust.audience not in ((said.aud,) if isinstance(said.aud, str) else said.aud):
         raise Unauthenticated("token is for another audience")
-    email = said.email.strip().lower() if isinstance(said.email, str) else ""
+    email = folded(said.email.strip()) if isinstance(said.email, str) else ""
     if not (_EMAIL.fullmatch(email) and email.isprintable()):
         raise Unauthenticated(f"token does not say whose it is: it needs the claim {_CLAIMS}/email")
     if not (trust.skip_email_verification or said.email_verified is True):

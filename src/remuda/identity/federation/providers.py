@@ -16,6 +16,7 @@ from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.kernel.errors import OAuthRefusal
+from remuda.kernel.folding import folded
 from remuda.kernel.ids import is_id
 from remuda.resources.labels import ORGANIZATION, USER
 from remuda.resources.reading import find
@@ -30,7 +31,7 @@ class Providers:
     def __init__(self, *, store: Store, settings: IdentitySettings) -> None:
         self._store = store
         bound = (each.subject for each in settings.role_bindings if each.issuer in {LOCAL_ISSUER, settings.issuer})
-        self._powerful = frozenset(each.strip().lower() for each in (*settings.platform_administrators, *bound))
+        self._powerful = frozenset(folded(each.strip()) for each in (*settings.platform_administrators, *bound))
 
     async def platform(self) -> list[OAuth2Provider]:
         """Return the providers of the whole system at which people can log in."""
@@ -57,7 +58,7 @@ class Providers:
         organization = provider.metadata.labels.get(ORGANIZATION)
         if organization is None:
             return
-        subject = user.spec.subject.strip().lower()
+        subject = folded(user.spec.subject.strip())
         if subject in self._powerful or not await self._is_theirs(organization, user):
             raise OAuthRefusal(
                 "access_denied",
@@ -91,7 +92,7 @@ def is_usable(provider: OAuth2Provider) -> bool:
 
 def domain_of(email: str) -> str:
     """Return the domain of an address, in lower case; nothing if it is no address."""
-    local, _, domain = email.strip().lower().rpartition("@")
+    local, _, domain = folded(email.strip()).rpartition("@")
     return domain if local and domain else ""
 
 

@@ -30,6 +30,8 @@ _KEPT_S, _LOOK_AGAIN_S = 3600.0, 60.0
 _MOST = 1000
 _OK = 200
 _LEAST_RSA_BITS = 2048
+_MOST_KEYS = 32
+"""To try them all must not take long, and no provider needs more."""
 
 
 class SelfDescription(msgspec.Struct, frozen=True):
@@ -102,6 +104,8 @@ class Upstream:
 async def read_keys(fetch: Fetch, url: str) -> tuple[PublicKey, ...]:
     """Return the keys that a JWKS holds, as far as they verify signatures, or raise OAuthRefusal if it is none."""
     document = await fetch_json(fetch, "GET", url, _KeyDocument)
+    if len(document.keys) > _MOST_KEYS:
+        raise broken(f"it has more than {_MOST_KEYS} keys")
     return tuple(key for each in document.keys if (key := _public_key(each)) is not None)
 
 

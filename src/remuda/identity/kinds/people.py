@@ -13,6 +13,7 @@ import msgspec
 from remuda.identity.kinds.api_groups import SHARED, VERSION
 from remuda.identity.kinds.claims import Claim, Mark
 from remuda.identity.kinds.states import UserState
+from remuda.kernel.folding import folded
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.resources.labels import USER as USER_LABEL
@@ -53,7 +54,7 @@ _MEMBERSHIPS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c02"
 
 def user_id(subject: str) -> str:
     """Return the id of the user with this subject. Two addresses that differ only in case are one person's."""
-    return derived_id(_USERS, subject.strip().lower())
+    return derived_id(_USERS, folded(subject.strip()))
 
 
 def membership_id(organization: str, user: str) -> str:

@@ -14,6 +14,7 @@ import msgspec
 
 from remuda.identity.kinds.api_groups import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
+from remuda.kernel.folding import folded
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.store.kinds import Index, Kind, Reference
@@ -85,7 +86,7 @@ _DOMAINS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c03"
 
 def domain_id(domain: str) -> str:
     """Return the name of the object that stands for a domain."""
-    return derived_id(_DOMAINS, domain.lower())
+    return derived_id(_DOMAINS, folded(domain))
 
 
 class DomainSpec(StoredStruct, frozen=True):
@@ -117,7 +118,7 @@ class Project(Resource, frozen=True):
 
 def _wanted_domain(organization: Organization) -> Iterator[str]:
     if organization.spec.domain:
-        yield organization.spec.domain.lower()
+        yield folded(organization.spec.domain)
 
 
 def _provider(organization: Organization) -> Iterator[str]:

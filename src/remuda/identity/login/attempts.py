@@ -2,8 +2,8 @@
 
 Each address has a quota, for all accounts together, and an account has one for all addresses together that is ten times
 as large: to use it up takes many addresses. (With one for both, a single stranger who keeps guessing would shut an
-account's owner out.) A browser in which somebody has logged in to the account before has a quota of its own instead, so
-that not even many strangers shut out the owner there.
+account's owner out.) A browser in which the account's password was right before has a quota of its own instead, so that
+not even many strangers shut out the owner there.
 
 An account that does not exist has a quota too, so that nobody learns from being refused which ones do.
 """

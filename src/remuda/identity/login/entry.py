@@ -189,8 +189,10 @@ class Entry:
         cookie, before = self.cookie.fresh(self.randomness), await self.logins.find(visit.cookie)
         log = await self.records.succeeded(visit, user)
         known = await self.logins.begin(user, cookie=cookie, provider=provider, before=before, log=log)
-        cookies = (self.cookie.write(cookie, life=LIFE), self.familiar.write(visit.familiar, user.name))
-        return Redirect(await self.passing.onward(pending, known), cookies=cookies)
+        cookies = [self.cookie.write(cookie, life=LIFE)]
+        if not provider:  # a provider's word says nothing of who knows the password, and earns no more guesses at it
+            cookies.append(self.familiar.write(visit.familiar, user.name))
+        return Redirect(await self.passing.onward(pending, known), cookies=tuple(cookies))
 
     async def _page(
         self, visit: Visit, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200

@@ -19,7 +19,7 @@ import msgspec
 from remuda.identity.kinds.browsers import BrowserLogin, BrowserLoginSpec
 from remuda.identity.kinds.people import USER, User
 from remuda.identity.kinds.tokens import Session
-from remuda.identity.tokens.footing import is_overtaken
+from remuda.identity.tokens.footing import is_overtaken, is_vouched
 from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users import find_active_user
@@ -122,7 +122,7 @@ class Logins:
     async def _user(self, login: BrowserLogin) -> User | None:
         """Return whose login it is, if it is good."""
         spec = login.spec
-        if not spec.is_good(self._clock.now()):
+        if not spec.is_good(self._clock.now()) or not await is_vouched(self._store, spec.provider):
             return None
         user = await find_active_user(self._store, spec.user)
         return None if await is_overtaken(self._store, spec.user, spec.authenticated) else user

@@ -9,7 +9,7 @@ A client that says whom it expects (`id_token_hint`) gets no code for anybody el
 
 from dataclasses import dataclass
 from typing import Literal
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from remuda.http.replies import Page, Redirect
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec
@@ -41,9 +41,15 @@ class Passing:
     codes: Codes
 
     async def is_open(self, pending: Pending, known: LoggedIn) -> bool:
-        """Tell whether somebody need not be asked anything."""
+        """Tell whether somebody need not be asked anything.
+
+        A program on the machine itself is always asked for: any other that listens there could take its place, and any
+        page in the browser begin it (RFC 8252, 8.6).
+        """
         request = pending.request
         if request is None or "consent" in prompts(request) or not self.is_enough(pending, known):
+            return False
+        if urlsplit(request.redirect_uri).scheme != "https":
             return False
         return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(known.user.name))
 

@@ -34,7 +34,7 @@ class Records:
         """Return the records of something that a user did, for the commit of it."""
         labels = {USER_LABEL: user.name}
         memberships = (await self.store.list(OrganizationUser, labels=labels, limit=_MOST_ORGANIZATIONS)).items
-        organizations: list[str | None] = [organization_of(each) for each in memberships]
+        organizations: list[str | None] = [organization_of(each) for each in memberships if each.spec.state == "active"]
         return [_record(visit, user, _DONE, organization) for organization in organizations or [None]]
 
     async def failed(self, visit: Visit, user: User | None) -> None:

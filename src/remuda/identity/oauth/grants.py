@@ -24,7 +24,7 @@ from remuda.identity.oauth.wire import BEARER, TokenForm, TokenRead
 from remuda.identity.pkce import s256
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.claims import ID, IdClaims
-from remuda.identity.tokens.footing import is_founded
+from remuda.identity.tokens.footing import is_founded, is_vouched
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.tokens.sessions import ReusedError, Sessions
@@ -116,6 +116,9 @@ class Grants:
         session = await self.sessions.of_refresh(token) if token is not None else None
         if token is None or session is None or session.spec.client != client.name:
             raise OAuthRefusal("invalid_grant", "refresh_token is expired or unknown: log in again")
+        if not await is_vouched(self.store, session.spec.provider):
+            await self.sessions.end(session)
+            raise OAuthRefusal("invalid_grant", "the provider of this login is gone: log in again")
         scope = _narrowed(session.spec.scope, form.scope)
         user = await self._active_user(session.spec.user)
         log = context.witness(SESSION.plural, session.name)

@@ -32,6 +32,7 @@ from remuda.identity.people.wire import (
 )
 from remuda.identity.tokens.service import Issued
 from remuda.kernel.errors import Malformed
+from remuda.kernel.folding import folded
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.resources import labels
@@ -65,7 +66,7 @@ replace = msgspec.structs.replace
 
 def address(subject: str) -> str:
     """Return an e-mail address as it is stored: in lower case, so that one person is one user."""
-    plain = subject.strip().lower()
+    plain = folded(subject.strip())
     if not _ADDRESS.fullmatch(plain):
         raise Malformed("subject address invalid", [("/spec/subject", "is not an e-mail address")])
     return plain
@@ -163,7 +164,8 @@ def read_user(membership: OrganizationUser, user: User, groups: Sequence[str]) -
     return UserRead(
         metadata=read_organization_metadata(named),
         spec=UserSpecWire(subject=user.spec.subject, state=membership.spec.state, group_ids=tuple(groups)),
-        status=UserStatus(last_active=last_active(user)),
+        # Anybody can be entered into an organization, and only who takes part there is its business.
+        status=UserStatus(last_active=last_active(user) if membership.spec.state == "active" else None),
     )
 
 

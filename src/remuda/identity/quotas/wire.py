@@ -26,7 +26,7 @@ __all__ = [
 class QuotaWrite(Wire, frozen=True):
     """How much of a kind there may be."""
 
-    kind: str
+    kind: Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
     quantity: int
 
 

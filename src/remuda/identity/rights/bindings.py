@@ -17,6 +17,7 @@ from remuda.identity.kinds.rights import RoleSpec
 from remuda.identity.rights.roles import BUILT_IN, PLATFORM_ADMINISTRATOR, role_id
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.kernel.errors import Invalid
+from remuda.kernel.folding import folded
 
 __all__ = ["Bindings", "Bound", "check_group_role", "is_for_groups"]
 
@@ -59,7 +60,7 @@ class Bindings:
         by = self._issuer(issuer)
         nothing: frozenset[str] = frozenset()
         return Bound(
-            by_name=self._users.get((by, subject.strip().lower()), nothing),
+            by_name=self._users.get((by, folded(subject.strip())), nothing),
             to_everybody=self._users.get((by, _EVERYBODY), nothing),
             by_group=nothing.union(*(self._groups.get((by, group), nothing) for group in groups)),
         )

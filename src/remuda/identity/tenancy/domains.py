@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from remuda.identity.kinds.tenancy import ORGANIZATION, Domain, DomainSpec, Organization, domain_id
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
+from remuda.kernel.folding import folded
 from remuda.resources import labels
 from remuda.resources.reading import find_in
 from remuda.store.contract import Store
@@ -26,7 +27,7 @@ async def organization_of_domain(store: Store, domain: str) -> Organization | No
         found = await store.get(Organization, owner)
     except NotFound:
         return None
-    return found if found.spec.domain.lower() == domain.lower() and not found.is_marked else None
+    return found if folded(found.spec.domain) == folded(domain) and not found.is_marked else None
 
 
 async def domains_of(store: Store, organization: Organization) -> Sequence[Domain]:

@@ -24,6 +24,7 @@ from remuda.identity.tenancy.wire import OrganizationQuery, OrganizationRead, Or
 from remuda.identity.users import find_active_user
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, NotFound
+from remuda.kernel.folding import folded
 from remuda.resources import labels
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import find_in
@@ -138,7 +139,7 @@ class Organizations:
         rules.check_organization(wanted.spec)
         if wanted.spec.organization_type == "domain":
             await self._check_provider(organization, wanted.spec)
-            await self._check_domain(organization, wanted.spec.domain.lower())
+            await self._check_domain(organization, folded(wanted.spec.domain))
 
     async def _check_provider(self, organization: str, wanted: OrganizationSpecWire) -> None:
         home = None if wanted.provider_scope == "global" else organization

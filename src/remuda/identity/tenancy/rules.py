@@ -26,6 +26,7 @@ from remuda.identity.tenancy.wire import (
     ProjectWrite,
 )
 from remuda.kernel.errors import Invalid
+from remuda.kernel.folding import folded
 from remuda.resources import labels
 from remuda.resources.metadata import (
     changed_metadata,
@@ -67,7 +68,7 @@ def check_organization(wanted: OrganizationSpecWire) -> None:
     for field, value in needed.items():
         if not value:
             raise Invalid(f"spec.{field}", "is missing", remedy="give it, or choose the organizationType adhoc")
-    if not _HOSTNAME.fullmatch(wanted.domain.lower()):
+    if not _HOSTNAME.fullmatch(folded(wanted.domain)):
         raise Invalid("spec.domain", "is not a host name", remedy="write it as example.com")
 
 
@@ -97,7 +98,7 @@ def _organization_spec(before: OrganizationSpec, wanted: OrganizationWrite) -> O
         return OrganizationSpec(pause=before.pause, tags=tags)
     google = GoogleOptions(customer_id=spec.google_customer_id) if spec.google_customer_id else None
     return OrganizationSpec(
-        domain=spec.domain.lower(),
+        domain=folded(spec.domain),
         provider_scope=spec.provider_scope or "",
         provider_id=spec.provider_id,
         provider_options=ProviderOptions(google=google) if google else None,

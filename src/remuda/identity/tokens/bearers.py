@@ -11,6 +11,7 @@ from datetime import datetime
 from remuda.identity.kinds.people import ServiceAccount, User
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.claims import AccountType, Claims
+from remuda.identity.tokens.footing import is_vouched
 from remuda.identity.tokens.hashing import is_hash_of
 from remuda.identity.tokens.jws import NOT_VALID
 from remuda.identity.tokens.service import Tokens
@@ -91,7 +92,7 @@ class Bearers:
 
     async def _user(self, claims: Claims) -> Bearer:
         session = await self.sessions.find(claims.sid) if claims.typ == "fed" else None
-        if claims.typ == "fed" and session is None:
+        if claims.typ == "fed" and (session is None or not await is_vouched(self.store, session.spec.provider)):
             raise Unauthenticated("the session has ended: log in again")
         user = await find_active_user(self.store, claims.uid)
         if user is None:

@@ -8,12 +8,12 @@ has begun: so one of the two always sees the other.
 from datetime import datetime
 
 from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.oauth import Password
+from remuda.identity.kinds.oauth import OAuth2Provider, Password
 from remuda.identity.kinds.tokens import Session
-from remuda.resources.reading import find
+from remuda.resources.reading import find, is_there
 from remuda.store.contract import Store
 
-__all__ = ["is_founded", "is_overtaken"]
+__all__ = ["is_founded", "is_overtaken", "is_vouched"]
 
 
 async def is_founded(store: Store, session: Session, now: datetime) -> bool:
@@ -25,6 +25,11 @@ async def is_founded(store: Store, session: Session, now: datetime) -> bool:
         return True
     login = await find(store, BrowserLogin, spec.login)
     return login is not None and login.spec.is_good(now)
+
+
+async def is_vouched(store: Store, provider: str) -> bool:
+    """Tell whether the provider of a login is still there. With it goes everything that it has vouched for."""
+    return not provider or await is_there(store, OAuth2Provider, provider, marked=False)
 
 
 async def is_overtaken(store: Store, user: str, authenticated: datetime | None) -> bool:
