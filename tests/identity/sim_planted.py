@@ -1,0 +1,61 @@
+"""Bugs that somebody might make in identity, each to be found by the laws."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from remuda.identity.kinds.quotas import Amounts, Intent, QuotaSpec
+from remuda.identity.login.logins import Logins
+from remuda.identity.login.passwords import Passwords
+from remuda.identity.people import rules
+from remuda.identity.people.controllers import GroupController
+from remuda.identity.people.joining import Joining
+from remuda.identity.quotas import heads, settling
+from remuda.identity.quotas.amounts import minus
+from remuda.identity.quotas.controllers import LedgerController
+from remuda.identity.tenancy.controllers import ProjectController
+from remuda.identity.tokens.service import Tokens
+from remuda.identity.tokens.sessions import Sessions
+from remuda.operations.recovery import Recovery
+from remuda.reconcile.results import Done
+
+_settled = heads.settled
+
+
+async def _nothing(*_arguments: object, **_options: object) -> None:
+    """Do nothing where something should be done."""
+
+
+def _always(*, answer: Any) -> Any:
+    """Return a method that always gives this answer."""
+
+    async def give(*_arguments: object, **_options: object) -> Any:
+        return answer
+
+    return give
+
+
+def _subtracted_twice(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSpec:
+    after = _settled(spec, intent, left)
+    if left or after == spec:
+        return after
+    return msgspec.structs.replace(after, totals=minus(after.totals, intent.holds))
+
+
+PLANTED: Mapping[str, tuple[object, str, Any]] = {
+    "what is released is subtracted twice": (settling, "settled", _subtracted_twice),
+    "nobody writes down that a row is confirmed": (settling, "confirmed", lambda row: row),
+    "what was begun in the ledger is never ended": (LedgerController, "_closes", _always(answer=False)),
+    "more is taken than there may be": (heads, "check_room", lambda *_, **__: None),
+    "a project goes while something is held in it": (ProjectController, "deprovision", _always(answer=Done())),
+    "undoing forgets the groups": (Joining, "restore", _nothing),
+    "what crashed is never undone": (Recovery, "recover", _nothing),
+    "a group keeps whoever is gone": (GroupController, "__call__", _always(answer=Done())),
+    "an account is shown a token that nobody stores": (rules, "rotated", lambda account, *_: account),
+    "nobody looks at what was revoked": (Tokens, "is_revoked", _always(answer=False)),
+    "a session goes on after its refresh token came twice": (Sessions, "end", _nothing),
+    "whoever logs out is still logged in": (Logins, "end", _nothing),
+    "every password is right": (Passwords, "verify", _always(answer=True)),
+}
+"""What is replaced, and by what."""

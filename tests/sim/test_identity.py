@@ -1,0 +1,137 @@
+"""The whole of identity on a bad machine, by seed: everything that it does, with everybody at it at once."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+
+import pytest
+from structlog.testing import capture_logs
+
+from remuda.identity import assembly
+from remuda.identity.api import TABLE
+from remuda.identity.login.passwords import Passwords
+from remuda.store.sqlite import writer as writing
+from tests.durability.checks import looking_into
+from tests.example.watchdog import check_log
+from tests.identity.login_ground import CHEAP
+from tests.identity.room import registry
+from tests.identity.sim_book import Book
+from tests.identity.sim_house import House
+from tests.identity.sim_planted import PLANTED
+from tests.identity.sim_watching import Watchdog
+from tests.sim.machine import SimMachine
+from tests.sim.runner import World, simulate
+
+SEEDS = 120
+BOOTS = 3
+CUSTOMERS = 4
+ACTS = 9
+REGISTRY = registry()
+RATES = {
+    "watch.dropped": 0.05,
+    "watch.doubled": 0.1,
+    "watch.gone": 0.02,
+    "control.restart": 0.05,
+    "leader.two": 0.3,
+    "clock.jump": 0.05,
+    "days.pass": 0.4,
+    "disk.slow": 0.01,
+    "disk.read_error": 0.0005,
+    "disk.write_error": 0.002,
+    "disk.full": 0.002,
+    "disk.sync_error.wal": 0.01,
+    "disk.fills_up": 0.03,
+    "power.cut": 0.06,
+}
+EXPECTED = {
+    *("GET 200", "GET 302", "GET 401", "GET 404"),
+    *("POST 200", "POST 201", "POST 202", "POST 302", "POST 400", "POST 401", "POST 403", "POST 404", "POST 409"),
+    *("PUT 200", "PUT 201", "PUT 403", "PUT 404", "PUT 503", "POST 503", "DELETE 503"),
+    *("DELETE 200", "DELETE 202", "DELETE 204", "DELETE 404"),
+}
+"""What customers have to be told at least once for this to be a test."""
+ELSEWHERE = {"come_back"}
+"""Operations that nobody can use here: there is no provider to come back from."""
+JUMPS = (timedelta(hours=1), timedelta(hours=-1), timedelta(seconds=40))
+OFF = (timedelta(minutes=20), timedelta(hours=3), timedelta(days=1), timedelta(days=3), timedelta(days=12))
+"""For how long the machine may stand still, switched off."""
+
+
+async def trouble(house: House, machine: SimMachine) -> None:
+    """Let things happen, each as the menu says."""
+    while house.is_serving:
+        await machine.clock.sleep(1)
+        if machine.faults.fires("control.restart"):
+            await house.restart_control()
+        if await machine.suffer(JUMPS):
+            return
+
+
+def check_secrets(secrets: Iterable[str], directory: Path) -> None:
+    """Nothing that was handed out once is in any file."""
+    content = b"".join(path.read_bytes() for path in directory.iterdir())
+    assert not [secret for secret in secrets if secret.encode() in content], "a secret is in a file"
+
+
+async def live(world: World) -> Book:
+    """Serve on a bad machine, and come to rest on a good one; return what customers were told."""
+    machine = SimMachine(world, REGISTRY)
+    house = House(machine)
+    world.invariants[:] = [Watchdog(house, lambda: house.store._writer.version).check]
+    with capture_logs() as lines:
+        for _ in range(BOOTS):
+            await house.boot(processes=2 if world.faults.fires("leader.two") else 1)
+            await house.serve(customers=CUSTOMERS, acts=ACTS, trouble=lambda: trouble(house, machine))
+            await house.halt()
+            if world.faults.fires("days.pass"):
+                await machine.clock.sleep(OFF[machine.randomness.randrange(len(OFF))].total_seconds())
+        world.faults.stop()
+        world.power_cut()
+        await house.boot(is_calm=True)
+        await house.come_to_rest()
+        await house.try_all_tokens()
+        await house.clear_the_way()
+        await house.come_to_rest(is_cleared=True)
+        await house.halt()
+    check_log(lines)
+    check_secrets(house.book.secrets, world.disk.directory)
+    with looking_into(world.disk.directory / "remuda.db") as content:
+        replace(content, registry=REGISTRY).check()
+    return house.book
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Passwords cost next to nothing here, and the log of the store is often folded into it."""
+    monkeypatch.setattr(assembly, "Passwords", partial(Passwords, hashing=CHEAP))
+    monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 40)
+
+
+def test_identity_keeps_its_promises_on_a_bad_machine() -> None:
+    outcomes: Counter[str] = Counter()
+    operations: set[str] = set()
+
+    async def scenario(world: World) -> None:
+        book = await live(world)
+        outcomes.update(book.outcomes)
+        operations.update(book.operations)
+
+    simulate(scenario, SEEDS, rates=RATES)
+    if "REMUDA_SEED" not in os.environ:
+        assert outcomes.keys() >= EXPECTED
+        assert operations | ELSEWHERE >= {route.name for route in TABLE.routes}
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*PLANTED[bug])
+
+    async def scenario(world: World) -> None:
+        await live(world)
+
+    with pytest.raises(AssertionError, match=r"^seed \d+: AssertionError: "):
+        simulate(scenario, range(SEEDS), rates=RATES)
