@@ -37,6 +37,10 @@ class Tokens:
             OPERATOR: Principal(subject="operator@example.com", type="user", access=AccessList(everywhere=_RIGHTS)),
         }
 
+    def knows(self, credentials: Credentials) -> bool:
+        """Tell whether it is one of the two."""
+        return credentials.token in self._known
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Return who has this token."""
         principal = self._known.get(credentials.token or "")

@@ -71,6 +71,10 @@ class TokenAuthenticator:
         self._revoked: set[str] = set()
         self._access: dict[str, AccessList] = {}
 
+    def knows(self, credentials: Credentials) -> bool:
+        """Tell whether a token is one of those, or a proxy vouches for a certificate."""
+        return credentials.token is None or credentials.token in PRINCIPALS
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Return who has this token or certificate."""
         if credentials.token is not None:

@@ -206,6 +206,9 @@ class Tokens:
         }
         self.seen: list[Credentials] = []
 
+    def knows(self, credentials: Credentials) -> bool:
+        return credentials.certificate is not None or credentials.token in self.known
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         self.seen.append(credentials)
         if credentials.certificate is not None:

@@ -34,6 +34,9 @@ class Doorman:
         self.access = AccessList()
         self.seen: list[Credentials] = []
 
+    def knows(self, credentials: Credentials) -> bool:
+        return credentials.token == self.token
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         self.seen.append(credentials)
         if credentials.token != self.token:

@@ -129,6 +129,9 @@ class Door:
         self.known = {"good": Principal(subject="anna@example.com", type="user")}
         self.wait: Callable[[], Any] | None = None
 
+    def knows(self, credentials: Credentials) -> bool:
+        return credentials.token in self.known
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         if self.wait is not None:
             await self.wait()

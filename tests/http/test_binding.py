@@ -119,11 +119,12 @@ def test_any_query_is_bound_or_refused(query: bytes) -> None:
     assert told.startswith(("HorseQuery(", "invalid path/query element"))
 
 
-async def test_a_list_that_cannot_be_watched_says_so(tmp_path: Path) -> None:
+async def test_what_cannot_be_watched_says_so(tmp_path: Path) -> None:
     async with running(tmp_path) as api:
-        reply = await api.client.get(HORSES, {"watch": "true"})
-        assert reply.status == 400
-        assert reply.json["error_description"] == 'invalid path/query element: "watch" is not supported here'
+        for path in (HORSES, f"{HORSES}/{HORSE}"):
+            reply = await api.client.get(path, {"watch": "true"})
+            assert reply.status == 400
+            assert reply.json["error_description"] == 'invalid path/query element: "watch" is not supported here'
         assert (await api.client.get(HORSES, {"limit": "3"})).status == 200
 
 

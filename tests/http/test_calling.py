@@ -12,6 +12,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 
+from remuda.http.claims import read_claim_of_bearer
 from remuda.http.client import ClientSettings
 from remuda.http.credentials import TrustedProxies, read_credentials
 from remuda.http.remote import Service, error_from
@@ -228,7 +229,13 @@ def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> Non
         assert read.claim is not None
         assert (read.claim.actor, read.claim.type, read.claim.organization) == ("anna", "user", "o-1")
         assert (read.claim.project, read.claim.organizations) == ("p-1", ("o-1", "o-2"))
+        assert (read.claim.issuer, read.claim.vouched_by) == ("", None)
         assert read.impersonate == ("X-Impersonate" in service.headers(context))
+    vouched = replace(CONTEXT.principal, issuer="https://login.example", vouched_by="o-1")
+    headers = Service("compute").headers(msgspec.structs.replace(CONTEXT, principal=vouched))
+    claim = read_claim_of_bearer(headers["X-Principal"].encode())
+    assert claim is not None
+    assert (claim.issuer, claim.vouched_by) == ("https://login.example", "o-1")
     assert "X-Impersonate" not in Service("compute").headers(None)
     assert Service("compute").headers(None)["X-Principal"]
 

@@ -68,6 +68,18 @@ def test_a_claim_may_be_signed_with_the_key_of_the_certificate(name: str, algori
     assert read_claim(signed(name, algorithm), certificate=certificate(name)) == READ
 
 
+def test_a_claim_that_is_too_long_is_refused_beside_a_certificate_and_nothing_beside_a_token() -> None:
+    def padded(length: int) -> bytes:
+        return base64.urlsafe_b64encode(msgspec.json.encode({"actor": "x" * length})).rstrip(b"=")
+
+    longest, longer = padded(6132), padded(6133)
+    assert (len(longest), len(longer)) == (8192, 8194)
+    assert read_claim(longest, certificate=certificate("p256")) == read_claim_of_bearer(longest)
+    with pytest.raises(Malformed, match="X-Principal is too long: send at most 8192 bytes"):
+        read_claim(longer, certificate=certificate("p256"))
+    assert read_claim_of_bearer(longer) is None
+
+
 def test_a_claim_need_not_be_signed() -> None:
     plain = base64.urlsafe_b64encode(PAYLOAD).rstrip(b"=")
     assert read_claim(plain, certificate=certificate("p256")) == READ

@@ -4,7 +4,10 @@ from typing import Any, get_args
 import msgspec
 import pytest
 
+from remuda.http.credentials import TrustedProxies
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS, ErrorBody, OtherErrorBody, answer_to, challenge
+from remuda.http.inbound import Inbound
+from remuda.http.observation import Observation
 from remuda.http.ratelimit import OverLimit
 from remuda.kernel.errors import (
     AlreadyExists,
@@ -28,6 +31,7 @@ from remuda.kernel.errors import (
 )
 from tests.http.paddock import HORSE, HORSES, running
 
+API = "http://api.example.com:8080/paddock"
 TRACE = "0123456789abcdef" * 2
 INTERNAL = "an internal error has occurred, please contact support"
 LATER = "the service cannot do this at the moment: try again a little later"
@@ -40,8 +44,19 @@ def body_of(error: Exception) -> dict[str, Any]:
     return decoded
 
 
-def headers_of(error: Exception, host: bytes = b"") -> dict[str, str]:
-    return {name.decode(): value.decode() for name, value in answer_to(error, trace_id=TRACE, host=host).headers}
+def headers_of(error: Exception, url: str = "") -> dict[str, str]:
+    return {name.decode(): value.decode() for name, value in answer_to(error, trace_id=TRACE, url=url).headers}
+
+
+def inbound(**headers: bytes) -> Inbound:
+    """Return a request with these headers to an API that is mounted below a prefix."""
+
+    async def receive() -> dict[str, Any]:
+        raise AssertionError("nobody reads it")
+
+    sent = [(name.replace("_", "-").encode(), value) for name, value in headers.items()]
+    scope = {"scheme": "http", "root_path": "/paddock", "headers": sent}
+    return Inbound(scope, receive, Observation(TRACE, 0.0, ("127.0.0.1", 1)))
 
 
 @pytest.mark.parametrize(
@@ -106,19 +121,34 @@ def test_an_error_says_when_to_come_back_and_what_is_allowed() -> None:
 
 
 def test_a_caller_without_credentials_is_told_where_to_get_some() -> None:
-    assert headers_of(Unauthenticated("authorization header missing"), b"api.example.com:8080")["www-authenticate"] == (
+    assert headers_of(Unauthenticated("authorization header missing"), API)["www-authenticate"] == (
         'Bearer error="access_denied",error_description="authorization header missing",'
-        'resource_metadata="https://api.example.com:8080/.well-known/openid-protected-resource"'
+        'resource_metadata="http://api.example.com:8080/paddock/.well-known/openid-protected-resource"'
     )
 
 
 @pytest.mark.parametrize("host", [b"", b'a",evil="b', b"a\r\nb", b"a b", b"x" * 300, b"a/b"])
 def test_a_host_that_is_none_is_not_repeated(host: bytes) -> None:
-    assert challenge("no", host) == (b"www-authenticate", b'Bearer error="access_denied",error_description="no"')
+    url = inbound(host=host).url(TrustedProxies())
+    assert url == ""
+    assert challenge("no", url) == (b"www-authenticate", b'Bearer error="access_denied",error_description="no"')
+
+
+def test_a_url_cannot_break_out_of_the_challenge() -> None:
+    _, value = challenge("no", 'http://a",evil="b')
+    assert value == b'Bearer error="access_denied",error_description="no"'
+
+
+def test_the_url_of_an_api_is_as_its_client_and_the_proxies_in_front_have_it() -> None:
+    proxies = TrustedProxies(["127.0.0.1"])
+    assert inbound(host=b"api.example.com:8080").url(proxies) == API
+    ended = {"host": b"api.example.com", "x_forwarded_proto": b"https"}
+    assert inbound(**ended).url(proxies) == "https://api.example.com/paddock"
+    assert inbound(**ended).url(TrustedProxies()) == "http://api.example.com/paddock"
 
 
 def test_a_description_cannot_break_out_of_the_challenge() -> None:
-    _, value = challenge('a"b\\c\r\nd—e', b"")
+    _, value = challenge('a"b\\c\r\nd—e', "")
     assert value == b'Bearer error="access_denied",error_description="abcde"'
 
 

@@ -42,6 +42,19 @@ def test_keys_of_different_callers_are_different_keys() -> None:
     in_a_bed(test)
 
 
+def test_an_operation_is_the_same_for_one_caller_and_key_and_another_without_a_key() -> None:
+    async def test(bed: Bed) -> None:
+        process, other = bed.process(), bed.process()
+        await bed.ask(process, "k", who="anna")
+        assert bed.operations == [process.operation("k", who="anna")] == [other.operation("k", who="anna")]
+        others = [("k", "bert"), ("k2", "anna"), (None, "anna"), (None, "anna")]
+        assert len({*bed.operations, *(process.operation(key, who=who) for key, who in others)}) == 5
+        with pytest.raises(Malformed):
+            process.operation("ä", who="anna")
+
+    in_a_bed(test)
+
+
 def test_another_request_under_the_key_is_refused_whatever_became_of_the_first() -> None:
     async def test(bed: Bed) -> None:
         process = bed.process()

@@ -50,6 +50,24 @@ def test_a_refused_request_costs_nothing() -> None:
     limiter.take("ann")
 
 
+def test_to_look_costs_nothing_and_says_what_the_next_request_would_be_told() -> None:
+    clock = HandClock()
+    limiter = RateLimiter(RateLimit(quota=2, window_s=10), clock)
+    for _ in range(100):
+        limiter.check("ann")
+    assert len(limiter) == 0
+    limiter.take("ann")
+    limiter.check("ann")
+    limiter.take("ann")
+    with pytest.raises(OverLimit) as looked:
+        limiter.check("ann")
+    with pytest.raises(OverLimit) as taken:
+        limiter.take("ann")
+    assert looked.value.headers == taken.value.headers
+    clock.seconds += 5
+    limiter.check("ann")
+
+
 def test_callers_do_not_share_a_quota() -> None:
     limiter = RateLimiter(RateLimit(quota=1, window_s=10), HandClock())
     limiter.take("ann")

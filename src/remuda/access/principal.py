@@ -64,6 +64,10 @@ class Principal:
     """The service that acts, if one acts for somebody else; or the operator at the machine who took a user's name."""
     expires: datetime | None = None
     """When the credentials end."""
+    issuer: str = ""
+    """Who says that it is the subject, letter by letter; empty means us."""
+    vouched_by: str | None = None
+    """The one organization that vouches for the subject, and where alone it is known; None means no such limit."""
 
     @property
     def who(self) -> str:

@@ -21,7 +21,7 @@ from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS, Principal
 from remuda.http.answers import Answer
 from remuda.http.audit import Audit, Component
-from remuda.http.credentials import read_credentials
+from remuda.http.credentials import Credentials, read_credentials
 from remuda.http.dispatch import SegmentTree, path_of
 from remuda.http.documents.docs import Pages
 from remuda.http.endpoints import Endpoint
@@ -32,7 +32,7 @@ from remuda.http.limits import read_body
 from remuda.http.lists.serving import answer_collection
 from remuda.http.observation import Observation
 from remuda.http.ports import ApiPorts, ApiSettings
-from remuda.http.ratelimit import anonymous
+from remuda.http.ratelimit import OverLimit, anonymous
 from remuda.http.replies import Collection
 from remuda.http.routes import NOTHING, Call, Table
 from remuda.http.timing import within
@@ -118,6 +118,7 @@ class Api:
                 peer=peer[0] if peer else None,
                 proxies=self._settings.proxies,
             )
+            self._check_stranger(inbound, credentials)
             asked = self._ports.authenticator.authenticate(credentials)
             principal = await within(self._settings.time_limit_s, asked)
         except Unauthenticated:
@@ -127,6 +128,14 @@ class Api:
         inbound.seen.principal = principal.who
         inbound.more += take(principal.who)
         return principal
+
+    def _check_stranger(self, inbound: Inbound, credentials: Credentials) -> None:
+        """Refuse who is not known at an address that has no requests left, before a signature is looked at for it."""
+        try:
+            self._ports.limiter.check(anonymous(inbound.client(self._settings.proxies)))
+        except OverLimit:
+            if not self._ports.authenticator.knows(credentials):
+                raise
 
     async def _write(self, inbound: Inbound, principal: Principal) -> Answer:
         """Carry a write out, with a record of it. Of what strangers do, whoever lets them do it keeps the records."""
@@ -177,6 +186,8 @@ class Api:
             )
             return await self._handle(inbound, context, body)
 
+        if endpoint.route.is_idempotent:
+            return await work(self._ports.idempotency.operation(key, who=principal.caller))
         return await self._ports.idempotency.once(
             key,
             who=principal.caller,
@@ -211,7 +222,7 @@ class Api:
             structlog.get_logger().error(
                 "request failed", trace_id=seen.trace_id, service=seen.service, route=seen.route, cause=error.sentence
             )
-        return inbound.refusal(error)
+        return inbound.refusal(error, self._settings.url or inbound.url(self._settings.proxies))
 
     def _unobserved(self, scope: Scope) -> Observation:
         """Return what `Observe` would have put there, for an API that stands alone."""

@@ -19,6 +19,10 @@ __all__ = ["Authenticator", "acting_for", "carried_by"]
 class Authenticator(Protocol):
     """Tells who stands behind credentials, and what that one may do."""
 
+    def knows(self, credentials: Credentials) -> bool:
+        """Tell whether these were let in lately, or cost little to judge: where too much is refused, others wait."""
+        ...
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Return the principal, or raise Unauthenticated with a lower-case text that says why the credentials fail."""
         ...
@@ -47,7 +51,8 @@ def carried_by(
     """Return whoever's token it is that a service carries besides its own certificate.
 
     The rights are those of the token, or what both it and the one may do whom the service impersonates. The service
-    adds its word on who pays and who is audited; and neither's credentials count for longer than the other's.
+    adds its word on who pays and who is audited; and neither's credentials count for longer than the other's. What
+    either says about who vouches is kept, so that a call made in turn does not reach further than this one.
     """
     return replace(
         shown,
@@ -56,5 +61,7 @@ def carried_by(
         organization=claim.organization,
         project=claim.project,
         access=shown.access if impersonated is None else both(shown.access, impersonated),
+        issuer=claim.issuer or shown.issuer,
+        vouched_by=shown.vouched_by or claim.vouched_by,
         expires=min(filter(None, (shown.expires, service.expires)), default=None),
     )

@@ -23,6 +23,7 @@ __all__ = ["Claim", "read_claim", "read_claim_of_bearer", "write_claim"]
 
 _BY_CURVE = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ["PS256", "PS512"]
+_LONGEST = 8 * 1024
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "organizationId"}):
@@ -33,6 +34,10 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "
     organization: str | None = None
     project: str | None = msgspec.field(default=None, name="projectId")
     organizations: tuple[str, ...] = msgspec.field(default=(), name="organizationIds")
+    issuer: str = ""
+    """The external issuer that says who the actor is; empty means identity itself."""
+    vouched_by: str | None = msgspec.field(default=None, name="vouchedBy")
+    """The one organization that vouches for the actor, and outside which the actor is nobody."""
 
 
 _DECODE = msgspec.json.Decoder(Claim).decode
@@ -42,6 +47,8 @@ def read_claim(header: bytes | None, *, certificate: str) -> Claim:
     """Return the claim of a service with this certificate, which must be there and hold."""
     if header is None:
         raise Malformed("X-Principal is missing: a service says for whom it acts")
+    if len(header) > _LONGEST:
+        raise Malformed(f"X-Principal is too long: send at most {_LONGEST} bytes")
     try:
         return _DECODE(_signed(header, certificate) if b"." in header else base64url.decode(header))
     except (ValueError, RecursionError, JoseError):
@@ -53,8 +60,11 @@ def read_claim(header: bytes | None, *, certificate: str) -> Claim:
 def read_claim_of_bearer(header: bytes) -> Claim | None:
     """Return what came beside a token, which means something only if that turns out to be a service's.
 
-    From everybody else it is ignored, so what makes no sense is nothing. Without a certificate nothing verifies a JWS.
+    From everybody else it is ignored, so what makes no sense is nothing, nor is what is too long. Without a certificate
+    nothing verifies a JWS.
     """
+    if len(header) > _LONGEST:
+        return None
     try:
         return _DECODE(base64url.decode(header))
     except (ValueError, RecursionError):

@@ -52,9 +52,7 @@ class Endpoint:
         self.parameters = route.parameters
         self.operation = Operation(verb=route.method, route=route.path)
         self.bind_path = Binder(route.path_type, route.parameters).bind_path
-        # A list that cannot be watched says so, rather than ending at once.
-        refused = ("watch",) if route.is_list and not route.is_collection else ()
-        self.bind_query = Binder(route.query_type, refused=refused).bind_query
+        self.bind_query = Binder(route.query_type, refused=("watch",) if _refuses_watch(route) else ()).bind_query
         self._body = _body_reader(route)
         self.declared = frozenset(name.encode() for name in route.headers)
         self._organization_at, self._project_at = (_place(route, name) for name in ("organizationID", "projectID"))
@@ -101,6 +99,12 @@ class Endpoint:
 
     def _answer_or_redirect(self, reply: Any) -> Answer:
         return answer_redirect(reply) if isinstance(reply, Redirect) else self._answer(reply)
+
+
+def _refuses_watch(route: AnyRoute) -> bool:
+    """Tell whether a route says that it cannot be watched, rather than ending at once; OAuth2 ignores what is odd."""
+    fields = {field.encode_name for field in msgspec.structs.fields(route.query_type)}
+    return "watch" not in fields and (route.is_list or (route.method == "GET" and route.scope != "public"))
 
 
 def _body_reader(route: AnyRoute) -> BodyReader[Any] | FormReader[Any] | None:

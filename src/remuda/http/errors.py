@@ -89,7 +89,6 @@ _FIXED: Mapping[type[RemudaError], str] = {
 _SPEAKS_FREELY = (Unavailable, TimedOut, OutcomeUnknown)
 _WORDS = {**CONTRACT_WORDS, **OWN_WORDS}
 _DEFECT, _DOWN, _UNKNOWN_CALLER = 500, 503, 401
-_HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
 _UNQUOTABLE = re.compile(r"[^ !#-\[\]-~]")
 
 TraceId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$", description="Names this request in logs and traces.")]
@@ -166,16 +165,13 @@ class Refused(msgspec.Struct, frozen=True):
 
     trace_id: str
     headers: Mapping[bytes, bytes]
-
-    @property
-    def host(self) -> bytes:
-        """The name by which the client knows us."""
-        return self.headers.get(b"host", b"")
+    url: str = ""
+    """Where the client reaches the API, if that can be told."""
 
 
 def refuse(error: Exception, refused: Refused) -> Answer:
     """Refuse a request as most routes do."""
-    return answer_to(error, trace_id=refused.trace_id, host=refused.host)
+    return answer_to(error, trace_id=refused.trace_id, url=refused.url)
 
 
 def refuse_in_oauth(error: Exception, refused: Refused) -> Answer:
@@ -192,7 +188,7 @@ def unkept(answer: Answer) -> Answer:
     return Answer(answer.status, answer.body, (*others, *NO_STORE))
 
 
-def answer_to(error: Exception, *, trace_id: str, host: bytes = b"") -> Answer:
+def answer_to(error: Exception, *, trace_id: str, url: str = "") -> Answer:
     """Return what the caller is told of an error; of one that is not ours, only that there was one."""
     status = error.status if isinstance(error, RemudaError) else _DEFECT
     description = description_of(error)
@@ -205,15 +201,15 @@ def answer_to(error: Exception, *, trace_id: str, host: bytes = b"") -> Answer:
     )
     headers = (JSON, NO_CACHE, *_headers(error))
     if status == _UNKNOWN_CALLER:
-        headers = (*headers, challenge(description, host))
+        headers = (*headers, challenge(description, url))
     return Answer(status, _ENCODER.encode(body), headers)
 
 
-def challenge(description: str, host: bytes) -> Header:
-    """Return the header that tells a caller without credentials where to get some."""
+def challenge(description: str, url: str) -> Header:
+    """Return the header that tells a caller without credentials of the API at this URL where to get some."""
     parts = ['error="access_denied"', f'error_description="{_UNQUOTABLE.sub("", description)}"']
-    if _HOST.fullmatch(host):
-        parts.append(f'resource_metadata="https://{host.decode()}/.well-known/openid-protected-resource"')
+    if url and not _UNQUOTABLE.search(url):
+        parts.append(f'resource_metadata="{url}/.well-known/openid-protected-resource"')
     return b"www-authenticate", f"Bearer {','.join(parts)}".encode()
 
 

@@ -9,7 +9,8 @@ it again is safe, and that is done where nobody can tell what became of it: the 
 stored, or it was our failure (5xx). Each run is an attempt with a subject of its own, begun by a record that can be
 written once; so of two who want to run a request again, one does.
 
-An answer that holds a secret is not stored. A repeat is told so, and nothing is run.
+An answer that holds a secret is not stored. A repeat is told so, and nothing is run. What is done once under its id
+anyway needs none of this (`Route.is_idempotent`).
 """
 
 import hashlib
@@ -95,9 +96,9 @@ class Idempotency:
 
     async def once(self, key: str | None, *, who: str, fingerprint: bytes, keep: bool, work: Work) -> Answer:
         """Carry a request out, unless it was or is being: then answer as it was answered, or say so."""
+        operation, print_ = self.operation(key, who=who), hashlib.sha256(fingerprint).hexdigest()
         if key is None:
-            return await work(random_id(self._randomness))
-        operation, print_ = _operation(who, key), hashlib.sha256(fingerprint).hexdigest()
+            return await work(operation)
         if await self._begin(f"{operation}/0", print_):
             return await self._run(f"{operation}/0", print_, work(operation), keep=keep)
         earlier = await self._follow(operation, print_)
@@ -106,6 +107,10 @@ class Idempotency:
         if not await self._begin(earlier, print_):  # somebody else was quicker, or we do not see it yet
             raise InFlight(_WAIT_S)
         return await self._run(earlier, print_, work(operation), keep=keep)
+
+    def operation(self, key: str | None, *, who: str) -> str:
+        """Return the id of what somebody does under a key: always the same one; without a key, always another one."""
+        return random_id(self._randomness) if key is None else _operation(who, key)
 
     async def _begin(self, subject: str, fingerprint: str) -> bool:
         """Make an attempt ours, durably; tell whether it was nobody's."""

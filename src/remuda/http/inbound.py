@@ -1,6 +1,7 @@
 """One request on its way through the pipeline, with what is known of it so far."""
 
 import hashlib
+import re
 from typing import Any
 
 from starlette.types import Receive, Scope
@@ -13,6 +14,8 @@ from remuda.http.errors import Refused, refuse
 from remuda.http.observation import Observation
 
 __all__ = ["Inbound"]
+
+_HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
 
 
 class Inbound:
@@ -57,7 +60,17 @@ class Inbound:
         parts = (self.scope["method"].encode(), path, query, self.headers.get(b"if-match", b""), body)
         return hashlib.sha256(b"".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
-    def refusal(self, error: Exception) -> Answer:
+    def url(self, proxies: TrustedProxies) -> str:
+        """Return where the client reaches this API, as the request has it; nothing if its host is none."""
+        host, peer = self.headers.get(b"host", b""), self.seen.peer
+        if not _HOST.fullmatch(host):
+            return ""
+        scheme: str = self.scope.get("scheme", "http")
+        if self.headers.get(b"x-forwarded-proto") == b"https" and peer is not None and peer[0] in proxies:
+            scheme = "https"
+        return f"{scheme}://{host.decode()}{self.scope.get('root_path', '')}"
+
+    def refusal(self, error: Exception, url: str) -> Answer:
         """Return what the caller is told of an error: as its route tells it, once that is known."""
         told = self.endpoint.refuse if hasattr(self, "endpoint") else refuse
-        return told(error, Refused(self.seen.trace_id, self.headers))
+        return told(error, Refused(self.seen.trace_id, self.headers, url))

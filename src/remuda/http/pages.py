@@ -51,7 +51,7 @@ def answer_redirect(reply: Redirect) -> Answer:
 
 def refuse_with_page(error: Exception, refused: Refused) -> Answer:
     """Return what a browser shows of an error, or the error as JSON to a program that asks for that."""
-    told = answer_to(error, trace_id=refused.trace_id, host=refused.host)
+    told = answer_to(error, trace_id=refused.trace_id, url=refused.url)
     accepted = refused.headers.get(b"accept", b"")
     if b"application/json" in accepted and b"text/html" not in accepted:
         return told

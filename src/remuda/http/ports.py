@@ -29,6 +29,8 @@ class ApiSettings:
     cors: Cors = field(default_factory=Cors)
     proxies: TrustedProxies = field(default_factory=TrustedProxies)
     """Whose word is believed about client certificates, and about where a request comes from."""
+    url: str = ""
+    """Where clients reach the API, for those who are told where to get credentials; by default as a request has it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,7 @@ Headers are those of the IETF draft `ratelimit-headers`: the policy (`q` request
 import ipaddress
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from remuda.http.answers import Header
 from remuda.kernel.clock import Clock
@@ -24,6 +25,7 @@ __all__ = ["OverLimit", "RateLimit", "RateLimiter", "anonymous"]
 
 _MOST_CALLERS = 100_000
 _NETWORK_BITS = 64
+_NETWORKS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,20 +62,32 @@ class RateLimiter:
         """How many callers are remembered."""
         return len(self._empty_at)
 
+    def check(self, who: str) -> None:
+        """Raise OverLimit if a caller has nothing left; this costs the caller nothing, and us next to nothing."""
+        empty_at = self._empty_at.get(who)
+        if empty_at is not None:
+            now = self._clock.monotonic()
+            self._check(max(empty_at, now), now)
+
     def take(self, who: str) -> tuple[Header, ...]:
         """Charge one request to a caller and return the headers for its answer; raise OverLimit if it has none left."""
         now = self._clock.monotonic()
         before = max(self._empty_at.get(who, now), now)
+        after = self._check(before, now)
+        self._empty_at.pop(who, None)
+        self._empty_at[who] = after
+        self._forget(now)
+        return self._headers(after - now)
+
+    def _check(self, before: float, now: float) -> float:
+        """Return when a bucket will be empty after one more request, if there is room for it."""
         after = before + self._cost_s
         # A quota of whole windows is not a sum of its parts in floating point, and the last request must fit.
         if after - now > self._window_s * (1 + 1e-9):
             wait_s = max(1, math.ceil(after - now - self._window_s))
             told = (*self._headers(before - now), (b"retry-after", b"%d" % wait_s))
             raise OverLimit(wait_s, told)
-        self._empty_at.pop(who, None)
-        self._empty_at[who] = after
-        self._forget(now)
-        return self._headers(after - now)
+        return after
 
     def _headers(self, used_s: float) -> tuple[Header, ...]:
         remaining = int((self._window_s - used_s) / self._cost_s + 1e-6)
@@ -92,6 +106,7 @@ def anonymous(peer: tuple[str, int] | None) -> str:
     return f"anonymous@{_network(host) if ':' in host else host}"
 
 
+@lru_cache(_NETWORKS)
 def _network(host: str) -> str:
     address = ipaddress.IPv6Address(host.partition("%")[0])
     if address.ipv4_mapped:

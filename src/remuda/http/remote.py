@@ -66,6 +66,8 @@ def _claim(principal: Principal) -> Claim:
         organization=principal.organization,
         project=principal.project,
         organizations=principal.organizations,
+        issuer=principal.issuer,
+        vouched_by=principal.vouched_by,
     )
 
 

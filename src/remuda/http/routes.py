@@ -143,6 +143,8 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
     holds_secret: bool = False
     """The answer carries a secret: it is neither stored nor replayed."""
+    is_idempotent: bool = False
+    """What it does under a key is done once by itself: no answer is stored, and a repeat tells how things stand now."""
     form: bool = False
     """The body is a form (`application/x-www-form-urlencoded`) rather than JSON."""
     page: bool = False
@@ -166,6 +168,11 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     def takes_key(self) -> bool:
         """It is done once for each `Idempotency-Key`. Keys belong to callers, so a public route has none."""
         return self.method != "GET" and self.scope != "public"
+
+    @property
+    def replays(self) -> bool:
+        """It may answer a repeat under a key with what it answered before."""
+        return self.takes_key and not self.is_idempotent
 
     @property
     def may_redirect(self) -> bool:

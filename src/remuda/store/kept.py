@@ -42,5 +42,9 @@ class Kept(Generic[KeyT, ValueT]):
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
 
+    def __contains__(self, key: object) -> bool:
+        """Tell whether something was kept, even if it is good no more."""
+        return key in self._entries
+
     def __len__(self) -> int:
         return len(self._entries)

@@ -170,7 +170,7 @@ def _success_headers(route: AnyRoute) -> Iterator[str]:
         yield from ("X-Accel-Buffering", "X-Resource-Version")
     elif route.answer_type is not NoneType and not route.page:
         yield "ETag"
-    if route.takes_key:
+    if route.replays:
         yield "Idempotency-Replayed"
 
 
