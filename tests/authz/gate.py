@@ -32,6 +32,10 @@ class Gate:
         self._expiries = {_token("expired"): clock.now() - _LIFE}
         self._tokens.pop(_token("revoked"))
 
+    def knows(self, credentials: Credentials) -> bool:
+        """Tell whether it was given this token, or a certificate."""
+        return credentials.token is None or credentials.token in self._tokens
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Return who has this token or certificate."""
         if credentials.token is not None:

@@ -41,6 +41,15 @@ def test_the_first_start_says_how_to_log_in_and_later_ones_do_not(tmp_path: Path
         one.stop()
 
 
+def test_who_has_no_credentials_is_told_where_it_is_written_how_to_get_some(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        refused = httpx2.get(f"{one.url}/identity/api/v1/organizations")
+        assert refused.status_code == 401
+        (where,) = re.findall(r'resource_metadata="([^"]+)"', refused.headers["www-authenticate"])
+        assert httpx2.get(where).json()["resource"] == f"{one.url}/identity"
+        one.stop()
+
+
 def test_a_script_reads_what_it_needs_from_one_file(tmp_path: Path) -> None:
     with running(tmp_path) as one:
         credentials = one.credentials

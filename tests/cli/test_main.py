@@ -49,6 +49,22 @@ def test_help_is_shown_when_asked_for_or_when_nothing_is(
     assert "Usage: remuda" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["up"], "The first start makes an administrator"),
+        (["token", "issue"], "It is audited, with the name of who asks."),
+        (["token"], "Print a short-lived token in a user's name."),
+        ([], "Run everything in one process, on one file."),
+    ],
+)
+def test_a_command_explains_itself_in_full_and_a_list_in_a_line(
+    capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main([*words, "--help"]) == 0
+    assert told in " ".join(capsys.readouterr().out.split())
+
+
 def test_an_unknown_command_ends_with_a_message_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         main(["nonsense"])

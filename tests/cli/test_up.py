@@ -128,7 +128,9 @@ def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(tmp_path: Pat
     store.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
     assert refused(tmp_path).startswith(f"The store {store} is damaged (")
     store.write_bytes(b"a diary, or something" * 100)
-    assert refused(tmp_path) == (f"The file {store} was not written by Remuda and is left as it is: name another file.")
+    assert refused(tmp_path) == (
+        f"The file {store} was not written by Remuda and is left as it is: use another directory (--data)."
+    )
     assert store.read_bytes() == b"a diary, or something" * 100
 
 

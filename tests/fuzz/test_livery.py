@@ -7,6 +7,7 @@ the one that is always the same.
 import os
 
 import pytest
+import schemathesis.specs.openapi.checks  # noqa: F401  registers the checks, which otherwise the first run does
 from schemathesis.checks import CHECKS
 from schemathesis.config import ChecksConfig
 

@@ -69,6 +69,9 @@ class ByName:
 
     known: dict[str, Principal] = field(default_factory=dict)
 
+    def knows(self, credentials: Credentials) -> bool:
+        return credentials.token in self.known
+
     async def authenticate(self, credentials: Credentials) -> Principal:
         if credentials.token not in self.known:
             raise Unauthenticated("token is not valid")

@@ -10,7 +10,6 @@ from remuda.identity.login.logins import Logins
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.people import rules
 from remuda.identity.people.controllers import GroupController
-from remuda.identity.people.joining import Joining
 from remuda.identity.quotas import heads, settling
 from remuda.identity.quotas.amounts import minus
 from remuda.identity.quotas.controllers import LedgerController
@@ -49,7 +48,6 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "what was begun in the ledger is never ended": (LedgerController, "_closes", _always(answer=False)),
     "more is taken than there may be": (heads, "check_room", lambda *_, **__: None),
     "a project goes while something is held in it": (ProjectController, "deprovision", _always(answer=Done())),
-    "undoing forgets the groups": (Joining, "restore", _nothing),
     "what crashed is never undone": (Recovery, "recover", _nothing),
     "a group keeps whoever is gone": (GroupController, "__call__", _always(answer=Done())),
     "an account is shown a token that nobody stores": (rules, "rotated", lambda account, *_: account),

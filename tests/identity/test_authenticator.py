@@ -9,6 +9,7 @@ from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.http.credentials import Credentials
 from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User
 from remuda.identity.kinds.tokens import SigningKey
+from remuda.identity.rights.authenticator import credentials_key
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.bearers import Bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
@@ -207,6 +208,42 @@ def test_a_users_token_makes_nothing_of_a_claim() -> None:
             for said in (claim("bob@example.com", type="user", organization=acme), claim(type="system"), None):
                 assert await door.let_in(token, claim=said, impersonate=True) == plain
                 assert await door.let_in(token, claim=said) == plain
+
+    at_the_door(scenario)
+
+
+def test_claims_that_count_for_nothing_are_not_remembered_and_spare_nobody_the_memory() -> None:
+    async def scenario(door: Door) -> None:
+        token, _ = await door.log_in(await door.user("ann@example.com"))
+        await door.let_in(token, claim=claim("first"), impersonate=True)
+        await door.store.close()
+        for number in range(50):
+            assert (await door.let_in(token, claim=claim(f"{number}" * 1000))).subject == "ann@example.com"
+        assert (await door.let_in(token)).subject == "ann@example.com"
+        assert len(door.authenticator._kept) == 1
+
+    at_the_door(scenario)
+
+
+def test_what_tells_credentials_apart_is_small_whatever_they_hold() -> None:
+    said = [claim("x" * 60_000, organizations=("o",) * 1000), claim("x" * 60_000), claim("x" * 59_999), None]
+    keys = {credentials_key(Credentials(token="t", claim=each, impersonate=True)) for each in said}
+    assert len(keys) == len(said)
+    assert all(len(repr(key)) < 1000 for key in keys)
+
+
+def test_a_token_is_known_once_it_was_let_in_and_garbage_never() -> None:
+    async def scenario(door: Door) -> None:
+        token, _ = await door.log_in(await door.user("ann@example.com"))
+        shown, garbage = Credentials(token=token), Credentials(token="garbage")
+        assert not door.authenticator.knows(shown)
+        await door.let_in(token)
+        with pytest.raises(Unauthenticated):
+            await door.let_in("garbage")
+        assert door.authenticator.knows(shown)
+        await door.user("ben@example.com")
+        assert door.authenticator.knows(shown), "though what it rests on may have changed"
+        assert not door.authenticator.knows(garbage)
 
     at_the_door(scenario)
 

@@ -1,14 +1,20 @@
 """Tokens whose bearer is less than the user: one organization vouches, or an operator has taken the user's name."""
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
+from remuda.access.context import Context
+from remuda.http.claims import read_claim_of_bearer
 from remuda.http.credentials import Credentials
+from remuda.http.remote import Service
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
+from remuda.identity.kinds.people import User
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.labels import ORGANIZATION
 from remuda.store.objects import Metadata
+from tests.identity.rights_apart import apart
 from tests.identity.rights_door import Door, at_the_door
 
 
@@ -59,6 +65,42 @@ def test_what_one_organizations_provider_vouches_for_is_no_platform_administrato
         assert (await door.let_in(token)).access.everywhere
 
     at_the_door(scenario, platform_administrators=("ann@example.com",))
+
+
+async def vouched_token(door: Door, user: User, organization: str) -> str:
+    """Return the token of somebody who logged in at an organization's own provider."""
+    session = await door.tokens.sessions.begin(
+        user=user, client="console", provider=await provider_of(door, organization)
+    )
+    return (await door.tokens.tokens.issue_for_session(user, session)).token.reveal()
+
+
+def test_a_service_that_impersonates_a_caller_reaches_no_further_than_the_organization_that_vouches() -> None:
+    async def scenario(door: Door) -> None:
+        acme, bolt = await door.organization("acme"), await door.organization("bolt")
+        ann = await door.user("ann@example.com", bolt)
+        await door.group(bolt, "administrator", users=[ann])
+        caller = await door.let_in(await vouched_token(door, ann, acme))
+        assert (caller.vouched_by, caller.issuer, caller.organizations) == (acme, "", ())
+        plain = await door.let_in((await door.log_in(ann))[0])
+        assert (plain.vouched_by, plain.issuer) == (None, "")
+        for who, reached in ((caller, set()), (plain, {bolt})):
+            told = Service("unikorn-compute", impersonate=True).headers(Context(principal=who, operation="x"))
+            said = read_claim_of_bearer(told["X-Principal"].encode())
+            service = await door.let_in(certificate=door.certificate("unikorn-compute"), claim=said, impersonate=True)
+            assert set(service.access.organizations) == reached
+
+    at_the_door(scenario)
+
+
+async def test_a_service_in_another_process_is_told_which_organization_vouches(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door = there.door
+        acme, bolt = await door.organization("acme"), await door.organization("bolt")
+        ann = await door.user("ann@example.com", acme, bolt)
+        token = await vouched_token(door, ann, acme)
+        assert (await there.let_in(token)).vouched_by == acme
+        assert await there.let_in(token) == await door.let_in(token)
 
 
 def test_no_session_begins_with_a_provider_that_is_gone() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from remuda.access.principal import AccessList
+from remuda.http.credentials import Credentials
 from remuda.http.errors import answer_to
 from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
@@ -59,6 +60,17 @@ async def test_a_service_has_its_own_rights_there_or_impersonating_what_both_hav
         assert isinstance(strange, Unauthenticated)
         late = door.certificate(COMPUTE, ends=timedelta(seconds=-1))
         assert isinstance(await there.refusal(certificate=late, claim=said), Unauthenticated)
+
+
+async def test_a_claim_that_counts_for_nothing_is_not_asked_about(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        assert not there.authenticator.knows(Credentials(token=token))
+        for number in range(5):
+            principal = await there.let_in(token, claim=claim(f"{number}"), impersonate=True)
+            assert (principal.subject, principal.actor) == ("ann@example.com", "")
+        assert there.asked["acl"] == 1
+        assert there.authenticator.knows(Credentials(token=token))
 
 
 async def test_a_token_that_is_revoked_is_refused_as_soon_as_the_feed_tells(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from itertools import product
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -9,10 +10,10 @@ from hypothesis import strategies as st
 
 from remuda.access.checks import is_allowed_in_project
 from remuda.access.principal import AccessList, Permission, Principal
-from remuda.identity.kinds.people import ServiceAccount
+from remuda.identity.kinds.people import ServiceAccount, User
 from remuda.identity.kinds.rights import Role
 from remuda.identity.rights.roles import role_id
-from remuda.identity.settings import SystemAccount
+from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Malformed, Unauthenticated
 from tests.identity.rights_door import YEAR, Door, at_the_door, certificate_of, claim
 from tests.identity.test_rights_roles import EXPECTED
@@ -112,6 +113,61 @@ def test_without_impersonation_nobody_asks_who_the_actor_is() -> None:
     async def scenario(door: Door) -> None:
         principal = await door.let_in(certificate=door.certificate(COMPUTE), claim=claim("ci-fixtures"))
         assert (principal.who, principal.caller) == ("ci-fixtures", f"{COMPUTE} for ci-fixtures")
+
+    at_the_door(scenario)
+
+
+def test_whom_one_organization_vouches_for_is_impersonated_there_alone() -> None:
+    async def scenario(door: Door) -> None:
+        acme, blue = await door.organization("acme"), await door.organization("blue")
+        ann, root = [await door.user(f"{name}@example.com", acme, blue) for name in ("ann", "root")]
+        for organization in (acme, blue):
+            await door.group(organization, "administrator", users=[ann, root])
+        certificate = door.certificate(COMPUTE)
+
+        async def impersonated(who: User, **said: Any) -> AccessList:
+            as_them = claim(who.spec.subject, type="user", **said)
+            return (await door.let_in(certificate=certificate, claim=as_them, impersonate=True)).access
+
+        assert set((await impersonated(ann)).organizations) == {acme, blue}
+        assert set((await impersonated(ann, vouched_by=acme)).organizations) == {acme}
+        assert await impersonated(ann, vouched_by=acme, organizations=(blue,)) == AccessList()
+        assert await impersonated(ann, vouched_by=door.new_id()) == AccessList()
+        assert (await impersonated(root)).everywhere
+        assert not (await impersonated(root, vouched_by=acme)).everywhere
+
+    at_the_door(scenario, platform_administrators=("root@example.com",))
+
+
+def test_whom_another_issuer_knows_is_impersonated_as_its_own_and_not_as_ours() -> None:
+    issuer = "https://login.example.com"
+    reader = RoleBinding(issuer=issuer, subject="root@example.com", roles=("platform-reader",))
+
+    async def scenario(door: Door) -> None:
+        await door.user("root@example.com")
+        certificate = door.certificate(COMPUTE)
+        reads = {}
+        for name in ("", issuer, "https://unknown.example.com"):
+            as_root = claim("root@example.com", type="user", issuer=name)
+            principal = await door.let_in(certificate=certificate, claim=as_root, impersonate=True)
+            reads[name] = {each.verb for each in principal.access.everywhere}
+        assert reads[""] > {"read"}
+        assert reads[issuer] == {"read"}
+        assert reads["https://unknown.example.com"] == set()
+
+    at_the_door(scenario, platform_administrators=("root@example.com",), role_bindings=(reader,))
+
+
+def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_and_for_the_actor() -> None:
+    async def scenario(door: Door) -> None:
+        acme = await door.organization()
+        ann = await door.user("ann@example.com", acme)
+        token, _ = await door.log_in(ann)
+        of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
+        carried = await door.let_in(token, certificate=door.certificate(COMPUTE), claim=of_acme)
+        assert (carried.issuer, carried.vouched_by) == ("https://login.example.com", acme)
+        carried = await door.let_in(token, certificate=door.certificate(COMPUTE), claim=claim("ann@example.com"))
+        assert (carried.issuer, carried.vouched_by) == ("", None)
 
     at_the_door(scenario)
 

@@ -49,6 +49,7 @@ def test_a_token_is_the_user_with_the_rights_it_has_here() -> None:
         principal = await lobby.let_in(lobby.issuer.token(ANN))
         assert (principal.subject, principal.type, principal.organizations) == (ANN, "user", (acme,))
         assert principal.access.organizations[acme].permissions == READER
+        assert (principal.issuer, principal.vouched_by) == (ELSEWHERE, None)
         bearer = await lobby.tokens.bearers.identify(lobby.issuer.token(ANN))
         assert (bearer.issuer, bearer.source, bearer.claims) == (ELSEWHERE, FIRST, None)
 

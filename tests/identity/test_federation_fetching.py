@@ -55,6 +55,28 @@ async def test_an_answer_comes_back_and_nothing_compressed_is_asked_for() -> Non
         assert b"accept-encoding: identity\r\n" in head
 
 
+async def test_one_server_is_asked_a_few_times_at_once_and_others_meanwhile() -> None:
+    running, most, is_busy, may_answer = 0, 0, asyncio.Event(), asyncio.Event()
+
+    async def slow(writer: asyncio.StreamWriter) -> None:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        if running == 4:
+            is_busy.set()
+        await may_answer.wait()
+        running -= 1
+        await plain(writer)
+
+    async with serving(slow) as (busy, _), serving(plain) as (idle, _), fetching() as fetch:
+        waiting = [asyncio.create_task(fetch("GET", busy, {}, None)) for _ in range(9)]
+        await is_busy.wait()
+        assert (await fetch("GET", idle, {}, None)).status == 200
+        may_answer.set()
+        assert [each.status for each in await asyncio.gather(*waiting)] == [200] * 9
+        assert most == 4
+
+
 async def test_a_redirect_is_not_followed() -> None:
     async def elsewhere(writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 302 Found\r\nlocation: /secret\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")

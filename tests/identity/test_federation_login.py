@@ -232,6 +232,7 @@ def test_a_provider_that_does_not_answer_is_told_to_the_client() -> None:
         _, reply = await depart(home)
         await assert_refused(home, reply, "temporarily_unavailable")
         upstream.is_down = False
+        await home.world.clock.sleep(5)
         browser, gone = await depart(home)
         back = upstream.authorize(gone.headers["location"])
         upstream.token_status = 500
@@ -370,7 +371,6 @@ def test_an_organization_cannot_send_people_to_the_provider_of_another() -> None
     [
         "no member",
         "suspended member",
-        "member of another organization, too",
         "another domain",
         "no domain",
         "platform administrator",
@@ -393,8 +393,6 @@ def test_an_organizations_provider_cannot_make_its_administrators_into_somebody_
             await home.organization(ORG, domain=domain, provider_scope="organization", provider_id=OWN)
         if how != "no member":
             await home.member(ORG, jo, state="suspended" if how == "suspended member" else "active")
-        if how == "member of another organization, too":
-            await home.member(OTHER_ORG, jo)
         await assert_refused(home, await log_in(home, upstream, OWN), "access_denied", "an organization's own")
 
     federated(scenario, **settings)

@@ -1,11 +1,13 @@
 """The pages about identity say what is so: their requests are sent as they stand, and their tables are the code's."""
 
+import pkgutil
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
 import pytest
 
+import remuda.identity
 from remuda.http.routes import AnyRoute
 from remuda.identity.api import TABLE
 from remuda.identity.kinds import KINDS
@@ -204,6 +206,13 @@ def test_the_claims_are_those_of_the_code() -> None:
         for token in tokens.split(", ")
     }
     assert told == {(token, claim) for token, kind in types.items() for claim in kind.__struct_fields__}
+
+
+def test_the_rooms_are_those_of_the_code() -> None:
+    (table,) = re.findall(r"\| Room \| Objects \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
+    told = re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)
+    packages = {each.name for each in pkgutil.iter_modules(remuda.identity.__path__) if each.ispkg}
+    assert sorted(told) == sorted(packages - {"kinds"})
 
 
 def test_every_object_has_its_room() -> None:

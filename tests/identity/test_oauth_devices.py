@@ -5,6 +5,7 @@ import re
 from datetime import timedelta
 from typing import Any
 
+from remuda.identity.kinds.oauth import DeviceGrant
 from remuda.identity.oauth.clients import CLI, seed_clients
 from tests.example.contract import Reply
 from tests.identity.tokens_desk import ISSUER, App, Desk, answer, at_a_desk, refusal
@@ -68,6 +69,23 @@ def test_a_device_that_asks_too_often_is_slowed_down() -> None:
         assert refusal(await ask(desk, codes, app)) == (400, "slow_down")
         desk.clock.move(timedelta(seconds=15))
         assert refusal(await ask(desk, codes, app)) == (400, "authorization_pending")
+
+    at_a_desk(scenario)
+
+
+def test_an_address_may_begin_some_thirty_times_a_minute_whoever_it_says_it_is() -> None:
+    async def scenario(desk: Desk) -> None:
+        app = await desk.app(is_public=True)
+        for _ in range(29):
+            await begin(desk, app)
+        form = {**app.proof, "scope": "openid"}
+        assert (await desk.post("/oauth2/v2/device_authorization", {"client_id": "nobody"})).status == 401
+        refused = await desk.post("/oauth2/v2/device_authorization", form)
+        assert refused.status == 429
+        assert int(refused.headers["retry-after"]) > 0
+        assert len((await desk.store.list(DeviceGrant)).items) == 29
+        desk.clock.move(timedelta(minutes=1))
+        await begin(desk, app)
 
     at_a_desk(scenario)
 

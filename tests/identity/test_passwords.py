@@ -42,6 +42,15 @@ async def test_a_password_is_the_same_however_its_letters_are_composed() -> None
     assert await hasher().fits(made, Secret("caf\u00e9 au lait, two"))
 
 
+async def test_a_password_that_may_be_set_fits_however_much_longer_it_is_when_composed() -> None:
+    sign = "\ufdfa"  # one letter of three bytes, 18 letters of 33 bytes as it is hashed
+    longest = Secret(sign * 31 + "x")
+    check_password(longest, JO)
+    assert await hasher().fits(await hasher().hash(longest), longest)
+    with pytest.raises(Invalid, match="too long"):
+        check_password(Secret(sign * 32), JO)
+
+
 async def test_two_hashes_of_one_password_are_not_alike() -> None:
     one = hasher()
     assert (await one.hash(Secret(PASSWORD))).reveal() != (await one.hash(Secret(PASSWORD))).reveal()

@@ -136,6 +136,8 @@ def test_whoever_is_not_there_is_refused() -> None:
         }
         for sentence, body in refused.items():
             assert refusal(await clerk.post(GROUPS, body), 400) == sentence
+        nobody = await clerk.post(GROUPS, refused["subject address invalid"])
+        assert nobody.json["problems"] == [{"pointer": "/spec/subjects/0/id", "reason": "is not an e-mail address"}]
         assert told(await clerk.get(GROUPS), 200) == []
 
     in_the_house(scenario)

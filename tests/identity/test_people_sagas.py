@@ -6,6 +6,7 @@ import pytest
 
 from remuda.identity.kinds.people import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.people.joining import Joining
 from remuda.identity.people.rosters import Member, membership_of, placed
 from remuda.identity.people.rules import new_account, new_membership, new_user
 from remuda.identity.people.sagas import (
@@ -126,6 +127,21 @@ PROOFS = [
 @pytest.mark.parametrize("case", [case for proof in PROOFS for case in cases(proof)], ids=str)
 def test_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
     case.run()
+
+
+def _run_all(proof: Proof) -> None:
+    for case in cases(proof):
+        case.run()
+
+
+@pytest.mark.parametrize("proof", PROOFS, ids=lambda proof: proof.saga.name)
+def test_an_undo_that_forgets_the_groups_is_found(proof: Proof, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def forget(*_arguments: object, **_options: object) -> None:
+        """Restore nothing."""
+
+    monkeypatch.setattr(Joining, "restore", forget)
+    with pytest.raises(AssertionError):
+        _run_all(proof)
 
 
 def test_every_saga_is_proven() -> None:

@@ -3,11 +3,13 @@
 import msgspec
 import pytest
 
+from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.identity.kinds.quotas import Allocation, QuotaMetadata
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.catalogue import seed_quota_metadata
 from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.wire import UsageQuery
 from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
 from tests.linearizability.quotaroom import (
     ALL,
@@ -37,7 +39,8 @@ def test_what_is_not_there_is_not_found() -> None:
         assert (await client.post(f"{gone}/allocations", asked(servers=1))).status == 404
         assert (await client.get(f"{gone}/quotas")).status == 404
         assert (await client.put(f"{gone}/quotas", limits(servers=1))).status == 404
-        assert (await client.get(f"{BASE}/allocations", {"projectID": NOWHERE})).status == 404
+        unknown = await client.get(f"{BASE}/allocations", {"projectID": NOWHERE})
+        assert (unknown.status, unknown.json) == (200, []), "it may have been there once"
         for path in (f"{ROWS}/{NOWHERE}", f"{BASE}/projects/{OTHER_PROJECT}/allocations/{row}"):
             assert (await client.get(path)).status == 404
             assert (await client.put(path, asked(servers=1))).status == 404
@@ -154,6 +157,34 @@ def test_who_uses_what_since_when_can_be_listed_now_and_later() -> None:
         for wrong in ({"at": both, "since": both}, {"since": after, "until": both}):
             assert (await client.get(path, wrong)).status == 422
         assert (await client.get(path, {"at": "yesterday"})).status == 400
+
+    in_quotas(scenario)
+
+
+def test_what_a_project_used_that_is_gone_can_be_listed() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client, clock = room.ask(SERVICE), room.world.clock
+        before = clock.now().isoformat()
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        await clock.sleep(60)
+        assert (await client.delete(row)).status == 202
+        project = await room.store.get(Project, PROJECT)
+        assert await room.store.delete(Project, PROJECT, uid=project.uid) is None
+        listed = await client.get(f"{BASE}/allocations", {"projectID": PROJECT, "since": before})
+        assert listed.status == 200
+        assert [each["spec"]["id"] for each in listed.json] == ["owner-1"]
+        assert (await client.get(f"{BASE}/allocations", {"projectID": PROJECT})).json == []
+
+    in_quotas(scenario)
+
+
+def test_what_is_used_now_is_found_without_going_through_the_past() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        context = Context(principal=SERVICE, operation=NOWHERE, trace_id="trace")
+        for project, value in ((None, ORG), (PROJECT, PROJECT)):
+            query = UsageQuery(kind="servers", project=project)
+            found = await room.service.allocations.usage(context, ORG, query)
+            assert found.index == ("living", value)
 
     in_quotas(scenario)
 

@@ -3,6 +3,7 @@
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.rows import allocation_id
 from remuda.identity.quotas.service import Quotas
+from tests.example.contract import Reply
 from tests.identity.room import ORG, PROJECT, Room, member
 from tests.linearizability.desks import OWNERS
 from tests.linearizability.laws import settle
@@ -203,6 +204,31 @@ def test_what_is_not_confirmed_in_time_is_taken_back_and_can_be_renewed() -> Non
     in_quotas(scenario)
 
 
+def test_a_repeat_under_a_key_tells_how_things_stand_now() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+
+        async def again(owner: str = "owner-1", **amounts: int) -> Reply:
+            return await client.post(ROWS, asked(owner, **amounts), idempotency_key="operation-1")
+
+        row = (await again(servers=2)).json["metadata"]["id"]
+        for other in (await again("owner-2", servers=2), await again(servers=3)):
+            assert (other.status, other.json["code"]) == (422, "key_reused")
+        assert (await client.put(f"{ROWS}/{row}", asked(servers=4))).status == 200
+        repeated = await again(servers=2)
+        assert (repeated.status, repeated.json["metadata"]["id"]) == (201, row)
+        assert repeated.json["spec"]["allocations"][0]["committed"] == 4, "what was changed since stays"
+        assert "idempotency-replayed" not in repeated.headers
+        assert (await client.delete(f"{ROWS}/{row}")).status == 202
+        released = await again(servers=2)
+        assert released.status == 409
+        assert "was released: renew it" in released.json["error_description"]
+        assert (await client.post(ROWS, asked(servers=2), idempotency_key="k" * 256)).status == 400
+        assert (await quota(client))["used"] == 0
+
+    in_quotas(scenario)
+
+
 def test_one_owner_has_one_allocation() -> None:
     async def scenario(room: Room[Quotas]) -> None:
         client = room.ask(SERVICE)
@@ -216,6 +242,21 @@ def test_one_owner_has_one_allocation() -> None:
         assert "owner-1 has an allocation" in reply.json["error_description"]
         await client.delete(f"{ROWS}/{row}")
         await made(client, asked(servers=1))
+
+    in_quotas(scenario)
+
+
+def test_what_a_project_has_free_is_free_in_its_organization_too() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client, path = room.ask(SERVICE), f"{BASE}/projects/{PROJECT}/quotas"
+        other = f"{BASE}/projects/{OTHER_PROJECT}"
+        assert (await client.put(path, limits(servers=9))).status == 200
+        assert (await client.post(f"{other}/allocations", asked("owner-2", servers=6))).status == 201
+        mine, theirs = await quota(client, path=path), await quota(client, path=f"{other}/quotas")
+        assert (mine["quantity"], mine["used"], mine["free"]) == (9, 0, 4), "the organization has 10 in all"
+        assert (theirs["quantity"], theirs["used"], theirs["free"]) == (10, 6, 4)
+        assert (await client.put(path, limits(servers=3))).status == 200
+        assert (await quota(client, path=path))["free"] == 3, "its own limit is the closer one"
 
     in_quotas(scenario)
 

@@ -204,18 +204,20 @@ def test_of_two_that_wish_for_a_domain_at_once_one_has_it_and_the_other_is_told(
     async def scenario(here: Stage) -> None:
         await make_platform_provider(here.store)
         (one, _), (two, _) = await here.make(with_domain("one.example")), await here.make(with_domain("two.example"))
-        for name in (one, two):  # past the check of the service, as in a race
+        # Past the check of the service, as in a race.
+        for name, domain in ((one, "Acme.example"), (two, "acme.EXAMPLE")):
             found = await here.store.get(Organization, name)
-            await here.store.update(replace(found, spec=replace(found.spec, domain="acme.example")))
+            await here.store.update(replace(found, spec=replace(found.spec, domain=domain)))
         await here.rest()
         owner = await organization_of_domain(here.store, "acme.example")
         assert owner is not None
         loser = ({one, two} - {owner.name}).pop()
+        wish = (await here.store.get(Organization, loser)).spec.domain
         assert (await here.available(Organization, owner.name)).status == "True"
         condition = await here.available(Organization, loser)
         assert (condition.reason, condition.message) == (
             "DomainTaken",
-            "another organization has the domain acme.example",
+            f"another organization has the domain {wish}",
         )
         await here.look_again()
         assert (await here.room.ask(PLATFORM).delete(f"{ORGANIZATIONS}/{owner.name}")).status == 202

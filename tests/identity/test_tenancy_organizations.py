@@ -1,6 +1,7 @@
 """Organizations over HTTP: who sees which, what may be asked of them, and how that is told."""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -193,6 +194,22 @@ def test_one_dangling_membership_does_not_break_the_list() -> None:
         me = room.ask(member("me@example.com", home))
         assert ids(await me.get(ORGANIZATIONS)) == [home]
         assert ids(await me.get(ORGANIZATIONS, {"limit": "10"})) == [home]
+
+    in_tenancy(scenario)
+
+
+def test_a_user_for_whom_one_organization_vouches_sees_no_other() -> None:
+    async def scenario(room: TenancyRoom) -> None:
+        one, two = await make_organization(room, "one"), await make_organization(room, "two")
+        await make_user(room.store, "me@example.com")
+        for each in (one, two):
+            await join(room.store, "me@example.com", each)
+        me = member("me@example.com", one)
+        assert set(ids(await room.ask(me).get(ORGANIZATIONS))) == {one, two}
+        for vouching, seen in ((one, [one]), (ABSENT, [])):
+            vouched = replace(me, vouched_by=vouching)
+            for query in ({}, {"email": "me@example.com"}, {"limit": "10"}):
+                assert ids(await room.ask(vouched).get(ORGANIZATIONS, query)) == seen
 
     in_tenancy(scenario)
 

@@ -33,5 +33,5 @@ def _version() -> int:
 def _command(words: list[str]) -> int:
     from remuda.cli.app import build_app  # noqa: PLC0415  importing cyclopts takes longer than printing the version
 
-    code: int = build_app()(words, result_action="return_int_as_exit_code_else_zero")
+    code: int = build_app(words)(words, result_action="return_int_as_exit_code_else_zero")
     return code

@@ -1,9 +1,12 @@
 """The tree of commands.
 
 A command is a function in a module of its own beside this one, registered by its import path: cyclopts imports the
-module when the command is called, and not before. The list of commands therefore cannot read the function's docstring,
-so each registration brings its line of help along.
+module when the command is called, and not before. A list of commands therefore cannot read the functions' docstrings,
+so each registration brings a line of help along. It would take the docstring's place in the help of the command itself,
+so a command that is called goes without.
 """
+
+from collections.abc import Collection
 
 from cyclopts import App
 
@@ -18,31 +21,31 @@ _HELP = (
 )
 
 
-def build_app() -> App:
-    """Put the commands together."""
+def build_app(words: Collection[str] = ()) -> App:
+    """Put the commands together for what was typed."""
     app = App(name="remuda", help=_HELP, help_format="plaintext", version=lambda: str(describe()))
-    _add_commands(app)
+    _add(app, words, "remuda.cli.up:up", "Run everything in one process, on one file.")
+    _add(app, words, "remuda.cli.crds:crds", "Print the custom resource definitions for a Kubernetes API server.")
+    _add(app, words, "remuda.cli.openapi:openapi", "Print the OpenAPI document of a service.")
+    app.command(_config(words))
+    app.command(_token(words))
     return app
 
 
-def _add_commands(app: App) -> None:
-    app.command("remuda.cli.up:up", name="up", help="Run everything in one process, on one file.")
-    app.command(
-        "remuda.cli.crds:crds", name="crds", help="Print the custom resource definitions for a Kubernetes API server."
-    )
-    app.command("remuda.cli.openapi:openapi", name="openapi", help="Print the OpenAPI document of a service.")
-    app.command(_config())
-    app.command(_token())
-
-
-def _config() -> App:
+def _config(words: Collection[str]) -> App:
     app = App(name="config", help="Show the configuration, or check it.")
-    app.command("remuda.cli.config:show", name="show", help="Print the configuration and where each value comes from.")
-    app.command("remuda.cli.config:check", name="check", help="Say everything that is wrong with the configuration.")
+    _add(app, words, "remuda.cli.config:show", "Print the configuration and where each value comes from.")
+    _add(app, words, "remuda.cli.config:check", "Say everything that is wrong with the configuration.")
     return app
 
 
-def _token() -> App:
+def _token(words: Collection[str]) -> App:
     app = App(name="token", help="Tokens for operators on the machine itself.")
-    app.command("remuda.cli.token:issue", name="issue", help="Print a short-lived token in a user's name.")
+    _add(app, words, "remuda.cli.token:issue", "Print a short-lived token in a user's name.")
     return app
+
+
+def _add(app: App, words: Collection[str], function: str, line: str) -> None:
+    """Add the command that is called what the function is."""
+    name = function.rpartition(":")[2]
+    app.command(function, name=name, help=None if name in words else line)

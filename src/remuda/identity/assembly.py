@@ -1,6 +1,7 @@
 """Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from importlib.metadata import version
 
 from remuda.http.api import Api, ApiPorts
@@ -165,5 +166,5 @@ class IdentityApp:
                 is_only_process=ports.is_alone,
             ),
             watch=self.watches,
-            settings=ports.api,
+            settings=replace(ports.api, url=ports.settings.issuer.rstrip("/")),
         )

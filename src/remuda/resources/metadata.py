@@ -10,10 +10,23 @@ from typing import Any
 
 import msgspec
 
+from remuda.access.principal import Principal
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import Invalid
+from remuda.kernel.ids import is_id
 from remuda.kernel.tags import Tag
-from remuda.resources.labels import CREATOR, DESCRIPTION, MODIFIED, MODIFIER, NAME, ORGANIZATION, PROJECT
+from remuda.resources.labels import (
+    CREATOR,
+    DESCRIPTION,
+    MODIFIED,
+    MODIFIER,
+    NAME,
+    ORGANIZATION,
+    PAYING_CREATOR,
+    PAYING_ORGANIZATION,
+    PAYING_PROJECT,
+    PROJECT,
+)
 from remuda.resources.wire import (
     Detail,
     Health,
@@ -50,12 +63,27 @@ _HEALTH: dict[str, Health] = {"Healthy": "healthy", "Degraded": "degraded", "Err
 
 
 def new_metadata(
-    name: str, wanted: MetadataWrite, by: str, *, labels: Mapping[str, str], finalizers: Sequence[str] = ()
+    name: str, wanted: MetadataWrite, by: str | Principal, *, labels: Mapping[str, str], finalizers: Sequence[str] = ()
 ) -> Metadata:
-    """Return the metadata of a new object with this id; `by` is who asked for it, `labels` say where it belongs."""
-    annotations = {CREATOR: by} | _described(wanted)
-    labelled = dict(labels) | {NAME: wanted.name}
+    """Return the metadata of a new object with this id; `labels` say where it belongs.
+
+    `by` is who asked for it. A principal also tells who pays, which stays as it is for as long as the object lives.
+    """
+    annotations = _made_by(by) | _described(wanted)
+    labelled = dict(labels) | _paid_by(by) | {NAME: wanted.name}
     return Metadata(name=name, labels=labelled, annotations=annotations, finalizers=tuple(finalizers))
+
+
+def _made_by(by: str | Principal) -> dict[str, str]:
+    return {CREATOR: by} if isinstance(by, str) else {CREATOR: by.subject, PAYING_CREATOR: by.who}
+
+
+def _paid_by(by: str | Principal) -> dict[str, str]:
+    """Return the labels for those who pay, where that is known. A service may say anything, and a label is an id."""
+    if isinstance(by, str):
+        return {}
+    paying = {PAYING_ORGANIZATION: by.organization, PAYING_PROJECT: by.project}
+    return {label: name for label, name in paying.items() if name is not None and is_id(name)}
 
 
 def changed_metadata(metadata: Metadata, wanted: MetadataWrite, by: str, now: datetime) -> Metadata:

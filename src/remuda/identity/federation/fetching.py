@@ -1,4 +1,4 @@
-"""Asking the servers of external providers, within limits: ten seconds, one mebibyte, no redirects, TLS.
+"""Asking the servers of external providers, within limits: ten seconds, one mebibyte, no redirects, TLS, few at once.
 
 An organization's administrators choose the address of their provider, so what is asked here is theirs to choose. What
 comes back is never shown to them, and TLS keeps them from our neighbours: no server inside has a certificate for a name
@@ -10,6 +10,7 @@ import asyncio
 import ipaddress
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import ServerUnreachable
@@ -21,6 +22,8 @@ __all__ = ["Fetcher", "is_loopback"]
 
 _LONGEST = 1024 * 1024
 _TIME_S = 10.0
+_AT_ONCE = 4
+"""How often one server is asked at the same time: a slow one holds no more of us than that, and is not stormed."""
 
 
 class Fetcher:
@@ -30,6 +33,8 @@ class Fetcher:
         self._allow_loopback, self._time_s, self._longest = allow_loopback, time_s, longest
         self._http: httpx2.AsyncClient | None = None
         self._making = asyncio.Lock()
+        self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        """By server; whoever waits or asks holds its own, so it is gone after the last one."""
 
     async def close(self) -> None:
         """Close all connections."""
@@ -43,12 +48,15 @@ class Fetcher:
         import httpx2  # noqa: PLC0415  it is there by now
 
         try:
-            async with asyncio.timeout(self._time_s):
+            async with asyncio.timeout(self._time_s), self._turn(server):
                 return await self._fetch(http, method, url, headers, body)
         except TimeoutError:
             raise ServerUnreachable(server, f"no answer within {self._time_s:g} s") from None
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise ServerUnreachable(server, str(error) or type(error).__name__) from None
+
+    def _turn(self, server: str) -> asyncio.Semaphore:
+        return self._turns.setdefault(server, asyncio.Semaphore(_AT_ONCE))
 
     async def _client(self) -> "httpx2.AsyncClient":
         async with self._making:

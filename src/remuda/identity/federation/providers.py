@@ -4,8 +4,9 @@ A provider of the whole system is the operator's choice, and its word counts for
 was set up by that organization's administrators, who can have it say whatever they like: believed without limit, it
 would make every administrator of some organization whoever they want to be. They can also name a domain that is not
 theirs, and make anybody a member. So such a provider is believed only about people in its organization's domain who are
-members of that organization, of no other one, and have no role of the whole system: it can make somebody only into
-those whom its administrators rule already. Everybody else logs in with a password, or at a provider of the system.
+active members of that organization and have no role of the whole system; and who logs in there is nobody outside that
+organization (`Standing.only_in`, `Principal.vouched_by`). Where else they are members does not count, because whoever
+made them one did not ask them. Everybody else logs in with a password, or at a provider of the system.
 
 A domain is the organization's that has it, and not everybody's who wishes for it (`tenancy.domains`).
 """
@@ -62,16 +63,17 @@ class Providers:
         if subject in self._powerful or not await self._is_theirs(organization, user):
             raise OAuthRefusal(
                 "access_denied",
-                "this provider is an organization's own, and can log in only those who are in its domain "
-                "and in no other organization: log in with a password, or at another provider",
+                "this provider is an organization's own, and can log in only that organization's members who are in "
+                "its domain: log in with a password, or at another provider",
             )
 
     async def _is_theirs(self, organization: str, user: User) -> bool:
-        memberships = (await self._store.list(OrganizationUser, labels={USER: user.name}, limit=2)).items
-        if [each.metadata.labels[ORGANIZATION] for each in memberships] != [organization]:
-            return False
         owner = await self._owner(user.spec.subject)
-        return owner is not None and owner.name == organization and memberships[0].spec.state == "active"
+        if owner is None or owner.name != organization:
+            return False
+        labels = {USER: user.name, ORGANIZATION: organization}
+        memberships = (await self._store.list(OrganizationUser, labels=labels)).items
+        return any(each.spec.state == "active" and not each.is_marked for each in memberships)
 
     async def _owner(self, email: str) -> Organization | None:
         domain = domain_of(email)

@@ -1,14 +1,17 @@
 """What an external OpenID provider says about itself: where its endpoints are, and with which keys it signs.
 
-Both are read from the provider and kept for an hour. A key that we do not know makes us look again, but not more than
-once a minute: whoever sends us tokens with made-up keys must not make us ask for each. A provider has to name itself
-exactly as it is configured here; that is what keeps one provider from speaking for another.
+Both are read from the provider, once for all who want to know, and kept for an hour; that it could not be read, for
+some seconds. A key that we do not know makes us look again, but not more than once a minute: whoever sends us tokens
+with made-up keys must not make us ask for each. A provider has to name itself exactly as it is configured here; that is
+what keeps one provider from speaking for another.
 """
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
+from weakref import WeakValueDictionary
 
 import msgspec
 from joserfc.errors import JoseError
@@ -26,7 +29,7 @@ PublicKey = RSAKey | ECKey | OKPKey
 
 T = TypeVar("T")
 
-_KEPT_S, _LOOK_AGAIN_S = 3600.0, 60.0
+_KEPT_S, _LOOK_AGAIN_S, _FAILED_S = 3600.0, 60.0, 5.0
 _MOST = 1000
 _OK = 200
 _LEAST_RSA_BITS = 2048
@@ -58,12 +61,21 @@ class _Kept:
     keys: tuple[PublicKey, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class _Failed:
+    at: float
+    error: str
+    description: str
+
+
 class Upstream:
     """Reads and keeps what providers say."""
 
     def __init__(self, *, fetch: Fetch, clock: Clock) -> None:
         self._fetch, self._clock = fetch, clock
         self._kept: dict[str, _Kept] = {}
+        self._failed: dict[str, _Failed] = {}
+        self._reading: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def about(self, issuer: str) -> SelfDescription:
         """Return where a provider's endpoints are."""
@@ -81,15 +93,27 @@ class Upstream:
         return found
 
     async def _find(self, issuer: str) -> _Kept:
-        kept, now = self._kept.get(issuer), self._clock.monotonic()
-        if kept is None or now - kept.read_at >= _KEPT_S:
-            about = await self._read_about(issuer)
-            kept = _Kept(now, about, now, await read_keys(self._fetch, about.jwks_uri))
-            self._kept.pop(issuer, None)
-            self._kept[issuer] = kept
-            while len(self._kept) > _MOST:
-                del self._kept[next(iter(self._kept))]
-        return kept
+        async with self._reading.setdefault(issuer, asyncio.Lock()):
+            kept = self._kept.get(issuer)
+            if kept is not None and self._clock.monotonic() - kept.read_at < _KEPT_S:
+                return kept
+            self._check_failed(issuer)
+            try:
+                kept = await self._read(issuer)
+            except OAuthRefusal as refusal:
+                _put(self._failed, issuer, _Failed(self._clock.monotonic(), refusal.error, refusal.sentence))
+                raise
+            _put(self._kept, issuer, kept)
+            return kept
+
+    def _check_failed(self, issuer: str) -> None:
+        failed = self._failed.get(issuer)
+        if failed is not None and self._clock.monotonic() - failed.at < _FAILED_S:
+            raise OAuthRefusal(failed.error, failed.description)
+
+    async def _read(self, issuer: str) -> _Kept:
+        now, about = self._clock.monotonic(), await self._read_about(issuer)
+        return _Kept(now, about, now, await read_keys(self._fetch, about.jwks_uri))
 
     async def _read_about(self, issuer: str) -> SelfDescription:
         url = f"{issuer.rstrip('/')}/.well-known/openid-configuration"
@@ -99,6 +123,14 @@ class Upstream:
         if not _is_web(about.authorization_endpoint):
             raise broken("its login page is at no address that begins with https://")
         return about
+
+
+def _put(known: dict[str, T], issuer: str, value: T) -> None:
+    """Remember something of an issuer, and not of more issuers than is sensible."""
+    known.pop(issuer, None)
+    known[issuer] = value
+    while len(known) > _MOST:
+        del known[next(iter(known))]
 
 
 async def read_keys(fetch: Fetch, url: str) -> tuple[PublicKey, ...]:

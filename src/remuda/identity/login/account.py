@@ -2,6 +2,9 @@
 
 Whoever is not logged in is asked to. What can be ended is what the page shows: its buttons count only from the browser
 and the login that it was shown to, and only for what is that user's own.
+
+A login at an organization's own provider is that organization's word alone. Its page is about that organization: it
+shows and ends the sessions and logins that came of the same word, and nothing else of the user's (`_Reach`).
 """
 
 from collections.abc import Sequence
@@ -27,13 +30,22 @@ from remuda.identity.oauth.clients import Clients
 from remuda.identity.rights.bindings import Bindings
 from remuda.identity.rights.roles import PLATFORM_ADMINISTRATOR, role_id
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.footing import organization_vouching
 from remuda.identity.tokens.sessions import Sessions
-from remuda.resources.labels import NAME, organization_of
+from remuda.resources.labels import NAME, ORGANIZATION, organization_of
 from remuda.resources.labels import USER as USER_LABEL
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["AccountPage"]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reach:
+    organization: str
+    """The one that vouches for the login, if one does."""
+    sessions: Sequence[Session]
+    logins: Sequence[BrowserLogin]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,37 +81,55 @@ class AccountPage:
         known = await self.logins.find(visit.cookie)
         if known is None:
             return await self.entry.ask(visit, Pending())
-        await self._end(visit, known.user, form)
+        await self._end(visit, known, form)
         return Redirect(f"{self.settings.issuer}{ACCOUNT}")
 
-    async def _end(self, visit: Visit, user: User, form: AccountForm) -> None:
-        for session in await self.logins.sessions_of(user.name):
+    async def _end(self, visit: Visit, known: LoggedIn, form: AccountForm) -> None:
+        user, reach = known.user, await self._reach(known)
+        for session in reach.sessions:
             if session.name == form.session:
                 await self.sessions.end(session, log=await self.records.succeeded(visit, user))
-        for login in await self.logins.logins_of(user):
+        for login in reach.logins:
             if login.name == form.login:
                 await self.logins.end(login, log=await self.records.succeeded(visit, user))
 
+    async def _reach(self, known: LoggedIn) -> _Reach:
+        """Return what a login can show and end."""
+        user, login = known.user, known.login
+        sessions, logins = await self.logins.sessions_of(user.name), await self.logins.logins_of(user)
+        organization = await organization_vouching(self.store, login.spec.provider)
+        if not organization:
+            return _Reach("", sessions, logins)
+        own = (await self.store.list_names(OAuth2Provider, labels={ORGANIZATION: organization})).items
+        # Ending a login ends all its sessions, and some may be older than this organization's word for it.
+        others = {each.spec.login for each in sessions if each.spec.organization != organization}
+        return _Reach(
+            organization,
+            [each for each in sessions if each.spec.organization == organization],
+            [each for each in logins if each.spec.provider in own and each.name not in others],
+        )
+
     async def _view(self, known: LoggedIn) -> AccountView:
         user, login = known.user, known.login
-        sessions = await self.logins.sessions_of(user.name)
-        others = [each for each in await self.logins.logins_of(user) if each.name != login.name]
+        reach = await self._reach(known)
+        others = [each for each in reach.logins if each.name != login.name]
         return AccountView(
             email=user.spec.subject,
             here=await self._browser(login),
-            memberships=await self._memberships(user),
-            is_administrator=role_id(PLATFORM_ADMINISTRATOR) in self._roles(user),
-            sessions=sorted([await self._session(each, login) for each in sessions], key=SessionRow.order),
+            memberships=await self._memberships(user, reach.organization),
+            is_administrator=not reach.organization and role_id(PLATFORM_ADMINISTRATOR) in self._roles(user),
+            sessions=sorted([await self._session(each, login) for each in reach.sessions], key=SessionRow.order),
             elsewhere=sorted([await self._browser(each) for each in others], key=BrowserRow.order),
-            has_password=await self.passwords.has_password(user.name),
+            has_password=not reach.organization and await self.passwords.has_password(user.name),
         )
 
     def _roles(self, user: User) -> frozenset[str]:
         return self.bindings.of_user(user.spec.subject, "", ()).by_name
 
-    async def _memberships(self, user: User) -> Sequence[MembershipRow]:
+    async def _memberships(self, user: User, only: str) -> Sequence[MembershipRow]:
         rows = []
-        for each in (await self.store.list(OrganizationUser, labels={USER_LABEL: user.name})).items:
+        labels = {USER_LABEL: user.name} | ({ORGANIZATION: only} if only else {})
+        for each in (await self.store.list(OrganizationUser, labels=labels)).items:
             organization = await find(self.store, Organization, organization_of(each))
             if organization is not None:
                 rows.append(MembershipRow(organization.metadata.labels.get(NAME, organization.name), each.spec.state))

@@ -20,10 +20,10 @@ from remuda.identity.ports import Aside
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
-__all__ = ["HASHING", "MOST_BYTES", "Hasher", "Hashing"]
+__all__ = ["HASHING", "MOST_BYTES", "Hasher", "Hashing", "hashed_bytes"]
 
 MOST_BYTES = 1024
-"""The longest password, in UTF-8."""
+"""The longest password, as `hashed_bytes` has it."""
 
 _SALT_BYTES, _HASH_BYTES = 16, 32
 
@@ -61,13 +61,13 @@ class Hasher:
 
     async def hash(self, password: Secret) -> Secret:
         """Return the hash of a password."""
-        plain, salt = _plain(password), self._randomness.token_bytes(_SALT_BYTES)
+        plain, salt = hashed_bytes(password), self._randomness.token_bytes(_SALT_BYTES)
         async with self._turns:
             return await self._aside(lambda: Secret(self._argon2.hash(plain, salt=salt)))
 
     async def fits(self, stored: Secret | None, password: Secret) -> bool:
         """Tell whether the hash is that of the password; with no hash the answer is no, and costs as much."""
-        plain = _plain(password)
+        plain = hashed_bytes(password)
         is_real = stored is not None and len(plain) <= MOST_BYTES
         target = stored.reveal() if stored is not None and is_real else self._decoy
         async with self._turns:
@@ -84,7 +84,7 @@ class Hasher:
             return False
 
 
-def _plain(password: Secret) -> bytes:
+def hashed_bytes(password: Secret) -> bytes:
     """Return the bytes of a password: the same ones however a keyboard composes its letters."""
     return unicodedata.normalize("NFKC", password.reveal()).encode("utf-8", "surrogatepass")
 

@@ -17,7 +17,7 @@ import msgspec
 
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.people import User
-from remuda.identity.login.argon import HASHING, MOST_BYTES, Hasher, Hashing
+from remuda.identity.login.argon import HASHING, MOST_BYTES, Hasher, Hashing, hashed_bytes
 from remuda.identity.ports import Aside
 from remuda.identity.tokens.hashing import new_secret, token_hash
 from remuda.kernel.clock import Clock
@@ -162,7 +162,7 @@ def check_password(password: Secret, subject: str) -> None:
     text = password.reveal()
     if len(text) < LEAST_CHARACTERS:
         raise Invalid("password", "is too short", remedy=f"choose one of at least {LEAST_CHARACTERS} characters")
-    if len(text.encode("utf-8", "surrogatepass")) > MOST_BYTES:
+    if len(hashed_bytes(password)) > MOST_BYTES:
         raise Invalid("password", "is too long", remedy=f"choose one of at most {MOST_BYTES} bytes")
     if text.strip().lower() == subject.lower():
         raise Invalid("password", "is the e-mail address", remedy="choose one that nobody can guess")

@@ -48,7 +48,7 @@ def _tokens() -> list[AnyRoute]:
             headers=_AUTHORIZATION,
             body_type=wire.DeviceAuthorizationForm,
             answer_type=wire.DeviceAuthorization,
-            errors=(401,),
+            errors=(401, 429),
             handler=handlers.authorize_device,
         ),
         Route(

@@ -112,7 +112,7 @@ def check_client(wanted: ClientWrite) -> None:
 
 def new_client(name: str, wanted: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
     """Return a new client."""
-    metadata = new_metadata(name, wanted.metadata, who.subject, labels={})
+    metadata = new_metadata(name, wanted.metadata, who, labels={})
     return OAuth2Client(metadata=metadata, spec=_spec(wanted, secret_hash))
 
 

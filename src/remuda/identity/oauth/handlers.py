@@ -43,7 +43,7 @@ async def authorize_device(
     oauth: OAuth, call: Call[Nothing, Nothing, wire.DeviceAuthorizationForm]
 ) -> wire.DeviceAuthorization:
     """Begin to let a device in."""
-    return await oauth.authorize_device(call.body, _authorization(call))
+    return await oauth.authorize_device(call.body, _authorization(call), peer=call.peer)
 
 
 async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, wire.ShownToken]) -> None:

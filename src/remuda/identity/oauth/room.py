@@ -1,5 +1,6 @@
 """The room for programs, put together."""
 
+from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.identity.oauth.assertion import Assertions
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import Codes
@@ -16,6 +17,9 @@ from remuda.kernel.randomness import Randomness
 from remuda.store.contract import Store
 
 __all__ = ["oauth_room"]
+
+_DEVICES_PER_LOGIN = 3
+"""A device may be begun more often than a password be tried: a program that waits begins again."""
 
 
 def oauth_room(
@@ -41,6 +45,9 @@ def oauth_room(
         rights=rights,
         clients=clients,
         devices=devices,
+        beginnings=RateLimiter(
+            RateLimit(quota=_DEVICES_PER_LOGIN * settings.logins_per_minute, window_s=60, name="devices"), clock
+        ),
         grants=Grants(
             store=store,
             clock=clock,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from remuda.access.context import Context
 from remuda.http.credentials import read_bearer
+from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.identity.kinds.tokens import REVOCATION, SESSION
 from remuda.identity.oauth.clients import ClientProof, Clients
 from remuda.identity.oauth.devices import Devices
@@ -47,6 +48,8 @@ class OAuth:
     rights: Rights
     clients: Clients
     devices: Devices
+    beginnings: RateLimiter
+    """How often one address may have a device begin."""
     grants: Grants
     exchange: Exchange
     registration: Registration
@@ -61,8 +64,11 @@ class OAuth:
             raise OAuthRefusal("invalid_request", "token grant type is not supported")
         return await grant(context, form, ClientProof.of(form, authorization))
 
-    async def authorize_device(self, form: DeviceAuthorizationForm, authorization: str) -> DeviceAuthorization:
-        """Begin to let a device in."""
+    async def authorize_device(
+        self, form: DeviceAuthorizationForm, authorization: str, *, peer: str
+    ) -> DeviceAuthorization:
+        """Begin to let a device in. How often one address may is limited, because each time something is stored."""
+        self.beginnings.take(anonymous((peer, 0)))
         client = await self.clients.authenticate(ClientProof.of(form, authorization))
         return await self.devices.begin(client.name, form.scope)
 

@@ -6,6 +6,7 @@ from functools import cache
 
 import msgspec
 
+from remuda.access.principal import Principal
 from remuda.http.etag import Tagged, tagged
 from remuda.identity.kinds.people import Group, GroupSpec, Subject
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
@@ -51,7 +52,7 @@ def roster(wanted: GroupWrite, users: Mapping[str, str], others: Sequence[Subjec
     )
 
 
-def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, by: str) -> Group:
+def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, by: str | Principal) -> Group:
     """Return a group as it is stored."""
     metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))

@@ -58,7 +58,7 @@ class Groups:
         allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
         found = await self.store.get(Organization, organization)
         spec = await self._judged(context, organization, wanted)
-        group = group_rules.new_group(context.operation, found, wanted, spec, context.principal.subject)
+        group = group_rules.new_group(context.operation, found, wanted, spec, context.principal)
         try:
             return await self.store.create(group, log=witnessed(context, GROUPS, group))
         except AlreadyExists:  # the same request, whose answer was lost
@@ -113,7 +113,11 @@ class Groups:
 
     async def _users(self, organization: str, spec: GroupSpecWire) -> dict[str, str]:
         """Return the users of ours whom a request names, in one way or the other: their subjects, by membership."""
-        local = [address(each.id) for each in spec.subjects if self._is_ours(each)]
+        local = [
+            address(each.id, f"/spec/subjects/{number}/id")
+            for number, each in enumerate(spec.subjects)
+            if self._is_ours(each)
+        ]
         by_subject = {membership_of(organization, subject): subject for subject in local}
         group_rules.check_same_people(spec, by_subject)
         users: dict[str, str] = {}

@@ -64,11 +64,11 @@ _NAMELESS = MetadataWrite(name=labels.UNNAMED)
 replace = msgspec.structs.replace
 
 
-def address(subject: str) -> str:
-    """Return an e-mail address as it is stored: in lower case, so that one person is one user."""
+def address(subject: str, pointer: str = "/spec/subject") -> str:
+    """Return an e-mail address, sent at this place, as it is stored: in lower case, so that one person is one user."""
     plain = folded(subject.strip())
     if not _ADDRESS.fullmatch(plain):
-        raise Malformed("subject address invalid", [("/spec/subject", "is not an e-mail address")])
+        raise Malformed("subject address invalid", [(pointer, "is not an e-mail address")])
     return plain
 
 

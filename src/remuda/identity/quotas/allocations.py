@@ -104,20 +104,18 @@ class Allocations:
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
         await self.store.get(Organization, organization)
-        if query.project is not None:
-            await get_in(self.store, Project, query.project, organization)
+        # The rows of a project stay in the usage when it is gone, so nobody asks whether it is there.
         labels = {ORGANIZATION: organization} | ({} if query.project is None else {PROJECT: query.project})
         since, until = (query.since, query.until) if query.at is None else (query.at, query.at)
         is_past = since is not None or until is not None
-        by_kind = None if query.kind is None else ("charge", charge_value(organization, query.kind))
-        living = None if is_past else ("living", query.project or organization)
+        of_past = None if query.kind is None else ("charge", charge_value(organization, query.kind))
         return Collection(
             store=self.store,
             kind=Allocation,
             view=rules.ALLOCATION_VIEW,
             labels=labels,
-            index=by_kind or living,
-            visible=(lambda row: rules.was_held(row, since, until)) if is_past else is_living if by_kind else None,
+            index=of_past if is_past else ("living", query.project or organization),
+            visible=(lambda row: rules.was_held(row, since, until)) if is_past else rules.charging(query.kind),
         )
 
     async def _row(self, organization: str, project: str, allocation: str) -> Allocation:

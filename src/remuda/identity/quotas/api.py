@@ -105,6 +105,7 @@ def _allocations() -> list[AnyRoute]:
             body_type=wire.AllocationWrite,
             answer_type=wire.AllocationRead,
             success=201,
+            is_idempotent=True,
             handler=handlers.create_allocation,
         ),
         Route(

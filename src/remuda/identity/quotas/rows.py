@@ -8,6 +8,7 @@ from remuda.identity.kinds.quotas import HELD, QUOTA, Allocation, AllocationSpec
 from remuda.kernel.errors import AlreadyExists, KeyReused, RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.resources.labels import (
+    MODIFIED,
     NAME,
     ORGANIZATION,
     PROJECT,
@@ -69,12 +70,17 @@ def is_living(row: Allocation) -> bool:
 
 
 def same_operation(found: Allocation, wanted: Allocation) -> Allocation:
-    """Return the row that was found under the name of a new one, if the same operation made it and it is living."""
+    """Return the row that was found under the name of a new one, if the same operation made it and it is living.
+
+    One that was changed since is the same one still, whatever it holds now.
+    """
     places = [(organization_of(row), project_of(row), owner_of(row)) for row in (found, wanted)]
     if places[0] != places[1]:
         raise KeyReused
     if not is_living(found):
         raise Released(found.name)
+    if MODIFIED not in found.metadata.annotations and found.spec.allocations != wanted.spec.allocations:
+        raise KeyReused
     return found
 
 

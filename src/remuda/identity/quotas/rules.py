@@ -37,6 +37,7 @@ from remuda.resources.metadata import (
 __all__ = [
     "ALLOCATION_VIEW",
     "changed_allocation",
+    "charging",
     "check_allocation",
     "check_period",
     "check_quotas",
@@ -140,10 +141,19 @@ def read_quotas(spec: QuotaSpec, catalogue: Catalogue, *, only: Iterable[str] | 
 def read_project_quotas(
     spec: QuotaSpec, project: str, catalogue: Catalogue, *, only: Iterable[str] | None = None
 ) -> wire.QuotasRead:
-    """Return what a project may have and has. Where it has no limit of its own, its organization's is shown."""
-    ledger = project_ledger(spec, project)
-    limits = limits_of(spec.quotas, catalogue) | {limit.kind: limit.quantity for limit in ledger.quotas}
-    return _read(catalogue, lambda kind: limits[kind], ledger.totals, only)
+    """Return what a project may have and has. Where it has no limit of its own, its organization's is shown.
+
+    Free is what both have left: a project cannot take what its organization has no more.
+    """
+    ledger, shared = project_ledger(spec, project), limits_of(spec.quotas, catalogue)
+    limits = shared | {limit.kind: limit.quantity for limit in ledger.quotas}
+    read = _read(catalogue, lambda kind: limits[kind], ledger.totals, only)
+    return wire.QuotasRead(
+        quotas=tuple(
+            replace(quota, free=min(quota.free, shared[quota.kind] - used(of_kind(spec.totals, quota.kind))))
+            for quota in read.quotas
+        )
+    )
 
 
 def _read(
@@ -180,7 +190,7 @@ def new_allocation(
         RESOURCE_ID: wanted.spec.id,
     }
     spec = AllocationSpec(allocations=_amounts(wanted), life=life, tags=stored_tags(wanted.metadata))
-    return Allocation(metadata=new_metadata(name, wanted.metadata, who.subject, labels=labels), spec=spec)
+    return Allocation(metadata=new_metadata(name, wanted.metadata, who, labels=labels), spec=spec)
 
 
 def changed_allocation(row: Allocation, wanted: wire.AllocationWrite, who: Principal, now: datetime) -> Allocation:
@@ -227,6 +237,13 @@ def _render(row: Allocation) -> bytes:
 
 ALLOCATION_VIEW = tagged(_render, writable_allocation)
 """Renders an allocation."""
+
+
+def charging(kind: str | None) -> Callable[[Allocation], bool] | None:
+    """Return what tells whether a row holds something of a kind; nothing if any will do."""
+    if kind is None:
+        return None
+    return lambda row: any(amount.kind == kind for amount in row.spec.allocations)
 
 
 def was_held(row: Allocation, since: datetime | None, until: datetime | None) -> bool:

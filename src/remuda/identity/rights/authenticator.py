@@ -14,6 +14,8 @@ import hashlib
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import replace
 
+import msgspec
+
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import acting_for, carried_by
 from remuda.http.credentials import Claim, Credentials
@@ -23,6 +25,7 @@ from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
 from remuda.identity.rights.acl import OF_ACCOUNTS, OF_SYSTEMS, OF_USERS, Standing
 from remuda.identity.rights.certificates import read_certificate
 from remuda.identity.rights.service import Rights
+from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.bearers import Bearers
 from remuda.identity.tokens.claims import AccountType
 from remuda.identity.tokens.hashing import token_hash
@@ -32,7 +35,7 @@ from remuda.store.contract import Store
 from remuda.store.kept import Kept
 from remuda.store.objects import Resource
 
-__all__ = ["IdentityAuthenticator", "check_impersonation", "credentials_key"]
+__all__ = ["IdentityAuthenticator", "check_impersonation", "counting_for", "credentials_key"]
 
 _REMEMBERED = 8192
 _TOKENS = (SigningKey, Revocation)
@@ -55,17 +58,32 @@ class IdentityAuthenticator:
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Return who shows these credentials, or raise Unauthenticated."""
         key = credentials_key(credentials)
-        kept = self._kept.find(key)
+        kept = self._find(key, credentials)
         if kept is not None and (kept.expires is None or self._clock.now() < kept.expires):
             return kept
         stamps = {each: self._store.stamp(kinds) for each, kinds in _MADE_FROM.items()}
         for_anybody = self._store.stamp(_ANYBODY)
         principal = await self._principal(credentials)
-        if credentials.claim is None:
+        counting = counting_for(principal, credentials)
+        if counting.claim is None:
+            key = credentials_key(counting)
             self._kept.keep(key, _MADE_FROM[principal.type], stamps[principal.type], principal)
         else:
             self._kept.keep(key, _ANYBODY, for_anybody, principal)
         return principal
+
+    def knows(self, credentials: Credentials) -> bool:
+        """Tell whether the token was let in lately, or a proxy vouches for a certificate alone."""
+        token = credentials.token
+        return token is None or token_hash(token) in self._kept or self._bearers.tokens.has_verified(token)
+
+    def _find(self, key: Hashable, credentials: Credentials) -> Principal | None:
+        """Return who was told, of these credentials or of the token alone where nothing else counts beside it."""
+        kept = self._kept.find(key)
+        if kept is not None or credentials.token is None or credentials.certificate is not None:
+            return kept
+        shown = self._kept.find(token_hash(credentials.token))
+        return None if shown is None or shown.type == "system" else shown
 
     async def _principal(self, credentials: Credentials) -> Principal:
         service = None if credentials.certificate is None else await self._certified(credentials.certificate)
@@ -88,6 +106,8 @@ class IdentityAuthenticator:
             organizations=standing.organizations,
             expires=bearer.expires,
             service=f"operator {bearer.operator}" if bearer.operator else None,
+            issuer="" if bearer.issuer == LOCAL_ISSUER else bearer.issuer,
+            vouched_by=bearer.organization or None,
         )
 
     async def _certified(self, pem: str) -> Principal:
@@ -117,7 +137,8 @@ class IdentityAuthenticator:
         claim = check_impersonation(credentials)
         if claim is None:
             return None
-        access = (await self._actor(claim)).access
+        standing = await self._actor(claim)
+        access = (standing.only_in(claim.vouched_by) if claim.vouched_by else standing).access
         if not claim.organizations:
             return access
         named = {name: inside for name, inside in access.organizations.items() if name in claim.organizations}
@@ -126,7 +147,8 @@ class IdentityAuthenticator:
     async def _actor(self, claim: Claim) -> Standing:
         try:
             if claim.type == "user":
-                return await self._rights.of_user(await self._store.get(User, user_id(claim.actor)))
+                user = await self._store.get(User, user_id(claim.actor))
+                return await self._rights.of_user(user, issuer=claim.issuer)
             return await self._rights.of_account(await self._store.get(ServiceAccount, claim.actor))
         except NotFound:
             raise Unauthenticated("the actor in X-Principal is not known") from None
@@ -142,10 +164,18 @@ def check_impersonation(credentials: Credentials) -> Claim | None:
     return claim
 
 
+def counting_for(shown: Principal, credentials: Credentials) -> Credentials:
+    """Return the part of credentials that counts, given whose they are: only a service acts for others."""
+    if shown.type == "system" or credentials.certificate is not None:
+        return credentials
+    return Credentials(token=credentials.token)
+
+
 def credentials_key(credentials: Credentials) -> Hashable:
-    """Return what tells credentials apart, without holding any of their secrets."""
+    """Return what tells credentials apart, without holding any of their secrets, and small whatever they hold."""
     token = "" if credentials.token is None else token_hash(credentials.token)
     if credentials.claim is None and credentials.certificate is None and not credentials.impersonate:
         return token
     certificate = hashlib.sha256((credentials.certificate or "").encode()).digest()
-    return token, certificate, credentials.claim, credentials.impersonate
+    claim = hashlib.sha256(msgspec.json.encode(credentials.claim)).digest()
+    return token, certificate, claim, credentials.impersonate

@@ -23,7 +23,7 @@ from remuda.http.credentials import Credentials
 from remuda.http.remote import error_from, read_answer
 from remuda.identity.ports import Fetch
 from remuda.identity.rights.api import ACL
-from remuda.identity.rights.authenticator import credentials_key
+from remuda.identity.rights.authenticator import counting_for, credentials_key
 from remuda.identity.rights.certificates import Certificate, read_certificate
 from remuda.identity.rights.feed import IdentitySilent, RevocationFeed
 from remuda.identity.rights.jwks import PublicKeys
@@ -75,12 +75,18 @@ class RemoteAuthenticator:
         """Return who shows these credentials, or raise Unauthenticated, or IdentitySilent if nobody can tell."""
         self._feed.check()
         shown = await self._shown(credentials)
+        credentials = counting_for(shown, credentials)
         key = credentials_key(credentials)
         told = self._told.get(key)
         if told is None or self._clock.monotonic() >= told.until:
             return await self._ask_once(key, credentials, shown)
         self._told.move_to_end(key)
         return told.principal
+
+    def knows(self, credentials: Credentials) -> bool:
+        """Tell whether the token was verified lately, or a proxy vouches for a certificate alone."""
+        token = credentials.token
+        return token is None or self._verified.find(token, self._keys.stamp) is not None
 
     async def _shown(self, credentials: Credentials) -> Principal:
         """Return whose credentials they are, as far as that can be told here: not what that one may do."""
@@ -91,7 +97,14 @@ class RemoteAuthenticator:
             return _service(certificate)
         claims = await self._verify(credentials.token)
         operator = f"operator {claims.act}" if claims.act else None
-        return Principal(subject=claims.sub, type=_TYPES[claims.typ], expires=claims.expires, service=operator)
+        vouched_by = claims.oid if claims.typ == "fed" and claims.oid else None
+        return Principal(
+            subject=claims.sub,
+            type=_TYPES[claims.typ],
+            expires=claims.expires,
+            service=operator,
+            vouched_by=vouched_by,
+        )
 
     async def _verify(self, token: str) -> Claims:
         claims = self._verified.find(token, self._keys.stamp)

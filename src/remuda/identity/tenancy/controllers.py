@@ -20,6 +20,7 @@ from remuda.identity.quotas.combining import Combiner
 from remuda.identity.tenancy.domains import claim, domains_of, give_up
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.kernel.folding import folded
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.holders import its_children
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
@@ -118,7 +119,7 @@ def drivers(ports: ReconcilePorts, heads: Combiner, *, settings: DriverSettings 
             ports=ports,
             sources=(
                 Source(Organization),
-                Source(Domain, keys=through(store, Organization, "domain", lambda domain: domain.spec.domain)),
+                Source(Domain, keys=through(store, Organization, "domain", lambda domain: folded(domain.spec.domain))),
                 Source(Project, when=_standing, keys=_if_marked(store, Organization, labels.organization_of)),
             ),
             settings=settings,

@@ -2,6 +2,7 @@
 
 Whoever may read organizations everywhere sees all of them. Everybody else sees those they belong to, whatever else
 they may do there: a user by its memberships, of which a suspended one counts too, a service account by its one home.
+A user for whom one organization alone vouches sees no other one.
 """
 
 from collections.abc import Sequence
@@ -77,13 +78,14 @@ class Organizations:
             return frozenset(principal.organizations)
         if email is None and principal.type == "system":
             raise NotFound("User", principal.subject)
-        return await self._memberships(await self._member(principal, email))
+        seen = await self._memberships(await self._member(principal, email))
+        return seen if principal.vouched_by is None else seen & {principal.vouched_by}
 
     async def create(self, context: Context, wanted: OrganizationWrite) -> Organization:
         """Make an organization. It is named after the request, so sending that again does not make another."""
         allow_everywhere(context.principal, permission("organizations", "create"))
         await self._check(context.operation, wanted)
-        organization = rules.new_organization(context.operation, wanted, context.principal.subject)
+        organization = rules.new_organization(context.operation, wanted, context.principal)
         try:
             return await self.store.create(organization, log=_witnessed(context, organization))
         except AlreadyExists:  # the same request, whose answer was lost

@@ -63,7 +63,7 @@ class Projects:
         allow_in_organization(context.principal, permission("projects", "create"), organization)
         home = await self.store.get(Organization, organization)
         await self._check(organization, wanted)
-        project = rules.new_project(context.operation, home, wanted, context.principal.subject)
+        project = rules.new_project(context.operation, home, wanted, context.principal)
         try:
             return await self.store.create(project, log=witnessed(context, PROJECT.plural, project))
         except AlreadyExists:  # the same request, whose answer was lost

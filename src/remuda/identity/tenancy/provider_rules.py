@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
@@ -53,7 +54,7 @@ def _is_loopback(host: str) -> bool:
         return False
 
 
-def new_provider(name: str, organization: Organization, wanted: ProviderWrite, by: str) -> OAuth2Provider:
+def new_provider(name: str, organization: Organization, wanted: ProviderWrite, by: Principal) -> OAuth2Provider:
     """Return a provider of an organization as it is stored."""
     metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))

@@ -48,7 +48,7 @@ class Providers:
         """Make a provider. It is named after the request, so sending that again does not make another."""
         home = await self._home(context, "create", organization)
         _check(wanted)
-        provider = rules.new_provider(context.operation, home, wanted, context.principal.subject)
+        provider = rules.new_provider(context.operation, home, wanted, context.principal)
         try:
             return await self.store.create(provider, log=witnessed(context, OAUTH2_PROVIDER.plural, provider))
         except AlreadyExists:  # the same request, whose answer was lost

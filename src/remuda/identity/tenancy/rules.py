@@ -5,6 +5,7 @@ from datetime import datetime
 
 import msgspec
 
+from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.identity.kinds.api_groups import SHARED
 from remuda.identity.kinds.tenancy import (
@@ -79,7 +80,7 @@ def check_reference(reference: str) -> None:
         raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
 
 
-def new_organization(name: str, wanted: OrganizationWrite, by: str) -> Organization:
+def new_organization(name: str, wanted: OrganizationWrite, by: str | Principal) -> Organization:
     """Return an organization as it is stored."""
     metadata = new_metadata(name, wanted.metadata, by, labels={}, finalizers=(IN_CARE,))
     return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), wanted))
@@ -107,7 +108,7 @@ def _organization_spec(before: OrganizationSpec, wanted: OrganizationWrite) -> O
     )
 
 
-def new_project(name: str, organization: Organization, wanted: ProjectWrite, by: str) -> Project:
+def new_project(name: str, organization: Organization, wanted: ProjectWrite, by: str | Principal) -> Project:
     """Return a project as it is stored."""
     where = {labels.ORGANIZATION: organization.name}
     metadata = new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))

@@ -62,7 +62,7 @@ class Claims(Stamped, frozen=True, kw_only=True, omit_defaults=True):
     uid: str = ""
     """The user's id (`fed`, `op`)."""
     oid: str = ""
-    """The service account's organization (`sa`)."""
+    """The service account's organization (`sa`), or the one that alone vouches for the user, if one does (`fed`)."""
     sco: str = ""
     """The scope that was asked for (`fed`)."""
     act: str = ""

@@ -10,10 +10,12 @@ from datetime import datetime
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.oauth import OAuth2Provider, Password
 from remuda.identity.kinds.tokens import Session
+from remuda.kernel.errors import Unauthenticated
+from remuda.resources.labels import ORGANIZATION
 from remuda.resources.reading import find, is_there
 from remuda.store.contract import Store
 
-__all__ = ["is_founded", "is_overtaken", "is_vouched"]
+__all__ = ["is_founded", "is_overtaken", "is_vouched", "organization_vouching"]
 
 
 async def is_founded(store: Store, session: Session, now: datetime) -> bool:
@@ -30,6 +32,19 @@ async def is_founded(store: Store, session: Session, now: datetime) -> bool:
 async def is_vouched(store: Store, provider: str) -> bool:
     """Tell whether the provider of a login is still there. With it goes everything that it has vouched for."""
     return not provider or await is_there(store, OAuth2Provider, provider, marked=False)
+
+
+async def organization_vouching(store: Store, provider: str) -> str:
+    """Return the organization whose provider it is; nothing for one of the whole system, or a password.
+
+    Raises Unauthenticated if the provider is gone.
+    """
+    if not provider:
+        return ""
+    found = await find(store, OAuth2Provider, provider)
+    if found is None:
+        raise Unauthenticated("the provider of this login is gone: log in again")
+    return found.metadata.labels.get(ORGANIZATION, "")
 
 
 async def is_overtaken(store: Store, user: str, authenticated: datetime | None) -> bool:

@@ -80,7 +80,13 @@ class Tokens:
         spec = session.spec
         ends = self.clock.now() + self.settings.access_token_life
         ends = ends if spec.expires is None else min(ends, spec.expires)
-        facts = {"sid": session.name, "cid": spec.client, "uid": user.name, "sco": spec.scope}
+        facts = {
+            "sid": session.name,
+            "cid": spec.client,
+            "uid": user.name,
+            "oid": spec.organization,
+            "sco": spec.scope,
+        }
         return await self._issue("fed", user.spec.subject, ends, **facts)
 
     async def issue_for_service(self, name: str) -> Issued:
@@ -108,6 +114,10 @@ class Tokens:
         if known is None:
             self._verified.keep(token, claims, stamp)
         return claims
+
+    def has_verified(self, token: str) -> bool:
+        """Tell whether this token was verified lately, so that to do it again costs nothing."""
+        return self._verified.find(token, self.keys.stamp) is not None
 
     async def read(self, token: str, purpose: Purpose[StampedT]) -> StampedT:
         """Return what one of our keys has signed for a purpose, or raise Unauthenticated. Its times are not judged."""

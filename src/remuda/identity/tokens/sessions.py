@@ -18,17 +18,16 @@ from datetime import datetime
 
 import msgspec
 
-from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.people import USER, LastLogin, User
 from remuda.identity.kinds.tokens import Session, SessionSpec
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.footing import organization_vouching
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
+from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
-from remuda.resources.labels import ORGANIZATION
 from remuda.resources.labels import USER as USER_LABEL
 from remuda.resources.reading import find
 from remuda.resources.writing import until_written
@@ -88,7 +87,7 @@ class Sessions:
                 user=user.name,
                 client=client,
                 provider=provider,
-                organization=await self._vouching(provider),
+                organization=await organization_vouching(self.store, provider),
                 scope=scope,
                 authenticated=authenticated or now,
                 expires=now + self.settings.refresh_token_life,
@@ -101,15 +100,6 @@ class Sessions:
         begun = await self.store.create(session, log=log)
         await self._note_login(begun)
         return begun
-
-    async def _vouching(self, provider: str) -> str:
-        """Return the organization whose provider it is; nothing for one of the whole system, or a password."""
-        if not provider:
-            return ""
-        found = await find(self.store, OAuth2Provider, provider)
-        if found is None:
-            raise Unauthenticated("the provider of this login is gone: log in again")
-        return found.metadata.labels.get(ORGANIZATION, "")
 
     def new_refresh(self, code: str = "") -> RefreshToken:
         """Return the first refresh token of a session to be begun, of that code's if there is one."""

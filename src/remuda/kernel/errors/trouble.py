@@ -88,12 +88,12 @@ class Unusable(RemudaError):
 
 
 class StoreLocked(Unusable):
-    """Raised when another process has the store open; stop that one, or choose another file."""
+    """Raised when another process has the store open; stop that one, or choose another directory."""
 
     code = "store_locked"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"Another process has the store {path} open: stop it, or use another file.")
+        super().__init__(f"Another process has the store {path} open: stop it, or use another directory (--data).")
         self.path = path
 
 
@@ -120,12 +120,14 @@ class StoreTooNew(Unusable):
 
 
 class StoreForeign(Unusable):
-    """Raised when the file is something else than a store of ours; it is left untouched, so name another."""
+    """Raised when the file is something else than a store of ours; it is left untouched: choose another directory."""
 
     code = "store_foreign"
 
     def __init__(self, path: str) -> None:
-        super().__init__(f"The file {path} was not written by Remuda and is left as it is: name another file.")
+        super().__init__(
+            f"The file {path} was not written by Remuda and is left as it is: use another directory (--data)."
+        )
         self.path = path
 
 

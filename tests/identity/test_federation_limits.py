@@ -1,0 +1,157 @@
+"""What one organization's word is good for: its members log in, and are nobody outside of it."""
+
+from typing import Any
+
+import pytest
+
+from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.people import user_id
+from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
+from remuda.identity.kinds.tokens import Session
+from remuda.resources.labels import NAME
+from remuda.store.objects import Metadata
+from tests.identity.login_ground import CONSOLE_URI, JO, PASSWORD, Browser, Home, sent_to
+from tests.identity.test_federation_login import (
+    ORG,
+    OTHER_ORG,
+    OWN,
+    THEIRS,
+    come_back,
+    depart,
+    federated,
+    log_in,
+)
+from tests.identity.test_login_account import PATH, form_with, text
+from tests.identity.upstream_ground import Provider
+
+
+async def in_acme(home: Home) -> None:
+    """Make Jo a member of an organization with a provider of its own."""
+    await home.provider(OWN, organization=ORG, **THEIRS)
+    await home.organization(ORG, domain="example.com", provider_scope="organization", provider_id=OWN)
+    await home.member(ORG, user_id(JO))
+
+
+async def in_secret(home: Home, state: Any = "active") -> None:
+    """Make Jo a member of another organization."""
+    metadata = Metadata(name=OTHER_ORG, labels={NAME: "secret"})
+    await home.store.create(Organization(metadata=metadata, spec=OrganizationSpec()))
+    await home.member(OTHER_ORG, user_id(JO), state)
+
+
+async def by_own_provider(home: Home, upstream: Provider) -> Browser:
+    """Return a browser in which somebody logged in at the organization's provider, with a session of the console."""
+    browser, gone = await depart(home, OWN)
+    tokens = await home.exchange(sent_to(await come_back(browser, upstream, gone))["code"])
+    assert tokens.status == 200
+    return browser
+
+
+@pytest.mark.parametrize("state", ["active", "suspended", "pending"])
+def test_what_another_organization_writes_about_somebody_locks_nobody_out(state: str) -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await in_acme(home)
+        await in_secret(home, state)
+        assert "code" in sent_to(await log_in(home, upstream, OWN))
+        (login,) = (await home.store.list(BrowserLogin)).items
+        assert (login.spec.user, login.spec.provider) == (user_id(JO), OWN)
+
+    federated(scenario)
+
+
+def test_a_member_elsewhere_is_still_no_member_here() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await home.provider(OWN, organization=ORG, **THEIRS)
+        await home.organization(ORG, domain="example.com", provider_scope="organization", provider_id=OWN)
+        await in_secret(home)
+        reply = await log_in(home, upstream, OWN)
+        assert reply.headers["location"].startswith(f"{CONSOLE_URI}&error=access_denied")
+
+    federated(scenario)
+
+
+def test_the_account_page_of_such_a_login_shows_that_organization_alone() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await in_acme(home)
+        await in_secret(home)
+        own = await home.logged_in()
+        vouched = await by_own_provider(home, upstream)
+        page = text(await vouched.get(PATH))
+        assert "Your organizations org What acts as you" in page
+        assert page.count("End it") == 1
+        assert "Other browsers" not in page
+        assert "Change password" not in page
+        page = text(await own.get(PATH))
+        assert "Your organizations org secret What acts as you" in page
+        assert page.count("End it") == 2
+        assert "Other browsers" in page
+        assert "Change password" in page
+
+    federated(scenario)
+
+
+def test_such_a_login_ends_nothing_that_came_of_another_word() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await in_acme(home)
+        await home.logged_in()
+        (session,) = (await home.store.list(Session)).items
+        (login,) = (await home.store.list(BrowserLogin)).items
+        vouched = await by_own_provider(home, upstream)
+        page = await vouched.get(PATH)
+        state = form_with(page, "session")[1].fields["state"]
+        wanted = {"state": state, "session": session.name, "login": login.name}
+        assert (await vouched.post(PATH, wanted)).status == 302
+        assert session in (await home.store.list(Session)).items
+        assert login in (await home.store.list(BrowserLogin)).items
+
+    federated(scenario)
+
+
+def test_such_a_login_ends_what_came_of_the_same_word() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await in_acme(home)
+        await by_own_provider(home, upstream)
+        vouched = await by_own_provider(home, upstream)
+        page = await vouched.get(PATH)
+        place, shown = form_with(page, "login")
+        page = await vouched.follow(await vouched.submit(page, button=shown.buttons[0], form=place))
+        assert "Other browsers" not in text(page)
+        place, shown = form_with(page, "session")
+        await vouched.submit(page, button=shown.buttons[0], form=place)
+        assert not (await home.store.list(Session)).items
+        assert len((await home.store.list(BrowserLogin)).items) == 1
+
+    federated(scenario)
+
+
+def test_a_browser_whose_sessions_are_older_than_the_organizations_word_is_not_logged_out_by_it() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await in_acme(home)
+        both = await home.logged_in()
+        page = await both.authorize(prompt="login")
+        gone = await both.submit(page, email="", password="", provider=OWN)
+        assert "code" in sent_to(await come_back(both, upstream, gone))
+        (login,) = (await home.store.list(BrowserLogin)).items
+        assert login.spec.provider == OWN
+        vouched = await by_own_provider(home, upstream)
+        page = await vouched.get(PATH)
+        assert "Other browsers" not in text(page)
+        state = form_with(page, "session")[1].fields["state"]
+        assert (await vouched.post(PATH, {"state": state, "login": login.name})).status == 302
+        assert login in (await home.store.list(BrowserLogin)).items
+
+    federated(scenario)
+
+
+def test_such_a_login_does_not_change_the_password_without_the_old_one() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await in_acme(home)
+        vouched = await by_own_provider(home, upstream)
+        page = await vouched.get("/oauth2/v2/password")
+        chosen = "another horse battery staple"
+        for guess in ("", "wrong horse battery staple"):
+            reply = await vouched.submit(page, email=JO, password=guess, chosen=chosen, again=chosen)
+            assert reply.status == 401
+        await home.logged_in(JO, PASSWORD)
+
+    federated(scenario)

@@ -1,0 +1,75 @@
+"""What a provider says about itself is read once for all who want to know, and so is that it says nothing."""
+
+import asyncio
+
+import pytest
+
+from remuda.identity.federation.upstream import Upstream
+from remuda.identity.ports import Fetched
+from remuda.kernel.errors import OAuthRefusal
+from tests.identity.upstream_ground import IDP, Provider
+from tests.sim.runner import World, simulate
+
+ABOUT, KEYS = f"{IDP}/.well-known/openid-configuration", f"{IDP}/jwks"
+PROVIDER_TAKES_S = 2
+
+
+class Slow:
+    """A provider that takes its time."""
+
+    def __init__(self, world: World) -> None:
+        self.provider = Provider()
+        self._clock = world.clock
+
+    async def __call__(self, method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:
+        await self._clock.sleep(PROVIDER_TAKES_S)
+        return await self.provider(method, url, headers, body)
+
+    @property
+    def asked(self) -> list[str]:
+        return [url for _, url in self.provider.asked]
+
+
+def test_of_many_who_want_to_know_at_once_one_asks() -> None:
+    async def scenario(world: World) -> None:
+        slow = Slow(world)
+        upstream = Upstream(fetch=slow, clock=world.clock)
+        told = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)))
+        assert {each.issuer for each in told} == {IDP}
+        assert slow.asked == [ABOUT, KEYS]
+
+    simulate(scenario, 1)
+
+
+def test_a_provider_that_fails_is_left_alone_for_some_seconds() -> None:
+    async def scenario(world: World) -> None:
+        slow = Slow(world)
+        slow.provider.is_down = True
+        upstream = Upstream(fetch=slow, clock=world.clock)
+        outcomes = await asyncio.gather(*(upstream.about(IDP) for _ in range(20)), return_exceptions=True)
+        assert {(type(each), str(each)) for each in outcomes} == {
+            (OAuthRefusal, "the provider does not answer: try again later")
+        }
+        slow.provider.is_down = False
+        with pytest.raises(OAuthRefusal, match="does not answer") as refused:
+            await upstream.about(IDP)
+        assert refused.value.error == "temporarily_unavailable"
+        assert slow.asked == [ABOUT]
+        await world.clock.sleep(5)
+        assert (await upstream.about(IDP)).issuer == IDP
+
+    simulate(scenario, 1)
+
+
+def test_who_gives_up_waiting_does_not_keep_the_others_from_knowing() -> None:
+    async def scenario(world: World) -> None:
+        slow = Slow(world)
+        upstream = Upstream(fetch=slow, clock=world.clock)
+        first, second = (asyncio.create_task(upstream.about(IDP)) for _ in range(2))
+        await world.clock.sleep(1)
+        first.cancel()
+        assert (await second).issuer == IDP
+        assert first.cancelled()
+        assert slow.asked == [ABOUT, KEYS]
+
+    simulate(scenario, 1)
