@@ -169,6 +169,24 @@ def test_who_has_a_session_with_a_client_is_not_asked_again() -> None:
     at_home(scenario)
 
 
+@pytest.mark.parametrize(
+    ("uri", "is_silent"), [("http://127.0.0.1/callback", False), ("https://tool.example.com/callback", True)]
+)
+def test_a_program_on_the_machine_itself_without_a_secret_gets_nothing_without_a_click(
+    uri: str, *, is_silent: bool
+) -> None:
+    async def scenario(home: Home) -> None:
+        await home.client("tool", name="tool", redirect_uri=uri, is_public=True)
+        browser = await home.logged_in()
+        user = await home.store.get(User, user_id(JO))
+        await home.house.oauth.sessions.begin(user=user, client="tool")
+        asked = {"client_id": "tool", "redirect_uri": uri, "prompt": "none"}
+        reply = await browser.authorize(**asked, code_challenge=CHALLENGE, code_challenge_method="S256")
+        assert ("code" in sent_to(reply)) is is_silent
+
+    at_home(scenario)
+
+
 def test_a_client_that_the_user_never_used_gets_nothing_without_a_click() -> None:
     async def scenario(home: Home) -> None:
         browser = await home.logged_in()

@@ -17,6 +17,7 @@ from remuda.identity.login.authorization import AuthorizationRequest, answer_loc
 from remuda.identity.login.logins import LoggedIn, Logins
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.visits import Pending
+from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
@@ -39,17 +40,19 @@ class Passing:
     pages: Pages
     logins: Logins
     codes: Codes
+    clients: Clients
 
     async def is_open(self, pending: Pending, known: LoggedIn) -> bool:
         """Tell whether somebody need not be asked anything.
 
-        A program on the machine itself is always asked for: any other that listens there could take its place, and any
-        page in the browser begin it (RFC 8252, 8.6).
+        A program on the machine itself that has no secret is always asked for: any other that listens there could take
+        its place, and any page in the browser begin it (RFC 8252, 8.6).
         """
         request = pending.request
         if request is None or "consent" in prompts(request) or not self.is_enough(pending, known):
             return False
-        if urlsplit(request.redirect_uri).scheme != "https":
+        client = await self.clients.find(request.client_id)
+        if client is None or (client.spec.is_public and urlsplit(request.redirect_uri).scheme != "https"):
             return False
         return any(each.spec.client == request.client_id for each in await self.logins.sessions_of(known.user.name))
 

@@ -55,7 +55,7 @@ def login_room(
         states=states,
         pages=pages,
         logins=logins,
-        passing=Passing(clock=clock, settings=settings, pages=pages, logins=logins, codes=codes),
+        passing=Passing(clock=clock, settings=settings, pages=pages, logins=logins, codes=codes, clients=clients),
         passwords=passwords,
         attempts=attempts,
         providers=Providers(store=store, settings=settings),
