@@ -48,7 +48,7 @@ def _git_revision(checkout: Path) -> str:
 
     command = ["git", "-C", str(checkout), "rev-parse", "--short=12", "HEAD"]
     try:
-        answer = subprocess.run(command, capture_output=True, check=True, text=True, timeout=5)  # noqa: S603
+        answer = subprocess.run(command, capture_output=True, check=True, text=True, timeout=5)  # noqa: S603  a command of our own
     except (OSError, subprocess.SubprocessError):
         return _UNKNOWN
     return answer.stdout.strip() or _UNKNOWN

@@ -78,7 +78,7 @@ ACCOUNTS = (
 _PROVEN = (
     *(Caller(name=f"{name} for user", sort="system", everywhere=held, own=Caller(name=name), acts_for="user")
       for name, held in SERVICES.items()),
-    Caller(name="unikorn-region for foreigner", sort="system", everywhere=_REGION.everywhere, own=_REGION, acts_for="foreigner"),  # noqa: E501
+    Caller(name="unikorn-region for foreigner", sort="system", everywhere=_REGION.everywhere, own=_REGION, acts_for="foreigner"),  # noqa: E501  a row is read on one line
     Caller(name="unikorn-region by assertion", sort="system", everywhere=_REGION.everywhere),
 )  # fmt: skip
 

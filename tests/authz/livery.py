@@ -49,18 +49,18 @@ ROWS = (
     _row("GET", _YARD, "get_yard", "yards", "read", names="place", thing="yardID"),
     _row("PUT", _YARD, "update_yard", "yards", "update", names="place", thing="yardID", body=_yard),
     _row("DELETE", _YARD, "delete_yard", "yards", "delete", names="place", thing="yardID", success=202),
-    _row("PUT", _REFERENCE, "add_yard_reference", "yards/references", "create", names="place", thing="yardID", success=201),  # noqa: E501
-    _row("DELETE", _REFERENCE, "remove_yard_reference", "yards/references", "delete", names="place", thing="yardID", success=204),  # noqa: E501
+    _row("PUT", _REFERENCE, "add_yard_reference", "yards/references", "create", names="place", thing="yardID", success=201),  # noqa: E501  a row is read on one line
+    _row("DELETE", _REFERENCE, "remove_yard_reference", "yards/references", "delete", names="place", thing="yardID", success=204),  # noqa: E501  a row is read on one line
     _row("GET", _MOUNTS, "list_mounts", "mounts", "read", names="filter"),
-    _row("POST", _MOUNTS, "create_mount", "mounts", "create", names="object", thing="yardID", success=201, body=_new_mount),  # noqa: E501
+    _row("POST", _MOUNTS, "create_mount", "mounts", "create", names="object", thing="yardID", success=201, body=_new_mount),  # noqa: E501  a row is read on one line
     _row("GET", _MOUNT, "get_mount", "mounts", "read", names="object", thing="mountID"),
     _row("PUT", _MOUNT, "update_mount", "mounts", "update", names="object", thing="mountID", success=202, body=_mount),
     _row("DELETE", _MOUNT, "delete_mount", "mounts", "delete", names="object", thing="mountID", success=202),
     _row("POST", f"{_MOUNT}/brand", "brand_mount", "mounts", "update", names="object", thing="mountID"),
     _row("GET", f"{_MOUNT}/timeline", "read_mount_timeline", "mounts", "read", names="object", thing="mountID"),
     _row("GET", "/api/v1/operations", "list_operations", "operations", "read", scope="everywhere"),
-    _row("POST", f"{_OPERATION}/retry", "retry_operation", "operations", "update", scope="everywhere", thing="operationID"),  # noqa: E501
-    _row("POST", f"{_OPERATION}/abandon", "abandon_operation", "operations", "update", scope="everywhere", thing="operationID", body=_reason),  # noqa: E501
+    _row("POST", f"{_OPERATION}/retry", "retry_operation", "operations", "update", scope="everywhere", thing="operationID"),  # noqa: E501  a row is read on one line
+    _row("POST", f"{_OPERATION}/abandon", "abandon_operation", "operations", "update", scope="everywhere", thing="operationID", body=_reason),  # noqa: E501  a row is read on one line
     Row(operation="read_version", method="GET", path="/api/version", scope="authenticated"),
 )
 # fmt: on

@@ -87,7 +87,7 @@ def test_what_is_set_reaches_its_part(tmp_path: Path) -> None:
     ],
 )
 def test_clients_come_by_the_public_url_or_the_address(settings: dict[str, str], address: Address, url: str) -> None:
-    server = Server(**settings)  # type: ignore[arg-type]
+    server = Server(**settings)  # type: ignore[arg-type]  # settings by name
     assert effect.public_url(server, address) == url
     configuration = Configuration(server=server)
     assert effect.identity_settings(configuration, url=url).issuer == f"{url}/identity"

@@ -38,7 +38,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def loaded(environment: dict[str, str] | None = None, **options: object) -> Loaded:
-    return load({"XDG_DATA_HOME": "/srv", **(environment or {})}, **options)  # type: ignore[arg-type]
+    return load({"XDG_DATA_HOME": "/srv", **(environment or {})}, **options)  # type: ignore[arg-type]  # options by name
 
 
 def problems(text: str, tmp_path: Path, environment: dict[str, str] | None = None) -> list[str]:

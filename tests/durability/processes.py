@@ -16,7 +16,7 @@ def victim(path: Path) -> Iterator[subprocess.Popen[bytes]]:
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE) as process:
         try:
             assert process.stdout is not None
-            assert process.stdout.peek(1), "the victim ended before it wrote anything"  # type: ignore[attr-defined]
+            assert process.stdout.peek(1), "the victim ended before it wrote anything"  # type: ignore[attr-defined]  # a pipe is buffered
             yield process
         finally:
             process.kill()

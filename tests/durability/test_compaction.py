@@ -49,7 +49,7 @@ async def write_over(store: SqliteStore, name: str, times: int) -> list[int]:
 async def first_after(store: SqliteStore, version: int) -> Event[Horse]:
     """Return the first event of a watch from a version."""
     events: AsyncIterator[Event[Horse]] = store.watch(Horse, since=f"{version}")
-    async with aclosing(events):  # type: ignore[type-var]
+    async with aclosing(events):  # type: ignore[type-var]  # a watch is a generator
         return await anext(events)
 
 

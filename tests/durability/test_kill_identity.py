@@ -132,7 +132,7 @@ class Outside(Expecting):
         crowd: list[Customer] = [role(self) for role in (Tenants, Members, Spenders, Readers)]
         while process.poll() is None:
             try:
-                await crowd[self.machine.randomness.randrange(len(crowd))].act()  # type: ignore[attr-defined]
+                await crowd[self.machine.randomness.randrange(len(crowd))].act()  # type: ignore[attr-defined]  # everybody in it acts
             except Unavailable:
                 await self.machine.clock.sleep(0.05)
 

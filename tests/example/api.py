@@ -2,7 +2,7 @@
 
 from remuda.http.routes import AnyRoute, ListQuery, Route, Table
 from tests.example import handlers, wire
-from tests.example.writing import permission
+from tests.example.permissions import permission
 
 YARDS = "/api/v1/organizations/{organizationID}/projects/{projectID}/yards"
 MOUNTS = "/api/v2/mounts"

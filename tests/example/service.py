@@ -19,14 +19,15 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.operations import Operations
+from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log
 from remuda.store.objects import Resource
 from tests.example import kinds, rules, wire
 from tests.example.kinds import MOUNT, YARD, Ledger, Mount, Yard
+from tests.example.permissions import permission
 from tests.example.sagas import CREATE_MOUNT, NewMount
 from tests.example.scoping import Filters, allow_for, allow_naming
-from tests.example.writing import check_state, permission, until_written, witnessed
 
 replace = msgspec.structs.replace
 

@@ -132,7 +132,7 @@ async def test_a_brand_is_told_once_and_kept_sealed(tmp_path: Path) -> None:
         mount = await livery.make_mount(await livery.make_yard())
         told = await client.post(f"{MOUNTS}/{mount}/brand", idempotency_key="brand")
         brand = told.json["brand"]
-        assert (await livery.store.get(Mount, mount)).spec.brand.reveal() == brand  # type: ignore[union-attr]
+        assert (await livery.store.get(Mount, mount)).spec.brand.reveal() == brand  # type: ignore[union-attr]  # it has one by now
         again = await client.post(f"{MOUNTS}/{mount}/brand", idempotency_key="brand")
         assert again.status == 409
         assert brand not in again.body.decode()

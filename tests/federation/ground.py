@@ -117,7 +117,7 @@ class Ours:
         console = OAuth2ClientSpec(redirect_uri=CALLBACK, secret_hash=token_hash(CONSOLE_SECRET))
         await self.store.create(OAuth2Client(metadata=Metadata(name=CONSOLE, labels={NAME: "console"}), spec=console))
         for subject, state in (("jo@example.com", "active"), ("gone@example.com", "suspended")):
-            user = User(metadata=Metadata(name=user_id(subject)), spec=UserSpec(subject=subject, state=state))  # type: ignore[arg-type]
+            user = User(metadata=Metadata(name=user_id(subject)), spec=UserSpec(subject=subject, state=state))  # type: ignore[arg-type]  # one of the states
             await self.store.create(user)
 
 

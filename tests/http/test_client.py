@@ -86,7 +86,7 @@ async def test_errors_come_back_as_the_classes_they_were_raised_as(tmp_path: Pat
 async def test_every_place_that_is_wrong_comes_back(tmp_path: Path) -> None:
     async with at_the_ranch(tmp_path) as (_, client):
         with pytest.raises(Malformed) as told:
-            await client.send(CREATE, body=HorseWrite(colour=7, is_tame=8))  # type: ignore[arg-type]
+            await client.send(CREATE, body=HorseWrite(colour=7, is_tame=8))  # type: ignore[arg-type]  # it is wrong on purpose
         assert {where for where, _ in told.value.problems} == {"/colour", "/isTame"}
 
 

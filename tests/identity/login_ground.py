@@ -55,7 +55,7 @@ JO = "jo@example.com"
 PASSWORD = "correct horse battery staple"
 
 
-async def nobody_answers(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:  # noqa: ARG001
+async def nobody_answers(method: str, url: str, headers: dict[str, str], body: bytes | None) -> Fetched:  # noqa: ARG001  a Fetch
     raise ServerUnreachable(urlsplit(url).netloc, "there is no network in this test")
 
 

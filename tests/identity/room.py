@@ -48,7 +48,7 @@ def rights(text: str) -> frozenset[Permission]:
     """Return rights from text such as `identity:groups CRUD, identity:quotas R`."""
     verbs = {"C": "create", "R": "read", "U": "update", "D": "delete"}
     entries = [entry.split() for entry in text.split(",") if entry.strip()]
-    return frozenset(Permission(name, verbs[letter]) for name, letters in entries for letter in letters)  # type: ignore[arg-type]
+    return frozenset(Permission(name, verbs[letter]) for name, letters in entries for letter in letters)  # type: ignore[arg-type]  # the letters stand for verbs
 
 
 def member(subject: str, organization: str = ORG, text: str = "", **projects: str) -> Principal:

@@ -293,10 +293,10 @@ def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bou
         ann = await door.user("ann@example.com", acme)
         await door.group(acme, "reader", users=[ann])
         facts = {"type": "user", "expires": START + timedelta(hours=1), "issuer": ELSEWHERE}
-        known["of-ann"] = Bearer(subject="ann@example.com", user=ann, **facts)  # type: ignore[arg-type]
+        known["of-ann"] = Bearer(subject="ann@example.com", user=ann, **facts)  # type: ignore[arg-type]  # fields of a bearer
         known["of-ops"] = replace(known["of-ann"], groups=("ops",))
-        known["of-eve"] = Bearer(subject="eve@example.com", **facts)  # type: ignore[arg-type]
-        known["of-joe"] = Bearer(subject="joe@example.com", **facts)  # type: ignore[arg-type]
+        known["of-eve"] = Bearer(subject="eve@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
+        known["of-joe"] = Bearer(subject="joe@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer
         everywhere = EXPECTED["platform-reader"].everywhere
         assert (await door.let_in("of-ann")).access.organizations[acme].permissions == READER
         assert (await door.let_in("of-ops")).access == AccessList(everywhere=everywhere)

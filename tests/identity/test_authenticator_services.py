@@ -55,12 +55,12 @@ def test_a_certificate_holds_between_its_times(begins: timedelta, ends: timedelt
         shown = {"certificate": door.certificate(COMPUTE, begins=begins, ends=ends), "claim": claim("ann@example.com")}
         if not holds:
             with pytest.raises(Unauthenticated, match="certificate has expired or is not yet valid"):
-                await door.let_in(**shown)  # type: ignore[arg-type]
+                await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
             return
-        await door.let_in(**shown)  # type: ignore[arg-type]
+        await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
         await door.clock.sleep(ends.total_seconds())
         with pytest.raises(Unauthenticated, match="certificate has expired"):
-            await door.let_in(**shown)  # type: ignore[arg-type]
+            await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
 
     at_the_door(scenario)
 
@@ -175,10 +175,10 @@ def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_and_for
 def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once() -> None:
     async def scenario(door: Door) -> None:
         shown = {"certificate": door.certificate(COMPUTE), "claim": claim("ann@example.com")}
-        first = await door.let_in(**shown)  # type: ignore[arg-type]
-        assert await door.let_in(**shown) is first  # type: ignore[arg-type]
+        first = await door.let_in(**shown)  # type: ignore[arg-type]  # credentials by name
+        assert await door.let_in(**shown) is first  # type: ignore[arg-type]  # credentials by name
         await door.remove(Role, role_id("compute-service"))
-        assert (await door.let_in(**shown)).access == AccessList()  # type: ignore[arg-type]
+        assert (await door.let_in(**shown)).access == AccessList()  # type: ignore[arg-type]  # credentials by name
 
     at_the_door(scenario)
 

@@ -178,7 +178,7 @@ def test_nobody_is_everybody() -> None:
         (None, False),
     ],
 )
-def test_groups_are_read_as_they_come_and_compared_letter_by_letter(named: Any, is_in: bool) -> None:  # noqa: FBT001
+def test_groups_are_read_as_they_come_and_compared_letter_by_letter(named: Any, is_in: bool) -> None:  # noqa: FBT001  a case
     async def scenario(lobby: Lobby) -> None:
         await with_ann(lobby, groups_claim=GROUPS)
         principal = await lobby.let_in(lobby.issuer.token(ANN, **{GROUPS: named}))

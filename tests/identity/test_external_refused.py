@@ -79,7 +79,7 @@ def test_a_token_without_audience_or_end(claim: str, value: Any) -> None:
         ("iat", 62, False),
     ],
 )
-def test_a_token_at_another_time(claim: str, offset_s: int, is_good: bool) -> None:  # noqa: FBT001
+def test_a_token_at_another_time(claim: str, offset_s: int, is_good: bool) -> None:  # noqa: FBT001  a case
     async def scenario(lobby: Lobby) -> None:
         await ready(lobby)
         token = lobby.issuer.token(**{claim: lobby.clock.now().timestamp() + offset_s})

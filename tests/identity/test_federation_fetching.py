@@ -38,7 +38,7 @@ async def plain(writer: asyncio.StreamWriter) -> None:
 
 @asynccontextmanager
 async def fetching(**more: float) -> AsyncIterator[Fetcher]:
-    fetcher = Fetcher(allow_loopback=True, **more)  # type: ignore[arg-type]
+    fetcher = Fetcher(allow_loopback=True, **more)  # type: ignore[arg-type]  # limits by name
     try:
         yield fetcher
     finally:

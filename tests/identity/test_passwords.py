@@ -2,7 +2,9 @@
 
 import asyncio
 import threading
+from collections.abc import Callable
 from datetime import datetime
+from typing import TypeVar
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
@@ -20,6 +22,8 @@ from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
 from tests.identity.login_ground import CHEAP, JO, PASSWORD, Counted, Forms, Home, at_home, sent_to
 from tests.identity.room import ORG, everywhere, member
+
+T = TypeVar("T")
 
 NEW = "an altogether new password"
 PATH = "/oauth2/v2/password"
@@ -64,8 +68,8 @@ async def test_a_stored_hash_that_is_none_fits_nothing() -> None:
 async def test_of_many_only_a_few_are_hashed_at_once() -> None:
     running, most, lock = 0, 0, threading.Lock()
 
-    async def aside(work):  # type: ignore[no-untyped-def]  # noqa: ANN001, ANN202
-        def counted():  # type: ignore[no-untyped-def]  # noqa: ANN202
+    async def aside(work: Callable[[], T]) -> T:
+        def counted() -> T:
             nonlocal running, most
             with lock:
                 running += 1

@@ -99,7 +99,7 @@ async def _put_into(store: Store, name: str) -> None:
 
 
 def _user(*groups: str, state: str = "active") -> UserWork:
-    return UserWork(member=ANN, by="clerk", groups=groups, judged=NO_ROLES, state=state, tags=(Tag("team", state),))  # type: ignore[arg-type]
+    return UserWork(member=ANN, by="clerk", groups=groups, judged=NO_ROLES, state=state, tags=(Tag("team", state),))  # type: ignore[arg-type]  # one of the states
 
 
 def _account(name: str, *groups: str) -> AccountWork:

@@ -63,7 +63,7 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
         history = History()
         world.invariants.append(law_of(store, ORG))
         moment = "before" if world.randomness.randrange(2) else "after"
-        dying = FusedStore(store, Fuse(1 + world.randomness.randrange(40), moment))  # type: ignore[arg-type]
+        dying = FusedStore(store, Fuse(1 + world.randomness.randrange(40), moment))  # type: ignore[arg-type]  # one of the moments
         stores: list[Store] = [store, dying]
         processes = [service(each, world.clock, world.randomness, intent_life=LIFE) for each in stores]
         callers = [

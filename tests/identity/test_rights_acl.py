@@ -82,7 +82,7 @@ def test_only_an_active_membership_counts(state: str) -> None:
     async def scenario(ground: Ground) -> None:
         acme = await ground.organization()
         ann = await ground.user("ann@example.com")
-        await ground.membership(ann, acme, state)  # type: ignore[arg-type]
+        await ground.membership(ann, acme, state)  # type: ignore[arg-type]  # one of the states
         await ground.group(acme, "administrator", users=[ann])
         standing = await ground.standing(ann)
         assert (standing.access, standing.organizations) == (AccessList(), ())
@@ -303,7 +303,7 @@ def test_any_system_gives_what_a_second_reckoning_says(plan: Plan, *, is_account
         organizations = [await ground.organization(f"o{number}") for number in range(3)]
         ann = await ground.user("ann@example.com")
         for number, state in plan.memberships.items():
-            await ground.membership(ann, organizations[number], state)  # type: ignore[arg-type]
+            await ground.membership(ann, organizations[number], state)  # type: ignore[arg-type]  # one of the states
         robot = await ground.account(organizations[0])
         groups = [
             await ground.group(

@@ -130,7 +130,7 @@ async def test_a_token_that_is_no_longer_taken_is_read_again(cluster: Cluster, t
     (path := tmp_path / "kubeconfig").write_text(json.dumps(config))
     async with opened(cluster, namespace, str(path)) as store, following(store) as follower:
         await store.create(horse("young"))
-        assert set(store._client._login._current.headers) == {"Authorization"}  # type: ignore[union-attr]
+        assert set(store._client._login._current.headers) == {"Authorization"}  # type: ignore[union-attr]  # it is logged in by now
         issue(cluster, namespace, token, bound_to="second")
         refused = store._client._login._current
         cluster.request("DELETE", f"/api/v1/namespaces/{namespace}/secrets/first")

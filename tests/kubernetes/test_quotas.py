@@ -126,7 +126,7 @@ async def test_callers_over_http_see_one_ledger(quota_cluster: Cluster) -> None:
         async with processes(quota_cluster, 1) as stores:
             table = Table("identity", title="Identity", description="Quotas.", routes=routes())
             door = ByName({TELLER.subject: TELLER})
-            ports = api_ports(stores[0], door, clock=CLOCK, randomness=SeededRandomness(seed))  # type: ignore[arg-type]
+            ports = api_ports(stores[0], door, clock=CLOCK, randomness=SeededRandomness(seed))  # type: ignore[arg-type]  # this backend is a store and a log too
             client = Client(app=Api(table, quotas_of(stores[0], seed), ports), token=TELLER.subject)
             desks: list[Desk] = [
                 OverHttp(client=client, organization=ORG, project=PROJECT, keys=count(number)) for number in range(4)

@@ -32,7 +32,7 @@ TELLER = Principal(
     type="system",
     access=AccessList(
         everywhere=frozenset(
-            Permission(f"identity:{endpoint}", verb)  # type: ignore[arg-type]
+            Permission(f"identity:{endpoint}", verb)  # type: ignore[arg-type]  # one of the verbs
             for endpoint in ("allocations", "quotas", "projects")
             for verb in VERBS
         )

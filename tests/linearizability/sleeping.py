@@ -32,7 +32,7 @@ class SleepyStore(Passing):
             await self._sleep()
         return found
 
-    async def around(self, verb: str, what: Resource | None, write: Callable[[], Awaitable[ResultT]]) -> ResultT:  # noqa: ARG002
+    async def around(self, verb: str, what: Resource | None, write: Callable[[], Awaitable[ResultT]]) -> ResultT:  # noqa: ARG002  as Passing has it
         self.writes += 1
         is_it = self.writes == self._at
         if is_it and self._moment == "before":

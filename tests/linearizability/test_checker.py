@@ -138,7 +138,7 @@ def test_it_agrees_with_trying_everything() -> None:
             called = draw.randint(0, 8) * 10 + number
             dies = draw.random() < 0.2
             calls.append(
-                Call(op, UNKNOWN if dies else result, called, None if dies else called + draw.randint(1, 40))  # type: ignore[arg-type]
+                Call(op, UNKNOWN if dies else result, called, None if dies else called + draw.randint(1, 40))  # type: ignore[arg-type]  # whichever the model answers
             )
         verdict = linearize(calls, LedgerModel(2)) is not None
         assert verdict == brute(calls, 2), calls

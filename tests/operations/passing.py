@@ -17,7 +17,7 @@ class Passing:
         self.inner = inner
         self.registry = inner.registry
 
-    async def around(self, verb: str, what: Resource | None, write: Callable[[], Awaitable[ResultT]]) -> ResultT:  # noqa: ARG002
+    async def around(self, verb: str, what: Resource | None, write: Callable[[], Awaitable[ResultT]]) -> ResultT:  # noqa: ARG002  for subclasses
         """Make one write; `what` is the object as the caller handed it over, if it did."""
         return await write()
 

@@ -148,11 +148,11 @@ def test_it_counts_as_done_even_if_for_a_while_nobody_can_see_that_it_happened()
         async def fail_after(write: Callable[[], Awaitable[Any]]) -> Any:
             await write()
             reads.append(counted.process.store.before_read)
-            counted.process.store.before_read = fail  # type: ignore[method-assign]
+            counted.process.store.before_read = fail  # type: ignore[method-assign]  # reads fail for a while
             raise StorageFailing("disk", "cable")
 
         def fail() -> None:
-            counted.process.store.before_read = reads[0]  # type: ignore[method-assign]
+            counted.process.store.before_read = reads[0]  # type: ignore[method-assign]  # reads fail for a while
             raise StorageFailing("disk", "cable")
 
         reads: list[Callable[[], None]] = []

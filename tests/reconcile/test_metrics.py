@@ -67,7 +67,7 @@ def test_what_happens_is_counted() -> None:
             assert (sample("retries_total"), sample("scan_finds_total")) == (1, 1)
             assert (sample("seconds_count"), sample("seconds_bucket", le="0.1")) == (3, 0)
             reporter.tripped("animals", 2)
-            reporter.leading("region", True)  # noqa: FBT003
+            reporter.leading("region", True)  # noqa: FBT003  as the port has it
             assert sample("breaker_tripped") == 2
             assert registry.get_sample_value("remuda_reconcile_leading", {"lease": "region"}) == 1
 

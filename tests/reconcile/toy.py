@@ -227,7 +227,7 @@ class Notes(Silent):
         assert controller
         self.trips.append(groups)
 
-    def leading(self, lease: str, is_leading: bool) -> None:  # noqa: FBT001
+    def leading(self, lease: str, is_leading: bool) -> None:  # noqa: FBT001  as the port has it
         assert lease
         self.terms.append(is_leading)
 

@@ -197,11 +197,11 @@ def test_wall_time_can_jump_without_moving_monotonic_time() -> None:
 
 def test_asyncio_still_has_the_private_parts_the_loop_replaces() -> None:
     """Run on each new Python: if this fails, read loop.py against the new base_events.py."""
-    source: Callable[[object], str] = inspect.getsource  # type: ignore[assignment]
+    source: Callable[[object], str] = inspect.getsource  # type: ignore[assignment]  # inside asyncio
     base = asyncio.BaseEventLoop
     assert "self._run_once()" in source(base.run_forever)
-    assert "self._ready.append(handle)" in source(base._call_soon)  # type: ignore[attr-defined]
+    assert "self._ready.append(handle)" in source(base._call_soon)  # type: ignore[attr-defined]  # inside asyncio
     assert "self.call_at(" in source(base.call_later)
-    assert "handle._scheduled" in source(base._timer_handle_cancelled)  # type: ignore[attr-defined]
+    assert "handle._scheduled" in source(base._timer_handle_cancelled)  # type: ignore[attr-defined]  # inside asyncio
     assert not any("_scheduled" in source(part) for part in (base.call_later, base.stop, base.run_until_complete))
     assert list(inspect.signature(asyncio.Handle._run).parameters) == ["self"]

@@ -297,7 +297,7 @@ class ResumesAfterTheWholeCommit(Flawed):
         super().__init__(sound)
         self.ends: dict[str, str] = {}
         self.land = sound._reader.land
-        sound._reader.land = self.landed  # type: ignore[method-assign]
+        sound._reader.land = self.landed  # type: ignore[method-assign]  # this is the flaw
 
     def landed(self, changes: Mapping[int, Sequence[Landed[Any]]]) -> None:
         for of_one_kind in changes.values():

@@ -107,8 +107,8 @@ async def listed_names_are_those_of_the_list(harness: Harness) -> None:
 @law(LAWS, "A list of views is what the list is, rendered.")
 async def listed_views_follow_their_objects(harness: Harness) -> None:
     async def agrees(**selection: object) -> None:
-        page = await harness.store.list(Horse, **selection)  # type: ignore[arg-type]
-        views = await harness.store.list_views(Horse, rendered, **selection)  # type: ignore[arg-type]
+        page = await harness.store.list(Horse, **selection)  # type: ignore[arg-type]  # selectors by name
+        views = await harness.store.list_views(Horse, rendered, **selection)  # type: ignore[arg-type]  # selectors by name
         assert list(views.items) == [rendered(item) for item in page.items]
         assert (views.version, views.next) == (page.version, page.next)
 

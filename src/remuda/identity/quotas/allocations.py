@@ -18,7 +18,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.permissions import permission
 from remuda.identity.quotas import rules, wire
 from remuda.identity.quotas.ledger import Ledger
-from remuda.identity.quotas.rows import allocation_id, is_living
+from remuda.identity.quotas.rows import allocation_id, charging, is_living, was_held
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.resources.labels import ORGANIZATION, PROJECT, project_of
@@ -115,7 +115,7 @@ class Allocations:
             view=rules.ALLOCATION_VIEW,
             labels=labels,
             index=of_past if is_past else ("living", query.project or organization),
-            visible=(lambda row: rules.was_held(row, since, until)) if is_past else rules.charging(query.kind),
+            visible=(lambda row: was_held(row, since, until)) if is_past else charging(query.kind),
         )
 
     async def _row(self, organization: str, project: str, allocation: str) -> Allocation:

@@ -1,5 +1,6 @@
 """Rows, and what becomes of them: names and pure transitions."""
 
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
@@ -24,6 +25,7 @@ __all__ = [
     "Released",
     "allocation_id",
     "bar",
+    "charging",
     "confirmed",
     "held_by",
     "is_confirmed_under",
@@ -32,6 +34,7 @@ __all__ = [
     "released",
     "renewed",
     "same_operation",
+    "was_held",
     "with_amounts",
 ]
 
@@ -136,3 +139,20 @@ def renewed(row: Allocation, intent: Intent, now: datetime) -> Allocation:
 def is_confirmed_under(row: Allocation, intent: Intent) -> bool:
     """Tell whether a row was confirmed since this intent: one that was confirmed, released and renewed was not."""
     return intent.action == "take" and row.spec.life == "confirmed" and row.spec.taken_under == intent.deadline
+
+
+def charging(kind: str | None) -> Callable[[Allocation], bool] | None:
+    """Return what tells whether a row holds something of a kind; nothing if any will do."""
+    if kind is None:
+        return None
+    return lambda row: any(amount.kind == kind for amount in row.spec.allocations)
+
+
+def was_held(row: Allocation, since: datetime | None, until: datetime | None) -> bool:
+    """Tell whether a row held something at some time in a period, which includes neither of its ends but a moment."""
+    started, ended = row.spec.started, row.spec.ended
+    if started is None:
+        return False
+    if since is not None and since == until:
+        return started <= since and (ended is None or since < ended)
+    return (until is None or started < until) and (since is None or ended is None or ended > since)

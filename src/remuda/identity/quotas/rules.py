@@ -37,7 +37,6 @@ from remuda.resources.metadata import (
 __all__ = [
     "ALLOCATION_VIEW",
     "changed_allocation",
-    "charging",
     "check_allocation",
     "check_period",
     "check_quotas",
@@ -46,7 +45,6 @@ __all__ = [
     "read_project_quotas",
     "read_quotas",
     "stored_limits",
-    "was_held",
     "writable_allocation",
     "writable_limits",
 ]
@@ -237,20 +235,3 @@ def _render(row: Allocation) -> bytes:
 
 ALLOCATION_VIEW = tagged(_render, writable_allocation)
 """Renders an allocation."""
-
-
-def charging(kind: str | None) -> Callable[[Allocation], bool] | None:
-    """Return what tells whether a row holds something of a kind; nothing if any will do."""
-    if kind is None:
-        return None
-    return lambda row: any(amount.kind == kind for amount in row.spec.allocations)
-
-
-def was_held(row: Allocation, since: datetime | None, until: datetime | None) -> bool:
-    """Tell whether a row held something at some time in a period, which includes neither of its ends but a moment."""
-    started, ended = row.spec.started, row.spec.ended
-    if started is None:
-        return False
-    if since is not None and since == until:
-        return started <= since and (ended is None or since < ended)
-    return (until is None or started < until) and (since is None or ended is None or ended > since)

@@ -73,7 +73,7 @@ def landed(
     revision: Revision, resource: ResourceT, before: ResourceT | None, *, whole: bool = False
 ) -> Landed[ResourceT]:
     """Return a revision as watchers need it."""
-    event: Change[Any] = Change(_TYPES[revision.change], str(revision.version), resource, before)  # type: ignore[arg-type]
+    event: Change[Any] = Change(_TYPES[revision.change], str(revision.version), resource, before)  # type: ignore[arg-type]  # the code stands for one of the types
     weight = len(revision.document)
     return Landed(revision.name, revision.version, revision.change, event, before, weight, whole)
 

@@ -118,7 +118,7 @@ def _mark_children(batch: Batch, owner: Resource, after: str) -> None:
     children = list(batch.children(owner, after=after, limit=_CASCADE_STEP))
     for kind, name in children:
         # Each is a step of its own: what thousands of index entries name takes as long as thousands of others.
-        batch.cascade(lambda batch, kind=kind, name=name: _mark_child(batch, owner, kind, name))  # type: ignore[misc]
+        batch.cascade(lambda batch, kind=kind, name=name: _mark_child(batch, owner, kind, name))  # type: ignore[misc]  # mypy cannot infer a default
     if children:
         # Kinds advance together by name: the smallest last name of a full step is where the next one starts.
         full = [names[-1] for names in _by_kind(children) if len(names) == _CASCADE_STEP]
@@ -177,7 +177,7 @@ def _settle_others(batch: Batch, *, owners: Iterable[OwnerReference], targets: I
         kind = batch.registry.owning(owner)
         affected += [(kind, owner.name)] if kind else []
     for kind, name in affected:
-        batch.settle(kind, name, lambda batch, kind=kind, name=name: _settle(batch, kind, name))  # type: ignore[misc]
+        batch.settle(kind, name, lambda batch, kind=kind, name=name: _settle(batch, kind, name))  # type: ignore[misc]  # mypy cannot infer a default
 
 
 def _is_in_use(batch: Batch, kind: Kind[Any], target: Resource) -> bool:

@@ -57,7 +57,7 @@ class Upkeep:
             floor = max(by_age, min(writer.version - self._settings.history_changes, writer.floor + _SLICE_ROWS))
             if floor <= writer.floor:
                 return
-            await writer.submit(lambda batch, floor=floor: self._compact_to(batch, floor))  # type: ignore[misc]
+            await writer.submit(lambda batch, floor=floor: self._compact_to(batch, floor))  # type: ignore[misc]  # mypy cannot infer a default
 
     def _compact_to(self, batch: Batch, floor: int) -> None:
         if floor <= batch.floor:
@@ -76,7 +76,7 @@ class Upkeep:
     async def trim(self) -> None:
         """Drop the log records whose time has passed."""
         for stream, age in self._settings.retention.items():
-            while await self._writer.submit(lambda batch, s=stream, a=age: self._trim(batch, s, a)):  # type: ignore[misc]
+            while await self._writer.submit(lambda batch, s=stream, a=age: self._trim(batch, s, a)):  # type: ignore[misc]  # mypy cannot infer a default
                 pass
 
     def _trim(self, batch: Batch, stream: str, age: timedelta) -> bool:
@@ -106,7 +106,7 @@ async def _damage(file: OpenFile, lane: Lane) -> str:
     try:
         run = Sql(connection)
         for (table,) in await run_in(lane, lambda: run("SELECT name FROM sqlite_schema WHERE type = 'table'")):
-            if damage := await run_in(lane, lambda table=table: damage_of(run, table)):  # type: ignore[misc]
+            if damage := await run_in(lane, lambda table=table: damage_of(run, table)):  # type: ignore[misc]  # mypy cannot infer a default
                 return damage
     except asyncio.CancelledError:
         connection.interrupt()  # nobody should wait for the rest of a large table
