@@ -1,7 +1,13 @@
-"""Beside the contract lies a broken store per law: each fails the proof of its law, and no other."""
+"""Beside the contract lies a broken store per law: each fails the proof of its law, and no other.
+
+A proof that never asks a store for what a flaw overrides runs on the broken store exactly as on the sound one, where it
+holds: time, order and chance are simulated. Such pairs, more than half of all, are not run.
+"""
 
 import asyncio
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,7 +43,7 @@ def empty_store() -> bytes:
 def complaint(law: Law, flawed: type[Flawed], path: Path) -> str:
     """Return why the proof of a law fails on a broken store, or nothing.
 
-    More than twenty thousand proofs have to be quick: the loop is the simulated one, the disk is the machine's memory.
+    More than ten thousand proofs have to be quick: the loop is the simulated one, the disk is the machine's memory.
     """
     loop, randomness = SimLoop(SEED), SeededRandomness(SEED)
     clock = SimClock(loop, START)
@@ -68,11 +74,11 @@ def complaint(law: Law, flawed: type[Flawed], path: Path) -> str:
         finish(loop)
 
 
-def complaints(flawed: type[Flawed], empty_store: bytes) -> dict[str, str]:
-    """Return what each law says about a broken store."""
+def complaints(flawed: type[Flawed], laws: Iterable[Law], empty_store: bytes) -> dict[str, str]:
+    """Return what each of these laws says about a broken store."""
     found = {}
     with memory_directory() as directory:
-        for law in LAWS:
+        for law in laws:
             path = directory / f"{law.name}.db"
             path.write_bytes(empty_store)
             found[law.name] = complaint(law, flawed, path)
@@ -80,16 +86,47 @@ def complaints(flawed: type[Flawed], empty_store: bytes) -> dict[str, str]:
     return found
 
 
+@pytest.fixture(scope="module")
+def asked(empty_store: bytes) -> Mapping[str, set[str]]:
+    """What each law's proof asks of a store without a flaw, where every one of them holds."""
+    found: dict[str, set[str]] = {}
+    for law in LAWS:
+        names: set[str] = set()
+
+        class Noting(Flawed):
+            def __getattribute__(self, name: str, names: set[str] = names) -> Any:
+                names.add(name)
+                return super().__getattribute__(name)
+
+        assert not any(complaints(Noting, [law], empty_store).values()), f"a sound store breaks {law.name}"
+        found[law.name] = names
+    return found
+
+
+def overridden(flawed: type[Flawed]) -> set[str]:
+    """Return what is not as in a store without a flaw."""
+    ours = flawed.__mro__[: flawed.__mro__.index(Flawed)]
+    return {name for each in ours for name in vars(each)}
+
+
+def concerned(flaw: Flaw, asked: Mapping[str, set[str]]) -> list[Law]:
+    """Return the laws that could notice a flaw. One that is there from the beginning may reach past what is asked."""
+    changed = overridden(flaw.store)
+    return [law for law in LAWS if "__init__" in changed or changed & asked[law.name]]
+
+
 @pytest.mark.parametrize("flaw", FLAWS, ids=lambda flaw: flaw.store.__name__)
-def test_a_broken_store_breaks_its_law_and_no_other(flaw: Flaw, empty_store: bytes) -> None:
-    found = complaints(flaw.store, empty_store)
+def test_a_broken_store_breaks_its_law_and_no_other(
+    flaw: Flaw, asked: Mapping[str, set[str]], empty_store: bytes
+) -> None:
+    found = complaints(flaw.store, concerned(flaw, asked), empty_store)
     others = {name: text for name, text in found.items() if text and name != flaw.law.name}
-    assert found[flaw.law.name], f"{flaw.store.__name__} keeps the law it should break: {flaw.law.sentence}"
+    assert found.get(flaw.law.name), f"{flaw.store.__name__} keeps the law it should break: {flaw.law.sentence}"
     assert not others, f"{flaw.store.__name__} breaks other laws too: {others}"
 
 
 def test_a_store_without_a_flaw_keeps_every_law(empty_store: bytes) -> None:
-    assert not any(complaints(Flawed, empty_store).values())
+    assert not any(complaints(Flawed, LAWS, empty_store).values())
 
 
 def test_every_law_has_a_store_that_breaks_it() -> None:

@@ -7,6 +7,7 @@ import pytest
 from remuda.kernel.errors import NotFound, Unsealable
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
+from remuda.store.parts import named
 from tests.contract.kinds import HORSE, Corral, Horse, HorseSpec, corral, horse
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import opened
@@ -42,9 +43,10 @@ async def test_an_update_that_cannot_be_read_is_neither_the_present_nor_a_deleti
     async with opened(cluster, cluster.namespace(), sealer=KNOWN) as store, following(store) as follower:
         made = await store.create(branded("bella"))
         await until(lambda: set(follower.horses) == {"bella"})
-        path = path_of(cluster, HORSE, "bella")
+        path, stamp = path_of(cluster, HORSE, "bella"), store.stamp([named(Horse, "bella")])
         cluster.request("PATCH", path, {"spec": {"brand": "sealed:v1:lost:AAAA"}})
         await until(lambda: "bella" in store._known.unreadable(HORSE))
+        assert store.stamp([named(Horse, "bella")]) > stamp, "nothing that was made of it is good any more"
         with pytest.raises(Unsealable):
             await store.get(Horse, "bella")
         with pytest.raises(Unsealable):

@@ -1,11 +1,12 @@
 """A store that passes everything on, with one place where each write can be seen or stopped."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
 from remuda.store.contract import Event, Page, Referrer, Store, View
 from remuda.store.logs import Log, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.parts import Part
 
 ResultT = TypeVar("ResultT")
 
@@ -77,8 +78,8 @@ class Passing:
         self.before_read()
         return await self.inner.list_names(kind, **selection)
 
-    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
-        return self.inner.stamp(kinds)
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        return self.inner.stamp(parts)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         self.before_read()

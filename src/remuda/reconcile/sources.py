@@ -31,6 +31,7 @@ __all__ = [
     "When",
     "generation_changed",
     "intent_changed",
+    "labelled",
     "names",
     "own_name",
     "owner_of",
@@ -94,6 +95,15 @@ def through(store: Store, kind: type[Resource], index: str, value_of: Callable[[
         return [name async for name in names(store, kind, index=(index, value_of(resource)))]
 
     return under
+
+
+def labelled(store: Store, kind: type[Resource], label: str) -> Keys[Any]:
+    """Map an object to all of `kind` that carry its name as this label, such as the servers of a network."""
+
+    async def carrying(resource: Resource) -> Iterable[str]:
+        return [name async for name in names(store, kind, labels={label: resource.name})]
+
+    return carrying
 
 
 async def names(

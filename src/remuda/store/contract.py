@@ -4,7 +4,7 @@ Services see only this module. It was chosen so that a Kubernetes API server can
 keeps it more strictly where it can. `tests/contract` holds one test per law and runs them on every backend.
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Literal, Protocol, TypeVar
 
@@ -12,7 +12,8 @@ import msgspec
 
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import ResourceT
+from remuda.store.parts import Part
 
 __all__ = ["Bookmark", "Change", "Event", "Page", "Referrer", "Store", "View"]
 
@@ -172,11 +173,11 @@ class Store(Protocol):
         """Request deletion. Return the marked object, or None if it is gone already."""
         ...
 
-    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
-        """Return a number that is another one as soon as a read of one of these kinds could be.
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        """Return a number that is a higher one as soon as a read of one of these parts, or of anything, could be.
 
         It is of this process and of no meaning elsewhere: what is made of several objects can be kept for as long as
-        their stamp stays.
+        the stamp of the parts that they were read from is no higher than that of everything was before they were read.
         """
         ...
 

@@ -123,7 +123,11 @@ class Kind(Generic[ResourceT]):
         """Tell whether a change of an object is one of its labels, or of what a declared index finds it by."""
         if resource.metadata.labels != previous.metadata.labels:
             return True
-        return any(set(index.values(resource)) != set(index.values(previous)) for index in self.indexes)
+        for index in self.indexes:
+            now, then = list(index.values(resource)), list(index.values(previous))
+            if now != then and set(now) != set(then):
+                return True
+        return False
 
     def check(self) -> None:
         """Raise now what the first write would: that a field cannot be stored, or that a status cannot be blank."""

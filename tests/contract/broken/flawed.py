@@ -13,6 +13,7 @@ from remuda.store.contract import Event, Page, Referrer, View
 from remuda.store.lifecycle import newborn, with_finalizers, with_intent
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.parts import Part
 from remuda.store.sqlite.batch import Batch
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.backends import rewrite
@@ -56,8 +57,8 @@ class Flawed:
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
         return await self.sound.delete(kind, name, **options)
 
-    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
-        return self.sound.stamp(kinds)
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        return self.sound.stamp(parts)
 
     async def referrers(self, kind: type[ResourceT], name: str, *, limit: int = 10) -> Sequence[Referrer]:
         return await self.sound.referrers(kind, name, limit=limit)

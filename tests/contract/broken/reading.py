@@ -1,10 +1,11 @@
 """Stores that break what readers may expect of writes."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 from remuda.store.contract import Change, Event, Page, View
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import ResourceT
+from remuda.store.parts import Part
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.laws import reading as laws
@@ -115,6 +116,10 @@ class ListsTheStateBeforeTheEvent(Flawed):
         return Page(older, page.version, page.next)
 
 
+def are_kinds(parts: Iterable[Part] | None) -> bool:
+    return parts is not None and all(isinstance(part, type) for part in parts)
+
+
 @breaks(FLAWS, laws.a_stamp_moves_with_every_write)
 class StampsNoStatus(Flawed):
     """Takes a status for nothing that a view could show."""
@@ -129,13 +134,29 @@ class StampsNoStatus(Flawed):
         self.overlooked += self.sound.stamp([type(resource)]) - before
         return written
 
-    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
-        return self.sound.stamp(kinds) - self.overlooked
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        return self.sound.stamp(parts) - (self.overlooked if are_kinds(parts) else 0)
 
 
 @breaks(FLAWS, laws.a_stamp_stays_while_nothing_is_written)
 class StampsEveryKind(Flawed):
     """Has one stamp for all kinds."""
 
-    def stamp(self, kinds: Sequence[type[Resource]]) -> int:  # noqa: ARG002  the contract's signature
-        return self.sound.stamp([kind.type for kind in self.registry.kinds])
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        return self.sound.stamp(None if are_kinds(parts) else parts)
+
+
+@breaks(FLAWS, laws.a_stamp_of_a_part_moves_with_what_is_or_was_in_it)
+class StampsNoPart(Flawed):
+    """Knows kinds alone, and takes a part of one for nothing."""
+
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        return self.sound.stamp(parts and [part for part in parts if isinstance(part, type)])
+
+
+@breaks(FLAWS, laws.a_stamp_of_a_part_stays_while_others_are_written)
+class StampsWholeKinds(Flawed):
+    """Takes a part for all of its kind."""
+
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        return self.sound.stamp(parts and [part if isinstance(part, type) else part[0] for part in parts])

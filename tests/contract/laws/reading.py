@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import NotFound
+from remuda.store.parts import Part, indexed, labelled, named
 from tests.contract.harness import Harness, for_a_while
 from tests.contract.kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, corral, horse, ranch
 from tests.contract.law import Law, law
@@ -25,6 +26,9 @@ from tests.contract.steps import (
 )
 
 LAWS: list[Law] = []
+
+NAME, HERD, COLOUR = named(Horse, "bella"), labelled(Horse, "herd", "north"), indexed(Horse, "colour", "bay")
+PARTS = (NAME, HERD, COLOUR)
 
 WRITERS = 4
 
@@ -185,3 +189,48 @@ async def a_stamp_stays_while_nothing_is_written(harness: Harness) -> None:
     home = await store.create(ranch("home"))
     await store.update(with_spec(home, acres=7))
     assert await is_still_the_same()
+
+
+@law(
+    LAWS, "The stamp of a name, label or index value is a higher one after a write of what is, or was, found under it."
+)
+async def a_stamp_of_a_part_moves_with_what_is_or_was_in_it(harness: Harness) -> None:
+    store = harness.store
+    before = {part: store.stamp([part]) for part in PARTS}
+
+    def moved(*expected: Part) -> None:
+        """These are higher, at the least: a store may be wrong about the others."""
+        found = {part: store.stamp([part]) for part in PARTS}
+        assert all(found[part] > before[part] for part in expected)
+        assert store.stamp(PARTS) == max(found.values()) <= store.stamp()
+        before.update(found)
+
+    bella = await store.create(horse("bella", labels={"herd": "north"}, finalizers=(HOLD,)))
+    moved(NAME, HERD, COLOUR)
+    bella = await store.update_status(replace(bella, status=HorseStatus(place="meadow")))
+    moved(NAME, HERD, COLOUR)
+    bella = await store.update(with_spec(bella, colour="grey"))
+    moved(NAME, HERD, COLOUR)
+    bella = await store.update(with_metadata(bella, labels={"herd": "south"}))
+    moved(NAME, HERD)
+    bella = await store.update(with_spec(bella, colour="bay"))
+    moved(NAME, COLOUR)
+    bella = await store.update(with_metadata(bella, labels={"herd": "north"}))
+    moved(NAME, HERD, COLOUR)
+    await request_deletion(harness, bella)
+    moved(NAME, HERD, COLOUR)
+    await release(harness, bella)
+    await gone(harness, bella)
+    moved(NAME, HERD, COLOUR)
+
+
+@law(LAWS, "The stamp of a name, label or index value stays while only others are written.")
+async def a_stamp_of_a_part_stays_while_others_are_written(harness: Harness) -> None:
+    store = harness.store
+    await store.create(horse("bella", labels={"herd": "north"}))
+    before = [store.stamp([part]) for part in PARTS]
+    other = await store.create(horse("other", labels={"herd": "south"}, spec=HorseSpec(colour="grey")))
+    other = await store.update(with_spec(other, colour="white"))
+    await request_deletion(harness, other)
+    await gone(harness, other)
+    assert [store.stamp([part]) for part in PARTS] == before

@@ -26,7 +26,7 @@ from remuda.store.kubernetes.known import Known
 from remuda.store.kubernetes.writer import Writer
 from remuda.store.logs import Entry, LogPage, Record, Retention
 from remuda.store.objects import Metadata
-from remuda.store.readside.terms import field_index
+from remuda.store.parts import field_index
 
 __all__ = ["JournalLog", "Sink"]
 

@@ -176,6 +176,7 @@ class Mirror:
         try:
             resource: Resource = self._codec.decode(document, head.name)
         except (Unreadable, Unsealable) as error:
+            self._reader.drop(self._number, head.name)  # whoever asks for it by name is told otherwise from now on
             if change == "DELETED":
                 self._unreadable.pop(head.name, None)
                 if previous is None:

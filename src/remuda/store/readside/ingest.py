@@ -4,6 +4,9 @@ Both backends change the tables here and nowhere else: the SQLite writer inside 
 server tells it.
 """
 
+from collections.abc import Callable, Iterable
+from functools import partial
+
 from remuda.store.kinds import Kind
 from remuda.store.objects import ResourceT
 from remuda.store.readside.feed import Landed
@@ -11,7 +14,16 @@ from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tab
 from remuda.store.readside.terms import Names, moved_terms, terms_of
 from remuda.store.readside.watching import landed
 
-__all__ = ["Ingest"]
+__all__ = ["Ingest", "Later"]
+
+Later = Callable[[Callable[[], None]], None]
+"""Takes work that has to be done in the same transaction, and not at once."""
+
+_AT_ONCE = 500
+
+
+def _now(work: Callable[[], None]) -> None:
+    work()
 
 
 class Ingest:
@@ -56,21 +68,32 @@ class Ingest:
         before: bytes | None = None,
         time: float,
         floor: int,
+        later: Later | None = None,
     ) -> Landed[ResourceT]:
-        """Remove an object, keeping its last state for watchers. `before` as in `put`."""
+        """Remove an object, keeping its last state for watchers. `before` as in `put`.
+
+        An object may be found by thousands of terms. With `later` they are removed some at a time.
+        """
         number = self._names.kind(kind)
         revision = Revision(int(last.version), last.name, DELETED, document, before)
         self._append(number, revision, previous, time=time, floor=floor)
         self._tables.remove(number, last.name)
-        self._tables.remove_entries(last.name, self._names.indexed(number, sorted(terms_of(kind, previous))))
+        terms = list(terms_of(kind, previous))
+        self._remove_terms(number, last.name, terms[:_AT_ONCE])
+        for start in range(_AT_ONCE, len(terms), _AT_ONCE):
+            remove = partial(self._remove_terms, number, last.name, terms[start : start + _AT_ONCE])
+            (later or _now)(remove)
         return landed(revision, last, previous if before is not None else None)
 
     def forget(self, kind: Kind[ResourceT], previous: ResourceT) -> None:
         """Remove an object that vanished while nobody watched: no change tells of it."""
         number = self._names.kind(kind)
         self._tables.remove(number, previous.name)
-        self._tables.remove_entries(previous.name, self._names.indexed(number, sorted(terms_of(kind, previous))))
+        self._remove_terms(number, previous.name, terms_of(kind, previous))
         self._tables.forget_revision(int(previous.version))
+
+    def _remove_terms(self, number: int, name: str, terms: Iterable[tuple[str, str]]) -> None:
+        self._tables.remove_entries(name, self._names.indexed(number, sorted(terms)))
 
     def _append(self, number: int, revision: Revision, previous: ResourceT | None, *, time: float, floor: int) -> None:
         self._tables.add_revision(number, revision, time=time)

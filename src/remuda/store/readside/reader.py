@@ -4,7 +4,7 @@ The reader sees exactly what has *landed*: a commit becomes visible to every met
 `land` is called. While a commit is under way the connection is pinned to the state before it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -15,12 +15,14 @@ from remuda.store.codec import Codec
 from remuda.store.contract import Page, Referrer, View
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.parts import Part, field_index, label_index
 from remuda.store.readside.cache import Cache, Entry
 from remuda.store.readside.feed import Feed, Landed
 from remuda.store.readside.paging import Position, read_token, write_token
+from remuda.store.readside.stamps import Stamps
 from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import DELETED, Tables
-from remuda.store.readside.terms import OWNER, IndexedTerm, Names, field_index, label_index, reference_index
+from remuda.store.readside.terms import OWNER, IndexedTerm, Names, reference_index
 
 __all__ = ["Reader", "ReaderSettings"]
 
@@ -68,8 +70,8 @@ class Reader:
         self._clock = clock
         self._codecs = codecs
         self._cache = Cache(settings.cache_bytes)
-        self._types: dict[int, type[Resource]] = {names.kind(kind): kind.type for kind in registry.kinds}
-        self._stamps: dict[type[Resource], int] = dict.fromkeys(self._types.values(), 0)
+        self._kinds: dict[int, Kind[Any]] = {names.kind(kind): kind for kind in registry.kinds}
+        self._stamps = Stamps(registry.kinds)
         version, floor = tables.horizon()
         self._feeds = {
             names.kind(kind): Feed(
@@ -98,7 +100,7 @@ class Reader:
 
     def refresh(self, kind: int, changes: Sequence[Landed[Any]]) -> None:
         """Make changes visible to reads, and tell no watch."""
-        self._stamps[self._types[kind]] += 1
+        self._stamps.change(self._kinds[kind], changes)
         for change in changes:
             if change.code == DELETED:
                 self._cache.drop(kind, change.name)
@@ -108,18 +110,18 @@ class Reader:
 
     def drop(self, kind: int, name: str) -> None:
         """Forget what is remembered of an object."""
-        self._stamps[self._types[kind]] += 1
+        self._stamps.change_all(self._kinds[kind])
         self._cache.drop(kind, name)
 
     def drop_all(self, keys: set[tuple[int, str]]) -> None:
         """Forget what is remembered of many objects, by kind and name."""
         for kind in {kind for kind, _ in keys}:
-            self._stamps[self._types[kind]] += 1
+            self._stamps.change_all(self._kinds[kind])
         self._cache.drop_all(keys)
 
-    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
-        """Return a number that stays the same for as long as every read of these kinds does."""
-        return sum(map(self._stamps.__getitem__, kinds))
+    def stamp(self, parts: Iterable[Part] | None) -> int:
+        """Return a number that stays the same for as long as every read of these parts, or of anything, does."""
+        return self._stamps.last(parts)
 
     def advance(self, version: int) -> None:
         """Tell every kind that all changes up to this version have landed."""

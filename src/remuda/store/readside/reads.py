@@ -1,10 +1,11 @@
 """The reading half of the contract, the same for every backend."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 
 from remuda.store.contract import Event, Page, Referrer, View
 from remuda.store.kinds import Registry
-from remuda.store.objects import Resource, ResourceT
+from remuda.store.objects import ResourceT
+from remuda.store.parts import Part
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.watching import watch
 
@@ -66,9 +67,9 @@ class Reads:
                 of, lambda names: reader.views(of, names, view), labels=labels, index=index, limit=limit, after=after
             )
 
-    def stamp(self, kinds: Sequence[type[Resource]]) -> int:
-        """Return a number that is another one as soon as a read of one of these kinds could be."""
-        return self._reader.stamp(kinds)
+    def stamp(self, parts: Iterable[Part] | None = None) -> int:
+        """Return a number that is a higher one as soon as a read of one of these parts, or of anything, could be."""
+        return self._reader.stamp(parts)
 
     async def list_names(
         self,

@@ -11,6 +11,7 @@ import apsw
 
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import ResourceT
+from remuda.store.parts import Term, field_index
 from remuda.store.readside.sql import Sql
 
 __all__ = [
@@ -18,19 +19,13 @@ __all__ = [
     "OWNER",
     "IndexedTerm",
     "Names",
-    "Term",
-    "field_index",
-    "label_index",
     "moved_terms",
     "reference_index",
     "terms_of",
 ]
 
-Term = tuple[str, str]
-"""The name of an index and a value: what an object is found under."""
-
 IndexedTerm = tuple[int, str]
-"""The same with the number that a file knows the index by."""
+"""A term with the number that a file knows the index by."""
 
 OWNER = "owner"
 """The index that finds children by the uid of their owner."""
@@ -40,16 +35,6 @@ MARKED = "marked"
 
 
 _NOTHING: frozenset[Term] = frozenset()
-
-
-def label_index(key: str) -> str:
-    """Return the index that finds objects by one label."""
-    return f"label:{key}"
-
-
-def field_index(name: str) -> str:
-    """Return the index that a kind declares under `name`."""
-    return f"field:{name}"
 
 
 def reference_index(target: str) -> str:

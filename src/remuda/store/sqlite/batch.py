@@ -122,7 +122,14 @@ class Batch:
         document = codec.encode(last)
         before = codec.encode(previous) if kind.is_moved(last, previous) else None
         change = self._ingest.drop(
-            kind, last, previous, document=document, before=before, time=self._time, floor=self.floor
+            kind,
+            last,
+            previous,
+            document=document,
+            before=before,
+            time=self._time,
+            floor=self.floor,
+            later=lambda work: self.cascade(lambda _: work()),
         )
         self._keep(self._side.names.kind(kind), change, None)
         return last
