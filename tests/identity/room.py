@@ -6,96 +6,56 @@
         async def scenario(room: Room) -> None:
             reply = await room.ask(administrator(ORG)).post("/api/v1/…", {…})
 
-        in_a_room(lambda desk: Tenancy(…), tenancy.routes, scenario)
+        in_a_room(lambda world, store: Tenancy(…), tenancy.routes, scenario)
 
-Every answer is held against the document of those routes.
+Every answer is held against the document of those routes, and against the wire contract.
 """
 
 from collections.abc import Callable, Coroutine, Iterable
-from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
-from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
-from remuda.http.api import Api
-from remuda.http.credentials import Credentials
-from remuda.http.routes import AnyRoute, Table
+from remuda.http.routes import AnyRoute
 from remuda.identity.kinds import KINDS
-from remuda.kernel.errors import Unauthenticated
-from remuda.operations.kinds import OPERATION
-from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore
-from tests.example.client import Client
-from tests.example.validating import Validated
-from tests.http.ports import api_ports
-from tests.sim.runner import World, simulate
-from tests.sim.store import open_simulated
-from tests.wire.judge import judge_of
+from tests.resources import room as common
+from tests.resources.room import (
+    ORG,
+    OTHER_ORG,
+    PROJECT,
+    ByName,
+    ServiceT,
+    everywhere,
+    member,
+    rights,
+    run_in_room,
+    with_machinery,
+)
+from tests.sim.runner import World
 
-ServiceT = TypeVar("ServiceT")
-
-ORG = "a0000000-0000-4000-8000-000000000001"
-PROJECT = "a0000000-0000-4000-8000-00000000000a"
-OTHER_ORG = "b0000000-0000-4000-8000-000000000002"
+__all__ = [
+    "ORG",
+    "OTHER_ORG",
+    "PROJECT",
+    "ByName",
+    "Room",
+    "everywhere",
+    "in_a_room",
+    "member",
+    "registry",
+    "rights",
+]
 
 
 def registry() -> Registry:
     """Return every kind that identity needs."""
-    return Registry([*KINDS, OPERATION, LEASE, BREAKER])
+    return with_machinery(KINDS)
 
 
-def rights(text: str) -> frozenset[Permission]:
-    """Return rights from text such as `identity:groups CRUD, identity:quotas R`."""
-    verbs = {"C": "create", "R": "read", "U": "update", "D": "delete"}
-    entries = [entry.split() for entry in text.split(",") if entry.strip()]
-    return frozenset(Permission(name, verbs[letter]) for name, letters in entries for letter in letters)  # type: ignore[arg-type]  # the letters stand for verbs
+class Room(common.Room[ServiceT], Generic[ServiceT]):
+    """A room of identity, mounted."""
 
-
-def member(subject: str, organization: str = ORG, text: str = "", **projects: str) -> Principal:
-    """Return a user with rights in an organization, and in projects by their ids (with `_` for `-`)."""
-    inside = {name.replace("_", "-"): rights(each) for name, each in projects.items()}
-    access = AccessList(organizations={organization: OrganizationAccess(permissions=rights(text), projects=inside)})
-    return Principal(subject=subject, type="user", access=access, organizations=(organization,))
-
-
-def everywhere(subject: str, text: str) -> Principal:
-    """Return a user with rights everywhere."""
-    return Principal(subject=subject, type="user", access=AccessList(everywhere=rights(text)))
-
-
-@dataclass
-class ByName:
-    """Knows whom it was told of, by a token that is the subject."""
-
-    known: dict[str, Principal] = field(default_factory=dict)
-
-    def knows(self, credentials: Credentials) -> bool:
-        return credentials.token in self.known
-
-    async def authenticate(self, credentials: Credentials) -> Principal:
-        if credentials.token not in self.known:
-            raise Unauthenticated("token is not valid")
-        return self.known[credentials.token]
-
-
-class Room(Generic[ServiceT]):
-    """A room's service, mounted."""
-
-    def __init__(self, world: World, store: SqliteStore, service: ServiceT, routes: Iterable[AnyRoute]) -> None:
-        self.world, self.store, self.service = world, store, service
-        self._door = ByName()
-        table = Table("identity", title="Identity", description="One room of it.", routes=routes)
-        ports = api_ports(store, self._door, clock=world.clock, randomness=world.randomness)
-        self._contract = judge_of(table)
-        self.app = Validated(Api(table, service, ports), self._contract)
-
-    def ask(self, principal: Principal | None) -> Client:
-        """Return the client of somebody."""
-        if principal is None:
-            return Client(app=self.app, token=None, contract=self._contract)
-        token = principal.caller.replace("@", ".").replace(" ", "-")
-        self._door.known[token] = principal
-        return Client(app=self.app, token=token, contract=self._contract)
+    of = "identity"
 
 
 def in_a_room(
@@ -106,14 +66,6 @@ def in_a_room(
     seeds: int = 1,
 ) -> None:
     """Run a scenario in simulated time on a store of its own."""
-
-    async def run(world: World) -> None:
-        store = open_simulated(world, registry())
-        try:
-            room = Room(world, store, service(world, store), routes())
-            await scenario(room)
-            room.app.assert_documented()
-        finally:
-            await store.close()
-
-    simulate(run, seeds)
+    run_in_room(
+        registry(), lambda world, store: Room(world, store, service(world, store), routes()), scenario, seeds=seeds
+    )

@@ -137,3 +137,4 @@ def test_an_error_keeps_its_facts() -> None:
     assert NotAllowed(["GET", "PUT"]).allowed == ("GET", "PUT")
     assert (InFlight(2).retry_after_s, TooMany(3).retry_after_s) == (2, 3)
     assert str(Invalid("tag", "is empty", remedy="name it")) == "tag is empty: name it."
+    assert str(Invalid("tag", "tags are full")) == "tags are full"

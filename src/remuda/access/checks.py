@@ -17,7 +17,9 @@ __all__ = [
     "allow_naming_organization",
     "allow_naming_project",
     "allow_new_in_project",
+    "allow_somewhere",
     "is_allowed_in_project",
+    "is_allowed_somewhere",
 ]
 
 ProjectExists = Callable[[str, str], Awaitable[bool]]
@@ -30,6 +32,21 @@ def allow_everywhere(principal: Principal, permission: Permission) -> None:
     """Demand the right in the whole system."""
     if permission not in principal.access.everywhere:
         raise _forbidden(permission, " — no global-scope permissions are granted to this principal")
+
+
+def allow_somewhere(principal: Principal, permission: Permission) -> None:
+    """Demand the right in the whole system or anywhere in it, for what belongs to no organization in particular."""
+    if not is_allowed_somewhere(principal, permission):
+        raise _forbidden(permission, " is not permitted")
+
+
+def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
+    """Tell whether the right holds in the whole system, in some organization or in some project."""
+    access = principal.access
+    return permission in access.everywhere or any(
+        permission in inside.permissions or any(permission in held for held in inside.projects.values())
+        for inside in access.organizations.values()
+    )
 
 
 def allow_in_organization(principal: Principal, permission: Permission, organization: str) -> None:

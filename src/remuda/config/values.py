@@ -10,9 +10,9 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from remuda.config.about import About
 from remuda.config.durations import duration_text, parse_duration
-from remuda.config.nearest import nearest
 from remuda.http.edge.server import Address
 from remuda.kernel.errors import Invalid
+from remuda.kernel.nearest import nearest
 from remuda.kernel.secrets import Secret
 
 __all__ = ["HIDDEN", "Wrong", "from_text", "plain", "read"]

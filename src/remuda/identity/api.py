@@ -1,5 +1,6 @@
 """Identity's route table: the routes of all its rooms."""
 
+from remuda.http.rooms import within
 from remuda.http.routes import Table
 from remuda.identity.auditing import api as auditing
 from remuda.identity.login import api as login
@@ -8,7 +9,6 @@ from remuda.identity.operator import api as operator
 from remuda.identity.people import api as people
 from remuda.identity.quotas import api as quotas
 from remuda.identity.rights import api as rights
-from remuda.identity.rooms import within
 from remuda.identity.tenancy import api as tenancy
 
 __all__ = ["TABLE"]

@@ -16,6 +16,7 @@ __all__ = [
     "OrganizationMetadataRead",
     "ProjectMetadataRead",
     "Provisioning",
+    "StaticMetadataRead",
     "TagWire",
     "Text",
     "VersionRead",
@@ -59,6 +60,19 @@ class Detail(Wire, frozen=True):
 
     reason: str
     message: str
+
+
+class StaticMetadataRead(Wire, frozen=True, kw_only=True):
+    """What clients read about something that a provider has and we do not store."""
+
+    id: str
+    name: Annotated[str, msgspec.Meta(description="A name for people, as the provider has it.")]
+    description: str = ""
+    tags: tuple[TagWire, ...] = ()
+    creation_time: datetime
+    created_by: str = ""
+    modified_time: datetime | None = None
+    modified_by: str = ""
 
 
 class MetadataRead(Wire, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, ListQuery, Route
 from remuda.identity.paths import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, OrganizationPath, ProjectPath
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import handlers, wire
-from remuda.resources.wire import VersionRead
+from remuda.resources.about import version_route
 
 __all__ = ["routes"]
 
@@ -15,7 +15,7 @@ _PROVIDER = f"{_PROVIDERS}/{{providerID}}"
 
 def routes() -> list[AnyRoute]:
     """Return all of them, with paths below where identity is mounted."""
-    return [*_organizations(), *_projects(), *_providers(), *_about()]
+    return [*_organizations(), *_projects(), *_providers(), version_route(handlers.read_version)]
 
 
 def _organizations() -> list[AnyRoute]:
@@ -228,18 +228,4 @@ def _providers() -> list[AnyRoute]:
             is_conditional=True,
             handler=handlers.delete_provider,
         ),
-    ]
-
-
-def _about() -> list[AnyRoute]:
-    return [
-        Route(
-            method="GET",
-            path="/api/version",
-            name="read_version",
-            summary="Read the name and version of the service",
-            scope="authenticated",
-            answer_type=VersionRead,
-            handler=handlers.read_version,
-        )
     ]

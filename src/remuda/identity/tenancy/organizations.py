@@ -20,13 +20,13 @@ from remuda.identity.kinds.people import OrganizationUser, user_id
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import rules
-from remuda.identity.tenancy.deleting import request_deletion
 from remuda.identity.tenancy.wire import OrganizationQuery, OrganizationRead, OrganizationSpecWire, OrganizationWrite
 from remuda.identity.users import find_active_user
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, NotFound
 from remuda.kernel.folding import folded
 from remuda.resources import labels
+from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import find_in
 from remuda.resources.writing import check_state, until_written

@@ -18,12 +18,12 @@ from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tenancy import PROJECT, Organization, Project
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import rules
-from remuda.identity.tenancy.deleting import request_deletion
 from remuda.identity.tenancy.wire import ProjectRead, ProjectWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.kernel.ids import is_id
 from remuda.resources import labels
+from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import find_in, get_in
 from remuda.resources.writing import check_state, until_written, witnessed

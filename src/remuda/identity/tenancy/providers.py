@@ -14,11 +14,11 @@ from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import provider_rules as rules
-from remuda.identity.tenancy.deleting import request_deletion
 from remuda.identity.tenancy.wire import ProviderRead, ProviderWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.resources import labels
+from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import get_in
 from remuda.resources.writing import check_state, until_written, witnessed

@@ -80,9 +80,10 @@ def check_reference(reference: str) -> None:
         raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
 
 
-def new_organization(name: str, wanted: OrganizationWrite, by: str | Principal) -> Organization:
-    """Return an organization as it is stored."""
-    metadata = new_metadata(name, wanted.metadata, by, labels={}, finalizers=(IN_CARE,))
+def new_organization(name: str, wanted: OrganizationWrite, by: Principal) -> Organization:
+    """Return an organization as it is stored. It pays for itself, unless somebody else does."""
+    payer = by if by.organization is not None else by.paying(name, None)
+    metadata = new_metadata(name, wanted.metadata, payer, labels={}, finalizers=(IN_CARE,))
     return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), wanted))
 
 
@@ -108,7 +109,7 @@ def _organization_spec(before: OrganizationSpec, wanted: OrganizationWrite) -> O
     )
 
 
-def new_project(name: str, organization: Organization, wanted: ProjectWrite, by: str | Principal) -> Project:
+def new_project(name: str, organization: Organization, wanted: ProjectWrite, by: Principal) -> Project:
     """Return a project as it is stored."""
     where = {labels.ORGANIZATION: organization.name}
     metadata = new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))

@@ -18,13 +18,16 @@ __all__ = [
 
 
 class Invalid(RemudaError):
-    """Raised when an input breaks a rule; the caller corrects the named field."""
+    """Raised when an input breaks a rule; the caller corrects the named field.
+
+    Without a remedy the problem is the whole sentence: for rules whose words existing clients know.
+    """
 
     code = "invalid"
     status = 422
 
-    def __init__(self, field: str, problem: str, *, remedy: str) -> None:
-        super().__init__(f"{field} {problem}: {remedy}.")
+    def __init__(self, field: str, problem: str, *, remedy: str = "") -> None:
+        super().__init__(f"{field} {problem}: {remedy}." if remedy else problem)
         self.field = field
 
 

@@ -1,0 +1,70 @@
+"""What every service tells about itself: who lets callers in, and which release answers."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import msgspec
+
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.resources.wire import VersionRead
+
+__all__ = [
+    "DAY_S",
+    "SCOPES",
+    "OpenIdProtectedResource",
+    "protected_resource",
+    "protected_resource_route",
+    "version_route",
+]
+
+DAY_S = 24 * 60 * 60
+"""How long clients keep what hardly ever changes."""
+SCOPES = ("openid", "email")
+"""The scopes that change what a client gets: an ID token, and the address in it."""
+
+Asked = Call[Nothing, Nothing, Nothing]
+
+
+class OpenIdProtectedResource(msgspec.Struct, frozen=True, kw_only=True):
+    """Who lets callers in here (RFC 9728)."""
+
+    resource: str
+    authorization_servers: tuple[str, ...]
+    scopes_supported: tuple[str, ...]
+    bearer_methods_supported: tuple[str, ...]
+
+
+def protected_resource(url: str, issuer: str) -> OpenIdProtectedResource:
+    """Return who lets callers in at this address. Both come from the configuration, never from a request."""
+    return OpenIdProtectedResource(
+        resource=url, authorization_servers=(issuer,), scopes_supported=SCOPES, bearer_methods_supported=("header",)
+    )
+
+
+def protected_resource_route(
+    handler: Callable[[Any, Asked], Coroutine[Any, Any, OpenIdProtectedResource]],
+) -> AnyRoute:
+    """Return the route that tells who lets callers in."""
+    return Route(
+        method="GET",
+        path="/.well-known/openid-protected-resource",
+        name="read_protected_resource",
+        summary="Read who lets callers in",
+        scope="public",
+        answer_type=OpenIdProtectedResource,
+        max_age_s=DAY_S,
+        handler=handler,
+    )
+
+
+def version_route(handler: Callable[[Any, Asked], Coroutine[Any, Any, VersionRead]]) -> AnyRoute:
+    """Return the route that tells which release answers."""
+    return Route(
+        method="GET",
+        path="/api/version",
+        name="read_version",
+        summary="Read the name and version of the service",
+        scope="authenticated",
+        answer_type=VersionRead,
+        handler=handler,
+    )

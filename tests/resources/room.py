@@ -1,0 +1,122 @@
+"""One room of a service for tests: its routes over a real store, on the simulated machine, with principals to order.
+
+Each service has a module that says which service it is (`tests.identity.room`, `tests.region.room`); here is what they
+share. Every answer is held against the document of the room's routes and against the service's wire contract.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Generic, TypeVar
+
+from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
+from remuda.http.api import Api
+from remuda.http.credentials import Credentials
+from remuda.http.routes import AnyRoute, Table
+from remuda.kernel.errors import Unauthenticated
+from remuda.operations.kinds import OPERATION
+from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.store.kinds import Kind, Registry
+from remuda.store.sqlite.store import SqliteStore
+from tests.example.client import Client
+from tests.example.contract import Reply
+from tests.example.validating import Validated
+from tests.http.ports import api_ports
+from tests.sim.runner import World, simulate
+from tests.sim.store import open_simulated
+from tests.wire.judge import judge_of
+
+ServiceT = TypeVar("ServiceT")
+RoomT = TypeVar("RoomT", bound="Room[Any]")
+
+ORG = "a0000000-0000-4000-8000-000000000001"
+PROJECT = "a0000000-0000-4000-8000-00000000000a"
+OTHER_ORG = "b0000000-0000-4000-8000-000000000002"
+
+
+def with_machinery(kinds: Iterable[Kind[Any]]) -> Registry:
+    """Return a service's kinds, and those that every service needs."""
+    return Registry([*kinds, OPERATION, LEASE, BREAKER])
+
+
+def rights(text: str) -> frozenset[Permission]:
+    """Return rights from text such as `identity:groups CRUD, identity:quotas R`."""
+    verbs = {"C": "create", "R": "read", "U": "update", "D": "delete"}
+    entries = [entry.split() for entry in text.split(",") if entry.strip()]
+    return frozenset(Permission(name, verbs[letter]) for name, letters in entries for letter in letters)  # type: ignore[arg-type]  # the letters stand for verbs
+
+
+def member(subject: str, organization: str = ORG, text: str = "", **projects: str) -> Principal:
+    """Return a user with rights in an organization, and in projects by their ids (with `_` for `-`)."""
+    inside = {name.replace("_", "-"): rights(each) for name, each in projects.items()}
+    access = AccessList(organizations={organization: OrganizationAccess(permissions=rights(text), projects=inside)})
+    return Principal(subject=subject, type="user", access=access, organizations=(organization,))
+
+
+def everywhere(subject: str, text: str) -> Principal:
+    """Return a user with rights everywhere."""
+    return Principal(subject=subject, type="user", access=AccessList(everywhere=rights(text)))
+
+
+def refusal(reply: Reply) -> tuple[int, str]:
+    """Return how a request was refused."""
+    assert reply.status >= 400, reply
+    return reply.status, reply.json["error_description"]
+
+
+@dataclass
+class ByName:
+    """Knows whom it was told of, by a token that is the subject."""
+
+    known: dict[str, Principal] = field(default_factory=dict)
+
+    def knows(self, credentials: Credentials) -> bool:
+        return credentials.token in self.known
+
+    async def authenticate(self, credentials: Credentials) -> Principal:
+        if credentials.token not in self.known:
+            raise Unauthenticated("token is not valid")
+        return self.known[credentials.token]
+
+
+class Room(Generic[ServiceT]):
+    """A room's service, mounted."""
+
+    of: ClassVar[str]
+    """The service whose room it is."""
+
+    def __init__(self, world: World, store: SqliteStore, service: ServiceT, routes: Iterable[AnyRoute]) -> None:
+        self.world, self.store, self.service = world, store, service
+        self._door = ByName()
+        table = Table(self.of, title=self.of.title(), description="One room of it.", routes=routes)
+        ports = api_ports(store, self._door, clock=world.clock, randomness=world.randomness)
+        self._contract = judge_of(table)
+        self.app = Validated(Api(table, service, ports), self._contract)
+
+    def ask(self, principal: Principal | None) -> Client:
+        """Return the client of somebody."""
+        if principal is None:
+            return Client(app=self.app, token=None, contract=self._contract)
+        token = principal.caller.replace("@", ".").replace(" ", "-")
+        self._door.known[token] = principal
+        return Client(app=self.app, token=token, contract=self._contract)
+
+
+def run_in_room(
+    registry: Registry,
+    room: Callable[[World, SqliteStore], RoomT],
+    scenario: Callable[[RoomT], Coroutine[Any, Any, None]],
+    *,
+    seeds: int = 1,
+) -> None:
+    """Run a scenario in simulated time on a store of its own."""
+
+    async def run(world: World) -> None:
+        store = open_simulated(world, registry)
+        try:
+            entered = room(world, store)
+            await scenario(entered)
+            entered.app.assert_documented()
+        finally:
+            await store.close()
+
+    simulate(run, seeds)

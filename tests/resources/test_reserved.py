@@ -1,0 +1,57 @@
+"""Reserved tags: whose they are, and that nobody else writes them."""
+
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.kernel.errors import Invalid
+from remuda.kernel.tags import Tag
+from remuda.resources.reserved import is_reserved, own_tags, replaced_tags, reserving_service
+
+ALICE = Principal(subject="alice@example.com", type="user")
+COMPUTE = Principal(subject="unikorn-compute", type="system")
+COMPUTE_FOR_ALICE = Principal(
+    subject="unikorn-compute", type="system", actor="alice@example.com", service="unikorn-compute"
+)
+STORAGE = Principal(subject="uni-storage", type="system")
+OURS = Tag("compute.unikorn-cloud.org/instance-id", "a")
+
+
+@pytest.mark.parametrize(
+    ("name", "service"),
+    [
+        ("compute.unikorn-cloud.org/instance-id", "compute"),
+        ("images.unikorn-cloud.org:source", "images"),
+        ("Compute.Unikorn-Cloud.Org/x", "compute"),
+        ("a.storage.unikorn-cloud.org/x", "storage"),
+        ("unikorn-cloud.org/x", None),
+        ("compute.unikorn-cloud.org", None),
+        ("my.compute.example.org/x", None),
+        ("environment", None),
+    ],
+)
+def test_a_prefix_belongs_to_the_service_that_it_names(name: str, service: str | None) -> None:
+    assert reserving_service(name) == service
+    assert is_reserved(name) == (service is not None)
+
+
+@pytest.mark.parametrize("principal", [COMPUTE, COMPUTE_FOR_ALICE])
+def test_a_service_writes_its_own(principal: Principal) -> None:
+    assert own_tags((OURS,), principal) == (OURS,)
+
+
+@pytest.mark.parametrize("principal", [ALICE, STORAGE])
+def test_anybody_else_is_refused(principal: Principal) -> None:
+    with pytest.raises(Invalid, match=r"compute\.unikorn-cloud\.org/instance-id"):
+        own_tags((Tag("team", "red"), OURS), principal)
+
+
+def test_a_change_by_somebody_else_leaves_them_as_they_are() -> None:
+    team = Tag("team", "red")
+    assert set(replaced_tags((OURS, Tag("old", "1")), (team,), ALICE)) == {OURS, team}
+    assert set(replaced_tags((OURS,), (OURS, team), ALICE)) == {OURS, team}
+    with pytest.raises(Invalid):
+        replaced_tags((OURS,), (Tag(OURS.name, "b"),), ALICE)
+
+
+def test_its_service_takes_them_away() -> None:
+    assert replaced_tags((OURS,), (), COMPUTE) == ()
