@@ -30,6 +30,7 @@ from remuda.http.edge.observe import Observe
 from remuda.http.etag import untag
 from remuda.http.ratelimit import RateLimit
 from remuda.http.replies import Rendered
+from remuda.http.rooms import within
 from remuda.http.routes import AnyRoute, Call, Nothing, Table
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.kinds.people import User, user_id
@@ -38,7 +39,6 @@ from remuda.identity.oauth.clients import CLI
 from remuda.identity.paths import OrganizationPath
 from remuda.identity.people.rules import new_user
 from remuda.identity.ports import Fetched, IdentityPorts
-from remuda.identity.rooms import within
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy.organizations import Organizations
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW
@@ -149,7 +149,7 @@ async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -
     with bed.fresh().open("ab", buffering=0) as lines, contextlib.closing(LineWriter(lines.fileno())) as sink:
         identity = IdentityApp(ports)
         await identity.start()
-        await store.create(new_user(ROOT, (), "bench"))
+        await store.create(new_user(ROOT, (), Principal(subject=ROOT, type="user")))
         await settle(store, tenants)
         prepare_interpreter()
         house = House(identity, store, sink)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from bench.kinds import name_of
+from remuda.access.principal import Principal
 from remuda.identity.kinds.people import Group, GroupSpec, OrganizationUser, User, membership_id, user_id
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.people.group_rules import new_group
@@ -23,7 +24,7 @@ from remuda.store.objects import ResourceT
 
 __all__ = ["Tenant", "settle"]
 
-_BY = "bench"
+_BY = Principal(subject="bench", type="system")
 _ROLES = ("auditor", "user", "reader")
 _APART = 1_000_000
 _AT_ONCE = 2_000

@@ -129,6 +129,13 @@ def _base64(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
+def trusted(name: str = FIRST, *, issuer: str = ELSEWHERE, organization: str = "", **trust: Any) -> OAuth2Provider:
+    """Return a provider whose tokens are believed."""
+    labels = {NAME: "elsewhere", **({ORGANIZATION: organization} if organization else {})}
+    spec = OAuth2ProviderSpec(issuer=issuer, bearer_trust=BearerTrust(**{"audience": AUDIENCE} | trust))
+    return OAuth2Provider(metadata=Metadata(name=name, labels=labels), spec=spec)
+
+
 class Lobby(Door):
     """An authenticator that knows external issuers, and one of those."""
 
@@ -149,9 +156,7 @@ class Lobby(Door):
         self, name: str = FIRST, *, issuer: str = ELSEWHERE, organization: str = "", **trust: Any
     ) -> OAuth2Provider:
         """Let an issuer's tokens be believed."""
-        labels = {NAME: "elsewhere", **({ORGANIZATION: organization} if organization else {})}
-        spec = OAuth2ProviderSpec(issuer=issuer, bearer_trust=BearerTrust(**{"audience": AUDIENCE} | trust))
-        return await self.store.create(OAuth2Provider(metadata=Metadata(name=name, labels=labels), spec=spec))
+        return await self.store.create(trusted(name, issuer=issuer, organization=organization, **trust))
 
     async def refusal(self, token: str) -> str:
         """Return why a token is refused."""

@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from remuda.http.rooms import within
 from remuda.http.routes import AnyRoute
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.people import OrganizationUser, OrganizationUserSpec, User, UserSpec, membership_id, user_id
@@ -24,7 +25,6 @@ from remuda.identity.oauth.room import oauth_room
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts
 from remuda.identity.rights.service import Rights
-from remuda.identity.rooms import within
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy.domains import claim
 from remuda.identity.tokens.hashing import token_hash

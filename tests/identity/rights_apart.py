@@ -16,6 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+from prometheus_client import CollectorRegistry
+
 from remuda.access.principal import Principal
 from remuda.http.api import Api
 from remuda.http.client import Client, ClientSettings
@@ -24,7 +26,9 @@ from remuda.http.edge.server import Address, Server
 from remuda.http.lists.watch import WatchPorts
 from remuda.http.ports import ApiSettings
 from remuda.http.remote import Bearer
+from remuda.http.rooms import within
 from remuda.http.routes import Table
+from remuda.identity.federation.external import ExternalBearers
 from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.oauth.api import routes as oauth_routes
 from remuda.identity.oauth.room import oauth_room
@@ -33,7 +37,6 @@ from remuda.identity.rights.api import routes
 from remuda.identity.rights.feed import RevocationFeed
 from remuda.identity.rights.remote import RemoteAuthenticator
 from remuda.identity.rights.roles import seed_roles
-from remuda.identity.rooms import within
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
@@ -44,6 +47,7 @@ from tests.example.validating import Validated
 from tests.http.clocks import SkippingClock
 from tests.http.ports import api_ports
 from tests.http.serving import until
+from tests.identity.external_issuer import Issuer
 from tests.identity.rights_door import Door
 from tests.identity.room import registry
 from tests.sim.runner import World
@@ -52,6 +56,7 @@ from tests.wire.judge import judge_of
 
 ISSUER = "http://identity.example"
 HEARTBEAT_S = 0.1
+OF_OAUTH = {"read_keys", "read_userinfo"}
 
 
 class Identity:
@@ -79,7 +84,7 @@ class Identity:
             description="Some of it.",
             routes=[
                 *within(lambda whole: whole.rights, routes()),
-                *within(lambda whole: whole.oauth, [each for each in oauth_routes() if each.path.endswith("/jwks")]),
+                *within(lambda whole: whole.oauth, [each for each in oauth_routes() if each.name in OF_OAUTH]),
             ],
         )
         ports = api_ports(
@@ -111,6 +116,8 @@ class There:
     """A service in another process, as far as its callers can tell."""
 
     door: Door
+    elsewhere: Issuer
+    """An issuer of others' tokens, whom identity may trust."""
     identity: Identity
     clock: SkippingClock
     feed: RevocationFeed
@@ -157,7 +164,12 @@ async def apart(
     store = open_store(directory / "identity.db", registry(), SEALER)
     machine = cast("World", SimpleNamespace(clock=SystemClock(), randomness=SystemRandomness()))
     await seed_roles(store)
-    door = Door(machine, store, IdentitySettings(issuer=ISSUER, **settings))
+    wanted = IdentitySettings(issuer=ISSUER, **settings)
+    elsewhere = Issuer(machine.clock.now)
+    external = ExternalBearers(
+        store=store, clock=machine.clock, settings=wanted, fetch=elsewhere, metrics=CollectorRegistry()
+    )
+    door = Door(machine, store, wanted, external)
     identity = Identity(door)
     await identity.start()
     if not is_up:
@@ -177,7 +189,7 @@ async def apart(
         issuer=ISSUER, server=server, fetch=counting(fetcher, asked, may_answer), feed=feed, clock=clock
     )
     following = asyncio.create_task(feed.run())
-    there = There(door, identity, clock, feed, authenticator, asked, may_answer, following)
+    there = There(door, elsewhere, identity, clock, feed, authenticator, asked, may_answer, following)
     try:
         if is_up and service in door.settings.system_accounts:
             await there.until_believed()

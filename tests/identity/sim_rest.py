@@ -15,6 +15,8 @@ from tests.identity.sim_laws import actual, living, sums
 from tests.identity.sim_sight import Seen
 
 _SOON = timedelta(minutes=1)
+REMEMBERED = timedelta(days=1)
+"""For how long past its end a revocation is there, in case a clock is put back."""
 
 
 def unrest(seen: Seen, book: Book, now: datetime, *, is_cleared: bool) -> list[str]:
@@ -161,7 +163,8 @@ def _tokens(seen: Seen, book: Book, now: datetime) -> Iterator[str]:
     passing: tuple[AuthorizationCode | DeviceGrant | BrowserLogin | Revocation, ...]
     passing = (*seen.codes.values(), *seen.grants.values(), *seen.logins.values(), *seen.revocations.values())
     for each in passing:
-        if each.spec.expires is None or each.spec.expires <= now + _SOON:
+        longer = REMEMBERED if isinstance(each, Revocation) else timedelta()
+        if each.spec.expires is None or each.spec.expires + longer <= now + _SOON:
             yield f"the {type(each).__name__} {each.name} has expired, or will any moment"
     for session in seen.sessions.values():
         if session.spec.ended is not None or session.spec.expires is None or session.spec.expires <= now + _SOON:
@@ -169,6 +172,6 @@ def _tokens(seen: Seen, book: Book, now: datetime) -> Iterator[str]:
         if session.spec.login in book.logged_out:
             yield f"the session {session.name} has outlived its login"
     for token in book.tokens:
-        is_over = token.claims["exp"] <= now.timestamp() or token.claims["nbf"] > now.timestamp()
+        is_over = token.claims["exp"] + REMEMBERED.total_seconds() <= now.timestamp()
         if token.is_revoked and not is_over and token.claims["jti"] not in seen.revocations:
             yield f"the token {token.claims['jti']} was revoked and others are not told"

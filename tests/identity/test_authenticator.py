@@ -13,6 +13,7 @@ from remuda.identity.rights.authenticator import credentials_key
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.bearers import Bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
+from remuda.store.parts import named
 from tests.identity.rights_door import Door, at_the_door, claim
 from tests.identity.test_rights_roles import EXPECTED
 from tests.sim.runner import START
@@ -292,7 +293,12 @@ def test_a_token_of_another_issuer_has_the_rights_of_its_user_and_of_what_is_bou
         acme = await door.organization()
         ann = await door.user("ann@example.com", acme)
         await door.group(acme, "reader", users=[ann])
-        facts = {"type": "user", "expires": START + timedelta(hours=1), "issuer": ELSEWHERE}
+        facts = {
+            "type": "user",
+            "expires": START + timedelta(hours=1),
+            "issuer": ELSEWHERE,
+            "rests_on": (named(User, ann.name),),
+        }
         known["of-ann"] = Bearer(subject="ann@example.com", user=ann, **facts)  # type: ignore[arg-type]  # fields of a bearer
         known["of-ops"] = replace(known["of-ann"], groups=("ops",))
         known["of-eve"] = Bearer(subject="eve@example.com", **facts)  # type: ignore[arg-type]  # fields of a bearer

@@ -13,9 +13,11 @@ from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
 from remuda.identity.rights.feed import OLDEST_S, IdentitySilent
 from remuda.identity.rights.remote import RIGHTS_HOLD_S
+from remuda.identity.settings import GroupBinding
 from remuda.identity.tokens.claims import ACCESS
 from remuda.kernel.errors import Malformed, Unauthenticated
 from tests.http.serving import until
+from tests.identity.external_issuer import ELSEWHERE, GROUPS, key, trusted
 from tests.identity.rights_apart import apart
 from tests.identity.rights_door import claim
 from tests.identity.rights_ground import replace
@@ -222,9 +224,80 @@ async def test_garbage_never_leaves_the_process(tmp_path: Path) -> None:
         assert there.asked["acl"] == 0
 
 
-@pytest.mark.parametrize(
-    "lie", [{"iss": "http://evil.example"}, {"aud": ("evil.example",)}, {"exp": 1}, {"nbf": 2**40, "exp": 2**41}]
-)
+async def test_whoever_another_issuer_vouches_for_is_who_they_are_at_identity_itself(tmp_path: Path) -> None:
+    bound = GroupBinding(issuer=ELSEWHERE, group="ops", roles=("platform-reader",))
+    async with apart(tmp_path, group_bindings=(bound,)) as there:
+        door, issuer = there.door, there.elsewhere
+        await door.store.create(trusted(allow_external_identity=True, groups_claim=GROUPS))
+        acme = await door.organization()
+        ann = await door.user("ann@example.com", acme)
+        await door.group(acme, "reader", users=[ann])
+        soon = int(there.clock.now().timestamp()) + 300
+        known, operator = issuer.token("Ann@example.com", exp=soon), {GROUPS: ["ops"], "exp": soon}
+        for token in (known, issuer.token("ann@example.com", **operator), issuer.token("eve@example.com", **operator)):
+            assert await there.let_in(token) == await door.let_in(token)
+            assert await there.let_in(token, claim=claim("x"), impersonate=True) == await door.let_in(token)
+            assert there.authenticator.knows(Credentials(token=token))
+        carried = {"certificate": door.certificate(COMPUTE), "claim": claim("x", organization=acme)}
+        assert await there.let_in(known, **carried) == await door.let_in(known, **carried)
+        assert (await there.let_in(known)).issuer == ELSEWHERE
+
+
+async def test_what_identity_does_not_believe_of_another_issuer_is_not_believed_there(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        door, issuer = there.door, there.elsewhere
+        ann = await door.user("ann@example.com")
+        good = issuer.token("ann@example.com")
+        assert isinstance(await there.refusal(good), Unauthenticated), "nobody trusts it yet"
+        provider = await door.store.create(trusted())
+        bad = [
+            issuer.token("eve@example.com"),
+            issuer.token("ann@example.com", aud="https://elsewhere.example"),
+            issuer.token("ann@example.com", "RS256", key("RSA", "another")),
+        ]
+        for token in bad:
+            refusal = await there.refusal(token)
+            with pytest.raises(Unauthenticated) as at_identity:
+                await door.let_in(token)
+            assert isinstance(refusal, Unauthenticated)
+            assert refusal.sentence == at_identity.value.sentence
+            assert not there.authenticator.knows(Credentials(token=token))
+        assert (await there.let_in(good)).subject == "ann@example.com"
+        await door.remove(type(provider), provider.name)
+        assert await there.refusal(good) is None
+        there.clock.ahead_s += RIGHTS_HOLD_S
+        assert isinstance(await there.refusal(good), Unauthenticated)
+        await door.store.create(trusted())
+        await there.let_in(good)
+        await door.suspend(ann)
+        there.clock.ahead_s += RIGHTS_HOLD_S
+        assert isinstance(await there.refusal(good), Unauthenticated)
+
+
+async def test_a_token_of_another_issuer_ends_when_it_says(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        await there.door.store.create(trusted())
+        await there.door.user("ann@example.com")
+        token = there.elsewhere.token("ann@example.com", exp=there.clock.now().timestamp() + 0.5)
+        await there.let_in(token)
+        asked = there.asked.copy()
+        await asyncio.sleep(0.6)
+        assert isinstance(await there.refusal(token), Unauthenticated)
+        endless = there.elsewhere.token("ann@example.com", exp=None)
+        assert isinstance(await there.refusal(endless), Unauthenticated)
+        assert there.asked == asked, "nobody had to be asked"
+
+
+async def test_many_requests_with_a_token_of_another_issuer_are_one_question(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        await there.door.store.create(trusted())
+        await there.door.user("ann@example.com")
+        token = there.elsewhere.token("ann@example.com")
+        await asyncio.gather(*(there.let_in(token) for _ in range(20)))
+        assert there.asked == {"acl": 1, "userinfo": 1}
+
+
+@pytest.mark.parametrize("lie", [{"aud": ("evil.example",)}, {"exp": 1}, {"nbf": 2**40, "exp": 2**41}])
 async def test_a_token_for_elsewhere_or_another_time_is_refused(tmp_path: Path, lie: dict[str, object]) -> None:
     async with apart(tmp_path) as there:
         tokens = there.door.tokens.tokens
@@ -232,6 +305,16 @@ async def test_a_token_for_elsewhere_or_another_time_is_refused(tmp_path: Path, 
         lying = replace(await tokens.verify(token), **lie)
         assert isinstance(await there.refusal((await tokens.sign(lying, ACCESS)).reveal()), Unauthenticated)
         assert there.asked["acl"] == 0
+
+
+async def test_nobody_else_can_have_signed_a_token_of_another_issuer_with_our_key(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        tokens = there.door.tokens.tokens
+        token, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        await there.door.store.create(trusted())
+        for issuer in ("http://evil.example", ELSEWHERE):
+            lying = replace(await tokens.verify(token), iss=issuer)
+            assert isinstance(await there.refusal((await tokens.sign(lying, ACCESS)).reveal()), Unauthenticated)
 
 
 async def test_a_new_key_is_found_and_made_up_ones_make_us_ask_once_a_minute(tmp_path: Path) -> None:

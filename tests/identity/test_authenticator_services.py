@@ -172,6 +172,16 @@ def test_a_token_that_a_service_carries_keeps_who_vouches_for_its_holder_and_for
     at_the_door(scenario)
 
 
+def test_a_service_that_acts_for_somebody_keeps_who_vouches_for_that_one() -> None:
+    async def scenario(door: Door) -> None:
+        acme = await door.organization()
+        of_acme = claim("bob@example.com", type="user", issuer="https://login.example.com", vouched_by=acme)
+        acting = await door.let_in(certificate=door.certificate(COMPUTE), claim=of_acme)
+        assert (acting.service, acting.issuer, acting.vouched_by) == (COMPUTE, "https://login.example.com", acme)
+
+    at_the_door(scenario)
+
+
 def test_asking_again_reads_nothing_and_a_changed_role_is_seen_at_once() -> None:
     async def scenario(door: Door) -> None:
         shown = {"certificate": door.certificate(COMPUTE), "claim": claim("ann@example.com")}

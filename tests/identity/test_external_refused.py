@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remuda.identity.federation.external_claims import peek
+from remuda.identity.tokens.peeking import peek
 from tests.identity.external_issuer import (
     AUDIENCE,
     CLAIMS,

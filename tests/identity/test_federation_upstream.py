@@ -3,6 +3,7 @@
 import asyncio
 
 import pytest
+from joserfc.jwk import RSAKey
 
 from remuda.identity.federation.upstream import Upstream
 from remuda.identity.ports import Fetched
@@ -71,5 +72,40 @@ def test_who_gives_up_waiting_does_not_keep_the_others_from_knowing() -> None:
         assert (await second).issuer == IDP
         assert first.cancelled()
         assert slow.asked == [ABOUT, KEYS]
+
+    simulate(scenario, 1)
+
+
+def test_of_many_who_come_with_keys_that_we_do_not_know_one_asks_and_once_a_minute() -> None:
+    async def scenario(world: World) -> None:
+        slow = Slow(world)
+        upstream = Upstream(fetch=slow, clock=world.clock)
+        await upstream.about(IDP)
+        await world.clock.sleep(60)
+        slow.provider.key = RSAKey.generate_key(2048, {"kid": "two"})
+        kids = ["two", *(f"made up {number}" for number in range(19))]
+        found = await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids))
+        assert [len(keys) for keys in found] == [1] + [0] * 19
+        await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids))
+        assert slow.asked == [ABOUT, KEYS, KEYS]
+        await world.clock.sleep(60)
+        await asyncio.gather(*(upstream.keys(IDP, kid) for kid in kids[1:]))
+        assert slow.asked == [ABOUT, KEYS, KEYS, KEYS]
+
+    simulate(scenario, 1)
+
+
+def test_keys_that_cannot_be_read_again_are_not_asked_for_by_each_who_waits() -> None:
+    async def scenario(world: World) -> None:
+        slow = Slow(world)
+        upstream = Upstream(fetch=slow, clock=world.clock)
+        await upstream.about(IDP)
+        await world.clock.sleep(60)
+        slow.provider.is_down = True
+        asking = (upstream.keys(IDP, f"made up {number}") for number in range(20))
+        outcomes = await asyncio.gather(*asking, return_exceptions=True)
+        assert {str(each) for each in outcomes} == {"the provider does not answer: try again later"}
+        assert slow.asked == [ABOUT, KEYS, KEYS]
+        assert len(await upstream.keys(IDP, "one")) == 1, "what we know stays good"
 
     simulate(scenario, 1)

@@ -205,7 +205,7 @@ def lose_power(sync: int, keep: Keep) -> bool:
             assert not await is_accepted(home, story.access)
             assert not await is_logged_in(story.at(home))
             assert (await home.exchange(story.code)).json["error"] == "invalid_grant"
-        world.clock.jump(timedelta(hours=13))
+        world.clock.jump(timedelta(days=2))
         async with opened(world) as home:
             await home.world.clock.sleep(20)
             assert await left(home) == []

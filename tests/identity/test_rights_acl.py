@@ -336,8 +336,8 @@ class Counting:
     def __init__(self, store: SqliteStore) -> None:
         self._store, self.read = store, 0
 
-    def stamp(self, kinds: Any) -> int:
-        return self._store.stamp(kinds)
+    def stamp(self, parts: Any = None) -> int:
+        return self._store.stamp(parts)
 
     async def get(self, kind: Any, name: str) -> Any:
         self.read += 1

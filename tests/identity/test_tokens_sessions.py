@@ -213,10 +213,36 @@ def test_what_has_had_its_time_is_forgotten_and_nothing_else() -> None:
         assert [await is_there(desk, *each) for each in things] == [False, True, True, True, True]
         desk.clock.move(timedelta(hours=2))
         await settle(desk, seconds=5)
+        assert [await is_there(desk, *each) for each in things] == [False, True, False, True, True]
+        desk.clock.move(timedelta(days=1))
+        await settle(desk, seconds=5)
         assert [await is_there(desk, *each) for each in things] == [False, False, False, False, True]
         desk.clock.move(timedelta(days=90))
         await settle(desk, seconds=5)
         assert not await is_there(desk, Session, session.name)
+
+    at_a_desk(scenario)
+
+
+def test_a_clock_that_is_put_back_revives_nothing_that_was_revoked_or_used() -> None:
+    async def scenario(desk: Desk) -> None:
+        ann = await desk.user("ann@example.com")
+        session, _ = await began(desk, ann)
+        of_session, alone = await access_token(desk, ann, session), await began(desk, ann)
+        token = await access_token(desk, ann, alone[0])
+        claims = await desk.room.tokens.verify(token)
+        await desk.room.tokens.revoke(claims.jti, expires=claims.expires)
+        await desk.room.sessions.end(session)
+        used = UsedAssertionSpec(expires=desk.clock.now() + timedelta(minutes=5))
+        await desk.store.create(UsedAssertion(metadata=Metadata(name="used"), spec=used))
+        desk.clock.move(timedelta(hours=23))
+        await settle(desk, seconds=5)
+        desk.clock.move(timedelta(hours=-23))
+        assert (await desk.room.tokens.verify(token)).jti == claims.jti, "by its times alone it would be good again"
+        assert not await desk.is_good(token)
+        assert not await desk.is_good(of_session)
+        assert await is_there(desk, Revocation, session.name), "other services know of it, too"
+        assert await is_there(desk, UsedAssertion, "used")
 
     at_a_desk(scenario)
 

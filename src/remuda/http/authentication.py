@@ -42,6 +42,8 @@ def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | N
         project=claim.project,
         organizations=claim.organizations,
         access=service.access if impersonated is None else both(service.access, impersonated),
+        issuer=claim.issuer,
+        vouched_by=claim.vouched_by,
     )
 
 

@@ -14,26 +14,26 @@ names an administrator of ours has made nobody one.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.identity.federation.external_claims import check_times, email_of, peek, verify
-from remuda.identity.federation.external_keys import FRESH_S, IssuerKeys
+from remuda.identity.federation.external_claims import check_times, email_of, verify
+from remuda.identity.federation.external_keys import IssuerKeys
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.ports import Fetch
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tokens.bearers import Bearer
 from remuda.identity.tokens.claims import PASSPORT_ISSUER
+from remuda.identity.tokens.peeking import BELIEVED, peek
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.reading import find
 from remuda.store.contract import Store
+from remuda.store.parts import named
 
 __all__ = ["ExternalBearers", "is_our_issuer"]
-
-_BELIEVED = timedelta(seconds=FRESH_S)
 
 
 def is_our_issuer(issuer: str, settings: IdentitySettings) -> bool:
@@ -78,7 +78,8 @@ class ExternalBearers:
         said, groups = verify(peeked, await self._keys.find(peeked.issuer, peeked.kid), trust)
         now = self._clock.now()
         check_times(said, now)
-        user, subject = await self._person(email_of(said, trust), trust)
+        email = email_of(said, trust)
+        user, subject = await self._person(email, trust)
         return Bearer(
             subject=subject,
             type="user",
@@ -87,6 +88,7 @@ class ExternalBearers:
             issuer=provider.spec.issuer,
             source=provider.name,
             groups=groups,
+            rests_on=(OAuth2Provider, named(User, user_id(email))),
         )
 
     async def _trusted(self) -> Mapping[str, OAuth2Provider]:
@@ -115,4 +117,4 @@ class ExternalBearers:
 
     def _end(self, exp: float, now: datetime) -> datetime:
         """Return when to look at a token again: its issuer may have withdrawn the key before the token ends."""
-        return datetime.fromtimestamp(min(exp, (now + _BELIEVED).timestamp()), UTC)
+        return datetime.fromtimestamp(min(exp, (now + BELIEVED).timestamp()), UTC)

@@ -1,8 +1,6 @@
 """What the bearer tokens of external issuers say, and whether that is enough for us.
 
-Until its signature was verified a token is a `Peeked`: what it claims to be, good for finding out who should have
-signed it and for nothing else. A token that is too long, or brings along what has to be understood beyond the standard,
-is nobody's.
+Until its signature was verified a token is a `Peeked`.
 
 Whoever shows a token that a trusted issuer has signed is told what is missing in it: its operators need to know.
 """
@@ -10,7 +8,7 @@ Whoever shows a token that a trusted issuer has signed is told what is missing i
 import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 from joserfc.errors import JoseError
@@ -19,57 +17,24 @@ from joserfc.jws import JWSRegistry, deserialize_compact
 from remuda.identity.federation.upstream import PublicKey
 from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.tokens.jws import NOT_VALID
-from remuda.kernel import base64url
+from remuda.identity.tokens.peeking import LONGEST, Peeked
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.folding import folded
 from remuda.resources.writing import each_once
 
-__all__ = ["ALGORITHMS", "Peeked", "Said", "algorithms_of", "check_times", "email_of", "groups_of", "peek", "verify"]
+__all__ = ["ALGORITHMS", "Said", "algorithms_of", "check_times", "email_of", "groups_of", "verify"]
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 """What an issuer can be allowed to sign with: one key signs, another verifies."""
 
 _BY_DEFAULT = ("RS256",)
-_LONGEST = 16_384
-_PARTS = 3
 _SKEW = timedelta(minutes=1)
 _CLAIMS = "https://unikorn-cloud.org"
 _EMAIL = re.compile(r"[^@\s]{1,64}@[^@\s]{1,255}")
 
-T = TypeVar("T")
-
 
 class _Registry(JWSRegistry):
-    max_header_length = _LONGEST  # some issuers put whole certificates there
-
-
-class _Head(msgspec.Struct, frozen=True):
-    alg: str
-    kid: str | None = None
-    enc: Any = None
-    crit: Any = None
-    b64: Any = None
-
-    @property
-    def is_plain(self) -> bool:
-        """Nothing in it changes how the token is to be read."""
-        return self.enc is None and self.crit is None and self.b64 is None
-
-
-class _Sender(msgspec.Struct, frozen=True):
-    iss: str = ""
-
-
-class Peeked(msgspec.Struct, frozen=True):
-    """What a token says before anybody has verified it."""
-
-    token: str
-    issuer: str
-    algorithm: str
-    kid: str | None
-
-    def __repr__(self) -> str:
-        return f"Peeked(issuer={self.issuer!r})"
+    max_header_length = LONGEST  # some issuers put whole certificates there
 
 
 class Said(msgspec.Struct, frozen=True):
@@ -87,19 +52,6 @@ class Said(msgspec.Struct, frozen=True):
 class _Authz(msgspec.Struct, frozen=True):
     acctype: Literal["user"]
     org_ids: tuple[str, ...] = msgspec.field(name="orgIds")
-
-
-def peek(token: str) -> Peeked | None:
-    """Return what a token claims to be, or None if it is no signed token (JWS)."""
-    parts = token.split(".") if len(token) <= _LONGEST else []
-    if len(parts) != _PARTS:
-        return None
-    try:
-        head = _decoded(parts[0], _Head)
-        sender = _decoded(parts[1], _Sender)
-    except (ValueError, RecursionError):
-        return None
-    return Peeked(token, sender.iss, head.alg, head.kid) if head.is_plain else None
 
 
 def algorithms_of(trust: BearerTrust) -> tuple[str, ...]:
@@ -156,7 +108,3 @@ def _is_authorized(authz: Any) -> bool:
         return bool(msgspec.convert(authz, _Authz).org_ids)
     except msgspec.ValidationError:
         return False
-
-
-def _decoded(part: str, kind: type[T]) -> T:
-    return msgspec.json.decode(base64url.decode(part), type=kind)

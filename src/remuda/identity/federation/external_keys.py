@@ -19,12 +19,13 @@ from prometheus_client import Counter
 
 from remuda.identity.federation.upstream import PublicKey, broken, fetch_json, named, read_keys
 from remuda.identity.ports import Fetch
+from remuda.identity.tokens.peeking import BELIEVED
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unavailable
 
 __all__ = ["FRESH_S", "IssuerKeys"]
 
-FRESH_S = 900.0
+FRESH_S = BELIEVED.total_seconds()
 """How old keys may be before they are read again, so that one which the issuer withdrew does not verify for ever."""
 
 _OLD_S = 2 * FRESH_S

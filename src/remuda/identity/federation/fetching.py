@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import ServerUnreachable
+from remuda.outbound.clients import new_client
 
 if TYPE_CHECKING:
     import httpx2
@@ -61,7 +62,7 @@ class Fetcher:
     async def _client(self) -> "httpx2.AsyncClient":
         async with self._making:
             if self._http is None:
-                self._http = await asyncio.to_thread(_client, self._time_s)
+                self._http = await asyncio.to_thread(new_client, self._time_s)
             return self._http
 
     async def _fetch(
@@ -87,15 +88,6 @@ class Fetcher:
             raise ServerUnreachable(parts.netloc, "it is on this machine, which is not allowed")
         if parts.scheme != "https" and not (is_local and parts.scheme == "http"):
             raise ServerUnreachable(parts.netloc, "its address does not begin with https://")
-
-
-def _client(time_s: float) -> "httpx2.AsyncClient":
-    # httpx2 would import the first two when its first request goes out, and hold the loop for that long.
-    import anyio._backends._asyncio  # noqa: F401, PLC0415  to have it imported
-    import httpcore2  # noqa: F401, PLC0415  same
-    import httpx2  # noqa: PLC0415  same
-
-    return httpx2.AsyncClient(timeout=time_s, follow_redirects=False, trust_env=False)
 
 
 def is_loopback(host: str) -> bool:

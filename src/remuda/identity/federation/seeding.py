@@ -10,6 +10,7 @@ Each provider is one write of its own, and whatever breaks off in between is don
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 import structlog
@@ -21,10 +22,9 @@ from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2Provi
 from remuda.identity.rights.roles import role_id
 from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.provider_rules import check_issuer
-from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
+from remuda.kernel.errors import Invalid, NotFound
 from remuda.resources.labels import NAME
-from remuda.resources.reading import find
-from remuda.resources.writing import until_written
+from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -60,7 +60,7 @@ async def seed_providers(store: Store, providers: Mapping[str, PlatformProvider]
     """Make the providers in the store what the configuration says."""
     wanted = {provider_id(name): _stored(name, provider) for name, provider in providers.items()}
     for each in wanted.values():
-        await until_written(lambda each=each: _seed(store, each))  # type: ignore[misc]  # mypy cannot infer a default
+        await seed(store, each, partial(_as_configured, each))
     for each in (await store.list(OAuth2Provider, index=("platform", "yes"))).items:
         if CONFIGURED in each.metadata.annotations and each.name not in wanted and not each.is_marked:
             await _remove(store, each)
@@ -102,18 +102,14 @@ def _stored(name: str, provider: PlatformProvider) -> OAuth2Provider:
     )
 
 
-async def _seed(store: Store, wanted: OAuth2Provider) -> None:
-    found = await find(store, OAuth2Provider, wanted.name)
-    if found is None:
-        await _create(store, wanted)
-        return
+def _as_configured(wanted: OAuth2Provider, found: OAuth2Provider) -> OAuth2Provider:
     if found.is_marked:
         structlog.get_logger().warning(
             "a provider that is configured again has yet to go: let no organization name it, then start again",
             provider=found.name,
         )
-        return
-    changed = replace(
+        return found
+    return replace(
         found,
         metadata=replace(
             found.metadata,
@@ -122,15 +118,6 @@ async def _seed(store: Store, wanted: OAuth2Provider) -> None:
         ),
         spec=replace(wanted.spec, tags=found.spec.tags),
     )
-    if changed != found:
-        await store.update(changed)
-
-
-async def _create(store: Store, wanted: OAuth2Provider) -> None:
-    try:
-        await store.create(wanted)
-    except AlreadyExists:  # another process was faster: look at what it wrote
-        raise Conflict(OAuth2Provider.__name__, wanted.name) from None
 
 
 async def _remove(store: Store, provider: OAuth2Provider) -> None:

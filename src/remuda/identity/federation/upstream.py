@@ -7,8 +7,8 @@ what keeps one provider from speaking for another.
 """
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 from weakref import WeakValueDictionary
@@ -83,33 +83,44 @@ class Upstream:
 
     async def keys(self, issuer: str, kid: str | None) -> Sequence[PublicKey]:
         """Return the keys with this name, or all of them if the token names none."""
-        kept = await self._find(issuer)
-        found = named(kept.keys, kid)
-        if not found and self._clock.monotonic() - kept.keys_read_at >= _LOOK_AGAIN_S:
-            keys = await read_keys(self._fetch, kept.about.jwks_uri)
-            kept = _Kept(kept.read_at, kept.about, self._clock.monotonic(), keys)
-            self._kept[issuer] = kept
+        async with self._turn(issuer):
+            kept = await self._present(issuer)
             found = named(kept.keys, kid)
-        return found
+            if found or self._clock.monotonic() - kept.keys_read_at < _LOOK_AGAIN_S:
+                return found
+            return named((await self._asked(issuer, lambda: self._read_keys(kept))).keys, kid)
 
     async def _find(self, issuer: str) -> _Kept:
-        async with self._reading.setdefault(issuer, asyncio.Lock()):
-            kept = self._kept.get(issuer)
-            if kept is not None and self._clock.monotonic() - kept.read_at < _KEPT_S:
-                return kept
-            self._check_failed(issuer)
-            try:
-                kept = await self._read(issuer)
-            except OAuthRefusal as refusal:
-                _put(self._failed, issuer, _Failed(self._clock.monotonic(), refusal.error, refusal.sentence))
-                raise
-            _put(self._kept, issuer, kept)
-            return kept
+        async with self._turn(issuer):
+            return await self._present(issuer)
 
-    def _check_failed(self, issuer: str) -> None:
+    def _turn(self, issuer: str) -> asyncio.Lock:
+        """Return what lets one at a time ask a provider: who has waited finds what the others were told."""
+        return self._reading.setdefault(issuer, asyncio.Lock())
+
+    async def _present(self, issuer: str) -> _Kept:
+        kept = self._kept.get(issuer)
+        if kept is not None and self._clock.monotonic() - kept.read_at < _KEPT_S:
+            return kept
+        return await self._asked(issuer, lambda: self._read(issuer))
+
+    async def _asked(self, issuer: str, read: Callable[[], Awaitable[_Kept]]) -> _Kept:
+        """Remember what a provider says, or that it cannot be read."""
         failed = self._failed.get(issuer)
         if failed is not None and self._clock.monotonic() - failed.at < _FAILED_S:
             raise OAuthRefusal(failed.error, failed.description)
+        try:
+            kept = await read()
+        except OAuthRefusal as refusal:
+            _put(self._failed, issuer, _Failed(self._clock.monotonic(), refusal.error, refusal.sentence))
+            raise
+        _put(self._kept, issuer, kept)
+        return kept
+
+    async def _read_keys(self, kept: _Kept) -> _Kept:
+        return replace(
+            kept, keys_read_at=self._clock.monotonic(), keys=await read_keys(self._fetch, kept.about.jwks_uri)
+        )
 
     async def _read(self, issuer: str) -> _Kept:
         now, about = self._clock.monotonic(), await self._read_about(issuer)

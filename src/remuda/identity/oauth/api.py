@@ -3,6 +3,7 @@
 from remuda.http.routes import AnyRoute, ListQuery, Route
 from remuda.identity.oauth import client_wire, handlers, wire
 from remuda.identity.oauth.registration import right
+from remuda.resources.about import protected_resource_route
 
 __all__ = ["routes"]
 
@@ -134,15 +135,7 @@ def _documents() -> list[AnyRoute]:
             answer_type=wire.OpenIdConfiguration,
             handler=handlers.read_configuration,
         ),
-        Route(
-            method="GET",
-            path=f"{_KNOWN}/openid-protected-resource",
-            name="read_protected_resource",
-            summary="Read who lets callers in",
-            scope="public",
-            answer_type=wire.OpenIdProtectedResource,
-            handler=handlers.read_protected_resource,
-        ),
+        protected_resource_route(handlers.read_protected_resource),
     ]
 
 

@@ -1,8 +1,8 @@
 """Signed assertions: how a service or a client proves who it is with a key of its own (RFC 7523).
 
 One says who it is from (`iss` and `sub`), is for us (`aud`), ends within five minutes, and counts once: its `jti` is
-remembered until it ends, in the store, so that no other process takes it either. The algorithms follow from the key
-that we have for the sender, never from what was sent.
+remembered until long after its end, in the store, so that no other process takes it either. The algorithms follow from
+the key that we have for the sender, never from what was sent.
 """
 
 from dataclasses import dataclass

@@ -17,11 +17,11 @@ from remuda.identity.oauth.assertion import Assertions
 from remuda.identity.oauth.redirects import allows_redirect
 from remuda.identity.oauth.wire import ClientForm
 from remuda.identity.tokens.hashing import is_hash_of
-from remuda.kernel.errors import AlreadyExists, OAuthRefusal
+from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.secrets import Secret
 from remuda.resources.labels import NAME
 from remuda.resources.reading import find
-from remuda.resources.writing import until_written
+from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -101,16 +101,8 @@ class Clients:
 
 async def seed_clients(store: Store) -> None:
     """Write the clients that are built in, as they have to be in this release. Ask at each start."""
-
-    async def write() -> None:
-        metadata = Metadata(name=CLI, labels={NAME: CLI})
-        try:
-            await store.create(OAuth2Client(metadata=metadata, spec=_CLI_SPEC))
-        except AlreadyExists:
-            found = await store.get(OAuth2Client, CLI)
-            await store.update(msgspec.structs.replace(found, spec=_CLI_SPEC))
-
-    await until_written(write)
+    built_in = OAuth2Client(metadata=Metadata(name=CLI, labels={NAME: CLI}), spec=_CLI_SPEC)
+    await seed(store, built_in, lambda found: msgspec.structs.replace(found, spec=_CLI_SPEC))
 
 
 def _read_basic(authorization: str) -> ClientProof | None:

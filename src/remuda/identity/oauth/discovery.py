@@ -6,11 +6,12 @@ the request's Host header says); here every address comes from the configured is
 
 from remuda.identity.oauth.assertion import ALGORITHMS
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE
-from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN, SCOPES
-from remuda.identity.oauth.wire import OpenIdConfiguration, OpenIdProtectedResource
+from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN
+from remuda.identity.oauth.wire import OpenIdConfiguration
 from remuda.identity.settings import IdentitySettings
+from remuda.resources.about import SCOPES
 
-__all__ = ["configuration", "protected_resource"]
+__all__ = ["configuration"]
 
 
 def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
@@ -46,14 +47,4 @@ def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
         request_parameter_supported=False,
         request_uri_parameter_supported=False,
         authorization_response_iss_parameter_supported=True,
-    )
-
-
-def protected_resource(settings: IdentitySettings) -> OpenIdProtectedResource:
-    """Return who lets callers in here."""
-    return OpenIdProtectedResource(
-        resource=settings.issuer,
-        authorization_servers=(settings.issuer,),
-        scopes_supported=SCOPES,
-        bearer_methods_supported=("header",),
     )

@@ -33,9 +33,10 @@ from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, OAuthRefusal
 from remuda.kernel.secrets import Secret
+from remuda.resources.about import SCOPES
 from remuda.store.contract import Store
 
-__all__ = ["AUTHORIZATION_CODE", "CLIENT_CREDENTIALS", "DEVICE_CODE", "REFRESH_TOKEN", "SCOPES", "Grants"]
+__all__ = ["AUTHORIZATION_CODE", "CLIENT_CREDENTIALS", "DEVICE_CODE", "REFRESH_TOKEN", "Grants"]
 
 AUTHORIZATION_CODE = "authorization_code"
 """A login through a browser."""
@@ -45,9 +46,6 @@ CLIENT_CREDENTIALS = "client_credentials"
 """A service."""
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 """A login on another device."""
-
-SCOPES = ("openid", "email")
-"""The scopes that change what a client gets: an ID token, and the address in it."""
 
 replace = msgspec.structs.replace
 

@@ -10,10 +10,11 @@ from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth import client_wire, wire
-from remuda.identity.oauth.discovery import configuration, protected_resource
+from remuda.identity.oauth.discovery import configuration
 from remuda.identity.oauth.service import OAuth
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
+from remuda.resources.about import OpenIdProtectedResource, protected_resource
 
 __all__ = [
     "authorize_device",
@@ -80,9 +81,9 @@ async def read_configuration(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing
     return configuration(oauth.settings)
 
 
-async def read_protected_resource(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> wire.OpenIdProtectedResource:
+async def read_protected_resource(oauth: OAuth, _call: Call[Nothing, Nothing, Nothing]) -> OpenIdProtectedResource:
     """Return who lets callers in."""
-    return protected_resource(oauth.settings)
+    return protected_resource(oauth.settings.issuer, oauth.settings.issuer)
 
 
 async def list_clients(

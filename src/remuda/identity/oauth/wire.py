@@ -17,7 +17,6 @@ __all__ = [
     "JsonWebKey",
     "JsonWebKeySet",
     "OpenIdConfiguration",
-    "OpenIdProtectedResource",
     "ShownToken",
     "TokenForm",
     "TokenQuery",
@@ -220,12 +219,3 @@ class OpenIdConfiguration(_Snake, frozen=True, omit_defaults=False):
     request_parameter_supported: bool
     request_uri_parameter_supported: bool
     authorization_response_iss_parameter_supported: bool
-
-
-class OpenIdProtectedResource(_Snake, frozen=True, omit_defaults=False):
-    """Who lets callers in here (RFC 9728)."""
-
-    resource: str
-    authorization_servers: tuple[str, ...]
-    scopes_supported: tuple[str, ...]
-    bearer_methods_supported: tuple[str, ...]

@@ -5,13 +5,13 @@ is stored. A client certificate is the service whose name it has. A service acts
 its own rights or, impersonating, with what both may do. A service that carries somebody's bearer token besides its
 certificate has that one's rights, and adds no more than its word on whose account that is.
 
-Who was told once is remembered until their credentials end or any object changes that the answer was made from: then
-the next request reads again. So the usual request costs neither a read nor a signature, and what is revoked is refused
+Who was told once is remembered until their credentials end or anything changes that the answer was made from: then the
+next request reads again. So the usual request costs neither a read nor a signature, and what is revoked is refused
 at once.
 """
 
 import hashlib
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable
 from dataclasses import replace
 
 import msgspec
@@ -19,33 +19,22 @@ import msgspec
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import acting_for, carried_by
 from remuda.http.credentials import Claim, Credentials
-from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.people import ServiceAccount, User, user_id
-from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
-from remuda.identity.rights.acl import OF_ACCOUNTS, OF_SYSTEMS, OF_USERS, Standing
+from remuda.identity.rights.acl import Standing
 from remuda.identity.rights.certificates import read_certificate
 from remuda.identity.rights.service import Rights
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.bearers import Bearers
-from remuda.identity.tokens.claims import AccountType
 from remuda.identity.tokens.hashing import token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unauthenticated
 from remuda.store.contract import Store
 from remuda.store.kept import Kept
-from remuda.store.objects import Resource
+from remuda.store.parts import Part, named
 
 __all__ = ["IdentityAuthenticator", "check_impersonation", "counting_for", "credentials_key"]
 
 _REMEMBERED = 8192
-_TOKENS = (SigningKey, Revocation)
-_MADE_FROM: Mapping[AccountType, Sequence[type[Resource]]] = {
-    "user": (*_TOKENS, Session, User, OAuth2Provider, *OF_USERS),
-    "service": (*_TOKENS, ServiceAccount, *OF_ACCOUNTS),
-    "system": (*_TOKENS, *OF_SYSTEMS),
-}
-_ANYBODY: Sequence[type[Resource]] = (*_MADE_FROM["user"], ServiceAccount)
-"""What an answer is made from that is about several."""
 
 
 class IdentityAuthenticator:
@@ -58,18 +47,15 @@ class IdentityAuthenticator:
     async def authenticate(self, credentials: Credentials) -> Principal:
         """Return who shows these credentials, or raise Unauthenticated."""
         key = credentials_key(credentials)
-        kept = self._find(key, credentials)
+        kept = self._kept.find(key) or self._of_token(credentials)
         if kept is not None and (kept.expires is None or self._clock.now() < kept.expires):
             return kept
-        stamps = {each: self._store.stamp(kinds) for each, kinds in _MADE_FROM.items()}
-        for_anybody = self._store.stamp(_ANYBODY)
-        principal = await self._principal(credentials)
+        stamp, made_from = self._store.stamp(), list[Part]()
+        principal = await self._principal(credentials, made_from)
         counting = counting_for(principal, credentials)
         if counting.claim is None:
             key = credentials_key(counting)
-            self._kept.keep(key, _MADE_FROM[principal.type], stamps[principal.type], principal)
-        else:
-            self._kept.keep(key, _ANYBODY, for_anybody, principal)
+        self._kept.keep(key, made_from, stamp, principal)
         return principal
 
     def knows(self, credentials: Credentials) -> bool:
@@ -77,28 +63,30 @@ class IdentityAuthenticator:
         token = credentials.token
         return token is None or token_hash(token) in self._kept or self._bearers.tokens.has_verified(token)
 
-    def _find(self, key: Hashable, credentials: Credentials) -> Principal | None:
-        """Return who was told, of these credentials or of the token alone where nothing else counts beside it."""
-        kept = self._kept.find(key)
-        if kept is not None or credentials.token is None or credentials.certificate is not None:
-            return kept
+    def _of_token(self, credentials: Credentials) -> Principal | None:
+        """Return who was told of the token alone, where nothing else counts beside it."""
+        if credentials.token is None or credentials.certificate is not None:
+            return None
         shown = self._kept.find(token_hash(credentials.token))
         return None if shown is None or shown.type == "system" else shown
 
-    async def _principal(self, credentials: Credentials) -> Principal:
-        service = None if credentials.certificate is None else await self._certified(credentials.certificate)
+    async def _principal(self, credentials: Credentials, made_from: list[Part]) -> Principal:
+        """Return who shows credentials, and add what that was made from."""
+        certificate = credentials.certificate
+        service = None if certificate is None else await self._certified(certificate, made_from)
         if credentials.token is None:
             assert service is not None, "credentials are a token, a certificate, or both"
-            return await self._acting(service, credentials)
-        shown = await self._shown(credentials.token)
+            return await self._acting(service, credentials, made_from)
+        shown = await self._shown(credentials.token, made_from)
         if shown.type == "system":
-            return await self._acting(shown, credentials)
-        return shown if service is None else await self._carried(shown, service, credentials)
+            return await self._acting(shown, credentials, made_from)
+        return shown if service is None else await self._carried(shown, service, credentials, made_from)
 
-    async def _shown(self, token: str) -> Principal:
+    async def _shown(self, token: str, made_from: list[Part]) -> Principal:
         """Return whose token it is."""
         bearer = await self._bearers.identify(token)
         standing = await self._rights.of_bearer(bearer)
+        made_from += (*bearer.rests_on, *standing.made_from)
         return Principal(
             subject=bearer.subject,
             type=bearer.type,
@@ -110,34 +98,38 @@ class IdentityAuthenticator:
             vouched_by=bearer.organization or None,
         )
 
-    async def _certified(self, pem: str) -> Principal:
+    async def _certified(self, pem: str, made_from: list[Part]) -> Principal:
         """Return which service's certificate it is."""
         certificate = read_certificate(pem)
         certificate.check(self._clock.now())
         if certificate.name not in self._rights.settings.system_accounts:
             raise Unauthenticated("certificate is not known")
         standing = await self._rights.of_system(certificate.name)
+        made_from += standing.made_from
         return Principal(subject=certificate.name, type="system", access=standing.access, expires=certificate.ends)
 
-    async def _acting(self, service: Principal, credentials: Credentials) -> Principal:
+    async def _acting(self, service: Principal, credentials: Credentials, made_from: list[Part]) -> Principal:
         """Return a service as the one that it acts for has it; for nobody else, if it names nobody."""
-        impersonated = await self._impersonated(credentials)
+        impersonated = await self._impersonated(credentials, made_from)
         return (
             service if credentials.claim is None else acting_for(service, credentials.claim, impersonated=impersonated)
         )
 
-    async def _carried(self, shown: Principal, service: Principal, credentials: Credentials) -> Principal:
+    async def _carried(
+        self, shown: Principal, service: Principal, credentials: Credentials, made_from: list[Part]
+    ) -> Principal:
         """Return whose token it is, as the service that carries it says who pays and who is audited."""
         assert credentials.claim is not None, "a certificate comes with a claim"
-        impersonated = await self._impersonated(credentials)
+        impersonated = await self._impersonated(credentials, made_from)
         return carried_by(shown, service, credentials.claim, impersonated=impersonated)
 
-    async def _impersonated(self, credentials: Credentials) -> AccessList | None:
+    async def _impersonated(self, credentials: Credentials, made_from: list[Part]) -> AccessList | None:
         """Return what the one may do who is impersonated, if anybody is, in the organizations that the claim names."""
         claim = check_impersonation(credentials)
         if claim is None:
             return None
         standing = await self._actor(claim)
+        made_from += (_actor_of(claim), *standing.made_from)
         access = (standing.only_in(claim.vouched_by) if claim.vouched_by else standing).access
         if not claim.organizations:
             return access
@@ -152,6 +144,10 @@ class IdentityAuthenticator:
             return await self._rights.of_account(await self._store.get(ServiceAccount, claim.actor))
         except NotFound:
             raise Unauthenticated("the actor in X-Principal is not known") from None
+
+
+def _actor_of(claim: Claim) -> Part:
+    return named(User, user_id(claim.actor)) if claim.type == "user" else named(ServiceAccount, claim.actor)
 
 
 def check_impersonation(credentials: Credentials) -> Claim | None:

@@ -48,7 +48,7 @@ class RoleBook:
         """Return what these roles, by their ids, allow together."""
         kept = self._kept.find(roles)
         if kept is None:
-            stamp = self._store.stamp(_ROLES)
+            stamp = self._store.stamp()
             kept = _together([await self._one(role) for role in roles])
             self._kept.keep(roles, _ROLES, stamp, kept)
         return kept

@@ -1,11 +1,11 @@
 """Identity's public keys, as another process knows them."""
 
 import asyncio
-from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
 import msgspec
+import structlog
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey
 
@@ -32,7 +32,8 @@ class PublicKeys:
     """The keys that identity signs with.
 
     They are fetched when they are first needed, when they have become old, and when a token names one that is not among
-    them. Keys that have become old stay good while identity does not answer: it has the last word on every token.
+    them: once for all who want to know, even if all of those give up waiting, and not more than once in a while. Keys
+    that have become old stay good until there are others, since identity has the last word on every token.
     """
 
     def __init__(self, url: str, *, fetch: Fetch, clock: Clock) -> None:
@@ -40,18 +41,16 @@ class PublicKeys:
         self._url, self._fetch, self._clock = url, fetch, clock
         self._keys: dict[str, LoadedKey] = {}
         self._asked_at = float("-inf")
-        self._asking = asyncio.Lock()
+        self._asking: asyncio.Task[None] | None = None
         self.stamp = 0
         """Another number as soon as the keys could be others."""
 
     async def find(self, kid: str) -> LoadedKey | None:
         """Return the key with this id, if identity has it, or raise IdentitySilent if none are known."""
-        if self._is_due(kid):
-            async with self._asking:
-                if self._is_due(kid):  # nobody else has asked while we waited
-                    with suppress(Unavailable):
-                        await self._refresh()
-                    self._asked_at = self._clock.monotonic()
+        if self._asking is None and self._is_due(kid):
+            self._asking = asyncio.create_task(self._refresh())
+        if self._asking is not None and kid not in self._keys:
+            await asyncio.shield(self._asking)
         if not self._keys:
             raise IdentitySilent("its keys are not known")
         return self._keys.get(kid)
@@ -61,6 +60,14 @@ class PublicKeys:
         return self._clock.monotonic() - self._asked_at >= patience_s
 
     async def _refresh(self) -> None:
+        try:
+            await self._read()
+        except Unavailable as error:
+            structlog.get_logger().warning("identity's keys cannot be read", cause=error.sentence)
+        finally:
+            self._asking, self._asked_at = None, self._clock.monotonic()
+
+    async def _read(self) -> None:
         answer = await self._fetch("GET", self._url, {"Accept": "application/json"}, None)
         if answer.status != _OK:
             raise Unavailable(f"Identity answered {answer.status} when it was asked for its keys.")

@@ -5,6 +5,9 @@ looked up in the revocation feed. What its holder may do is asked of identity wi
 kept for 2 s: that is how long a right that was taken away can outlive its end here. A token that was revoked is refused
 as soon as the feed tells. When the feed is older than 10 s, or identity does not answer, nobody is let in (503).
 
+Whose tokens are believed besides identity's own, and by which keys, it alone knows. So a token of another issuer is
+identity's to judge, and so is whose it is: that, too, is asked for and kept.
+
 A client certificate is handed on as a proxy does, so identity believes it if this process is one of its configured
 proxies; a service token needs no such thing.
 """
@@ -13,8 +16,12 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from functools import partial
+from typing import TypeVar
 from urllib.parse import quote, urlsplit
+
+import msgspec
 
 from remuda.access.principal import Principal
 from remuda.http.authentication import acting_for, carried_by
@@ -27,9 +34,11 @@ from remuda.identity.rights.authenticator import counting_for, credentials_key
 from remuda.identity.rights.certificates import Certificate, read_certificate
 from remuda.identity.rights.feed import IdentitySilent, RevocationFeed
 from remuda.identity.rights.jwks import PublicKeys
-from remuda.identity.rights.wire import AclRead, access_of
-from remuda.identity.tokens.claims import ACCESS, AccountType, Claims, TokenType
+from remuda.identity.rights.wire import access_of
+from remuda.identity.tokens.claims import ACCESS, PASSPORT_ISSUER, AccountType, Claims, TokenType
+from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.jws import NOT_VALID, read
+from remuda.identity.tokens.peeking import BELIEVED, Peeked, peek
 from remuda.identity.tokens.verified import Verified
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, Unauthenticated, Unavailable
@@ -42,6 +51,18 @@ RIGHTS_HOLD_S = 2.0
 _REMEMBERED = 8192
 _OK = 200
 _TYPES: Mapping[TokenType, AccountType] = {"fed": "user", "op": "user", "sa": "service", "svc": "system"}
+
+
+T = TypeVar("T")
+
+
+class _Authz(msgspec.Struct, frozen=True):
+    org_ids: tuple[str, ...] = msgspec.field(name="orgIds")
+
+
+class _Userinfo(msgspec.Struct, frozen=True):
+    sub: str
+    authz: _Authz = msgspec.field(name="https://unikorn-cloud.org/authz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +105,9 @@ class RemoteAuthenticator:
         return told.principal
 
     def knows(self, credentials: Credentials) -> bool:
-        """Tell whether the token was verified lately, or a proxy vouches for a certificate alone."""
+        """Tell whether the token was verified or let in lately, or a proxy vouches for a certificate alone."""
         token = credentials.token
-        return token is None or self._verified.find(token, self._keys.stamp) is not None
+        return token is None or self._found(token) is not None or token_hash(token) in self._told
 
     async def _shown(self, credentials: Credentials) -> Principal:
         """Return whose credentials they are, as far as that can be told here: not what that one may do."""
@@ -95,6 +116,9 @@ class RemoteAuthenticator:
             certificate = read_certificate(credentials.certificate)
             certificate.check(self._clock.now())
             return _service(certificate)
+        peeked = self._peek(credentials.token)
+        if peeked is not None:
+            return self._stranger(peeked)
         claims = await self._verify(credentials.token)
         operator = f"operator {claims.act}" if claims.act else None
         vouched_by = claims.oid if claims.typ == "fed" and claims.oid else None
@@ -106,8 +130,24 @@ class RemoteAuthenticator:
             vouched_by=vouched_by,
         )
 
+    def _found(self, token: str) -> Claims | None:
+        return self._verified.find(token, self._keys.stamp)
+
+    def _peek(self, token: str) -> Peeked | None:
+        """Return what the token of another issuer says of itself; None if it is one of ours, or none at all."""
+        peeked = peek(token) if self._found(token) is None else None
+        return None if peeked is None or peeked.issuer in {self._issuer, PASSPORT_ISSUER} else peeked
+
+    def _stranger(self, peeked: Peeked) -> Principal:
+        """Return somebody of another issuer, without a name: that it holds, and whose it is, identity has to say."""
+        now = self._clock.now()
+        if peeked.ends <= now.timestamp():
+            raise Unauthenticated("token is invalid or has expired")
+        ends = datetime.fromtimestamp(min(peeked.ends, (now + BELIEVED).timestamp()), UTC)
+        return Principal(subject="", type="user", issuer=peeked.issuer, expires=ends)
+
     async def _verify(self, token: str) -> Claims:
-        claims = self._verified.find(token, self._keys.stamp)
+        claims = self._found(token)
         if claims is None:
             claims = await read(token, ACCESS, self._keys.find)
             self._verified.keep(token, claims, self._keys.stamp)
@@ -135,21 +175,26 @@ class RemoteAuthenticator:
             task.exception()  # whoever waits is told; if nobody waits any more, nobody need be
 
     async def _ask(self, key: Hashable, credentials: Credentials, shown: Principal, now: float) -> Principal:
-        access = access_of(await self._acl(credentials))
-        principal = _principal(replace(shown, access=access, organizations=tuple(access.organizations)), credentials)
+        access = access_of(await self._get(ACL.path, _headers(credentials), ACL.answer_type))
+        organizations = tuple(access.organizations)
+        if not shown.subject:
+            bearer = _headers(Credentials(token=credentials.token))
+            who = await self._get("/oauth2/v2/userinfo", bearer, _Userinfo)
+            shown, organizations = replace(shown, subject=who.sub), who.authz.org_ids
+        principal = _principal(replace(shown, access=access, organizations=organizations), credentials)
         self._told[key] = _Told(principal, now + RIGHTS_HOLD_S)
         self._told.move_to_end(key)
         if len(self._told) > _REMEMBERED:
             self._told.popitem(last=False)
         return principal
 
-    async def _acl(self, credentials: Credentials) -> AclRead:
+    async def _get(self, path: str, headers: Mapping[str, str], kind: type[T]) -> T:
         try:
-            answer = await self._fetch("GET", f"{self._server}{ACL.path}", dict(_headers(credentials)), None)
+            answer = await self._fetch("GET", f"{self._server}{path}", dict(headers), None)
         except Unavailable:
             raise IdentitySilent("identity does not answer") from None
         if answer.status == _OK:
-            return read_answer(answer.body, ACL.answer_type, server=self._server)
+            return read_answer(answer.body, kind, server=self._server)
         error = error_from(answer.status, {}, answer.body, server=self._server)
         if isinstance(error, Unauthenticated | Malformed):
             raise error

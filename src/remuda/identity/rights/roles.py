@@ -9,14 +9,14 @@ nothing else, so that several processes may start at once and an operator's own 
 
 import hashlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 
 import msgspec
 
 from remuda.access.principal import Verb
 from remuda.identity.kinds.rights import Grant, Role, RoleScopes, RoleSpec
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.resources.labels import NAME
-from remuda.resources.writing import until_written
+from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
@@ -156,7 +156,7 @@ BUILT_IN: Mapping[str, RoleSpec] = {
 async def seed_roles(store: Store) -> None:
     """Make the built-in roles in the store what they are here."""
     for role in _built_in():
-        await until_written(lambda role=role: _seed(store, role))  # type: ignore[misc]  # mypy cannot infer a default
+        await seed(store, role, partial(_as_built_in, role))
 
 
 def _built_in() -> Iterator[Role]:
@@ -164,21 +164,7 @@ def _built_in() -> Iterator[Role]:
         yield Role(metadata=Metadata(name=role_id(name), labels={NAME: name}), spec=spec)
 
 
-async def _seed(store: Store, wanted: Role) -> None:
-    try:
-        found = await store.get(Role, wanted.name)
-    except NotFound:
-        await _create(store, wanted)
-        return
+def _as_built_in(wanted: Role, found: Role) -> Role:
     labels = {**found.metadata.labels, **wanted.metadata.labels}
     spec = replace(found.spec, protected=wanted.spec.protected, scopes=wanted.spec.scopes)
-    changed = replace(found, metadata=replace(found.metadata, labels=labels), spec=spec)
-    if changed != found:
-        await store.update(changed)
-
-
-async def _create(store: Store, wanted: Role) -> None:
-    try:
-        await store.create(wanted)
-    except AlreadyExists:  # another process was faster: look at what it wrote
-        raise Conflict(Role.__name__, wanted.name) from None
+    return replace(found, metadata=replace(found.metadata, labels=labels), spec=spec)

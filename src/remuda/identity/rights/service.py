@@ -15,7 +15,7 @@ from remuda.identity.kinds.people import ServiceAccount, User
 from remuda.identity.kinds.rights import Role
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.permissions import permission
-from remuda.identity.rights.acl import OF_ACCOUNTS, OF_SYSTEMS, OF_USERS, AccessLists, Standing
+from remuda.identity.rights.acl import AccessLists, Standing
 from remuda.identity.rights.bindings import Bindings, check_group_role
 from remuda.identity.rights.grants import check_grant, is_grantable
 from remuda.identity.rights.roles import role_id
@@ -33,7 +33,6 @@ from remuda.kernel.errors import Invalid, Malformed, NotFound, Unauthenticated
 from remuda.resources.labels import NAME, organization_of
 from remuda.store.contract import Store
 from remuda.store.kept import Kept
-from remuda.store.objects import Resource
 
 __all__ = ["READ_REVOCATIONS", "READ_ROLES", "Rights", "Standing"]
 
@@ -86,23 +85,23 @@ class Rights:
         if not user.is_active:
             raise Unauthenticated("user identity not found or inactive")
         key = ("user", user.name, user.spec.subject, issuer, *groups)
-        return await self._remembered(key, OF_USERS, lambda: self._lists.of_user(user, issuer, groups))
+        return await self._remembered(key, lambda: self._lists.of_user(user, issuer, groups))
 
     async def of_outsider(self, subject: str, *, issuer: str, groups: Sequence[str] = ()) -> Standing:
         """Return how somebody stands whom only an external issuer knows: as the configuration says, if it does."""
         key = ("outsider", subject, issuer, *groups)
-        return await self._remembered(key, OF_SYSTEMS, lambda: self._lists.of_outsider(subject, issuer, groups))
+        return await self._remembered(key, lambda: self._lists.of_outsider(subject, issuer, groups))
 
     async def of_account(self, account: ServiceAccount) -> Standing:
         """Return how a service account stands."""
         if account.is_marked:
             raise Unauthenticated("service account not found")
         key = ("account", account.name, organization_of(account))
-        return await self._remembered(key, OF_ACCOUNTS, lambda: self._lists.of_account(account))
+        return await self._remembered(key, lambda: self._lists.of_account(account))
 
     async def of_system(self, name: str) -> Standing:
         """Return how a service stands, or raise Unauthenticated if it is not configured."""
-        return await self._remembered(("system", name), OF_SYSTEMS, lambda: self._lists.of_system(name))
+        return await self._remembered(("system", name), lambda: self._lists.of_system(name))
 
     async def of_bearer(self, bearer: Bearer, *, with_groups: bool = True) -> Standing:
         """Return how whoever shows a good token stands. One organization's word counts in that organization alone.
@@ -120,14 +119,12 @@ class Rights:
         standing = await self.of_user(bearer.user, issuer=bearer.issuer, groups=groups)
         return standing.only_in(bearer.organization) if bearer.organization else standing
 
-    async def _remembered(
-        self, key: tuple[str, ...], kinds: Sequence[type[Resource]], make: Callable[[], Awaitable[Standing]]
-    ) -> Standing:
+    async def _remembered(self, key: tuple[str, ...], make: Callable[[], Awaitable[Standing]]) -> Standing:
         standing = self._kept.find(key)
         if standing is None:
-            stamp = self.store.stamp(kinds)
+            stamp = self.store.stamp()
             standing = await make()
-            self._kept.keep(key, kinds, stamp, standing)
+            self._kept.keep(key, standing.made_from, stamp, standing)
         return standing
 
     async def check_grantable(self, principal: Principal, role_ids: Sequence[str], organization: str) -> None:

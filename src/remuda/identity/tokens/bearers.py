@@ -8,18 +8,21 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import datetime
 
+from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.people import ServiceAccount, User
+from remuda.identity.kinds.tokens import Session, SigningKey
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.claims import AccountType, Claims
 from remuda.identity.tokens.footing import is_vouched
 from remuda.identity.tokens.hashing import is_hash_of
 from remuda.identity.tokens.jws import NOT_VALID
-from remuda.identity.tokens.service import Tokens
+from remuda.identity.tokens.service import Tokens, revocations_of
 from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users import find_active_user
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.reading import find
 from remuda.store.contract import Store
+from remuda.store.parts import Part, named
 
 __all__ = ["Bearer", "Bearers", "External"]
 
@@ -33,6 +36,8 @@ class Bearer:
     type: AccountType
     expires: datetime
     """When the token ends."""
+    rests_on: tuple[Part, ...]
+    """What was read to know all this: while nothing of it changes, it holds until the token ends."""
     claims: Claims | None = None
     """What the token says, if it is ours."""
     user: User | None = None
@@ -83,12 +88,21 @@ class Bearers:
         account = await find(self.store, ServiceAccount, claims.sub, marked=False)
         if account is None or not is_hash_of(account.spec.access_token, token):
             raise Unauthenticated(NOT_VALID)
-        return Bearer(subject=claims.sub, type="service", expires=claims.expires, claims=claims, account=account)
+        return Bearer(
+            subject=claims.sub,
+            type="service",
+            expires=claims.expires,
+            claims=claims,
+            account=account,
+            rests_on=(*_always(claims), named(ServiceAccount, claims.sub)),
+        )
 
     def _service(self, claims: Claims) -> Bearer:
         if claims.sub not in self.tokens.settings.system_accounts:
             raise Unauthenticated(NOT_VALID)
-        return Bearer(subject=claims.sub, type="system", expires=claims.expires, claims=claims)
+        return Bearer(
+            subject=claims.sub, type="system", expires=claims.expires, claims=claims, rests_on=_always(claims)
+        )
 
     async def _user(self, claims: Claims) -> Bearer:
         session = await self.sessions.find(claims.sid) if claims.typ == "fed" else None
@@ -106,4 +120,10 @@ class Bearers:
             scope=claims.sco,
             organization=session.spec.organization if session else "",
             operator=claims.act,
+            rests_on=(*_always(claims), named(Session, claims.sid), OAuth2Provider, named(User, claims.uid)),
         )
+
+
+def _always(claims: Claims) -> tuple[Part, ...]:
+    """Return what every token of ours rests on: the keys, and that it is not revoked."""
+    return SigningKey, *revocations_of(claims)

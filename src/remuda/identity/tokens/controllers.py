@@ -2,12 +2,15 @@
 
 They lead like every controller, so of several processes one does this. Until it gets to something nothing depends on
 it: whatever has expired is refused by those who read it.
+
+What must not be believed again is remembered for longer than that (`REMEMBERED`): a clock that is put back makes what
+has ended good once more, but for what we know better of.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
 from remuda.identity.kinds.browsers import BrowserLogin
@@ -23,25 +26,37 @@ from remuda.reconcile.run import Run
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["Forgetting", "LoginKeeper", "Renewing", "SessionKeeper", "drivers"]
+__all__ = ["REMEMBERED", "Forgetting", "LoginKeeper", "Renewing", "SessionKeeper", "drivers"]
+
+REMEMBERED = timedelta(days=1)
+"""For how long past their end revocations and used assertions are remembered: a clock can be put back by so much."""
+
+_NO_LONGER = timedelta()
+_PASSING: Mapping[type[Any], timedelta] = {
+    AuthorizationCode: _NO_LONGER,
+    DeviceGrant: _NO_LONGER,
+    UsedAssertion: REMEMBERED,
+    Revocation: REMEMBERED,
+}
 
 ExpiringT = TypeVar("ExpiringT", AuthorizationCode, DeviceGrant, UsedAssertion, Revocation)
 
 
 @dataclass(frozen=True, slots=True)
 class Forgetting(Generic[ExpiringT]):
-    """Deletes objects of one kind when they expire."""
+    """Deletes objects of one kind when they have expired, `longer` ago."""
 
     kind: type[ExpiringT]
     store: Store
     clock: Clock
+    longer: timedelta = _NO_LONGER
 
     async def __call__(self, key: str, run: Run) -> Result:
         """Look at one of them."""
         found = await find(self.store, self.kind, key)
         if found is None:
             return Done()
-        left_s = _left_s(found.spec.expires, self.clock)
+        left_s = _left_s(found.spec.expires, self.clock, self.longer)
         if left_s > 0:
             run.wake_after(left_s)
         else:
@@ -118,7 +133,6 @@ def drivers(
     ports: ReconcilePorts, sessions: Sessions, keys: SigningKeys, *, settings: DriverSettings | None = None
 ) -> Sequence[Driver]:
     """Return the controllers of the rooms tokens and oauth, for the service to start and stop."""
-    passing: Sequence[type[Any]] = (AuthorizationCode, DeviceGrant, UsedAssertion, Revocation)
     return (
         Driver("signing-keys", Renewing(keys), kind=SigningKey, ports=ports, settings=settings),
         Driver("sessions", SessionKeeper(sessions), kind=Session, ports=ports, settings=settings),
@@ -126,16 +140,16 @@ def drivers(
         *(
             Driver(
                 f"{kind.__name__.lower()}s",
-                Forgetting(kind, ports.store, ports.clock),
+                Forgetting(kind, ports.store, ports.clock, longer),
                 kind=kind,
                 ports=ports,
                 settings=settings,
             )
-            for kind in passing
+            for kind, longer in _PASSING.items()
         ),
     )
 
 
-def _left_s(expires: datetime | None, clock: Clock) -> float:
-    """Return in how many seconds something expires. What does not say when has been damaged, and goes now."""
-    return 0.0 if expires is None else (expires - clock.now()).total_seconds()
+def _left_s(expires: datetime | None, clock: Clock, longer: timedelta = _NO_LONGER) -> float:
+    """Return in how many seconds something goes. What does not say when it ends has been damaged, and goes now."""
+    return 0.0 if expires is None else (expires + longer - clock.now()).total_seconds()

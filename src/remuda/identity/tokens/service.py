@@ -27,13 +27,18 @@ from remuda.store.contract import Store
 from remuda.store.kept import Kept
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
+from remuda.store.parts import Part, indexed
 
-__all__ = ["Issued", "Tokens"]
+__all__ = ["Issued", "Tokens", "revocations_of"]
 
 StampedT = TypeVar("StampedT", bound=Stamped)
 
 _REMEMBERED = 8192
-_REVOCATIONS = (Revocation,)
+
+
+def revocations_of(claims: Claims) -> tuple[Part, ...]:
+    """Return the revocations that would be of a token, or of its session."""
+    return tuple(indexed(Revocation, "revoked", name) for name in (claims.jti, claims.sid) if name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,14 +144,14 @@ class Tokens:
         """Tell whether a token, or its session, was revoked.
 
         By an index, because mostly nothing is found: to look for an absent name asks the API server on Kubernetes. What
-        was found is remembered until something is revoked.
+        was found is remembered until one of them is revoked.
         """
         names = claims.jti, claims.sid
         known = self._revoked.find(names)
         if known is None:
-            stamp = self.store.stamp(_REVOCATIONS)
+            stamp = self.store.stamp()
             known = any([await self._is_named(name) for name in names if name])
-            self._revoked.keep(names, _REVOCATIONS, stamp, known)
+            self._revoked.keep(names, revocations_of(claims), stamp, known)
         return known
 
     async def _is_named(self, name: str) -> bool:
