@@ -64,7 +64,7 @@ class House:
 
     def carrying(self, headers: Mapping[str, str], token: str | None = None) -> Client:
         """Return a client that always sends these headers."""
-        app: ASGIApp = _Carrying(self.asgi, headers) if headers else self.asgi
+        app: ASGIApp = Carrying(self.asgi, headers) if headers else self.asgi
         return Client(app=app, token=token, contract=judge_of(TABLE))
 
     def service(self, name: str, *, impersonates: bool = False, **claim: Any) -> Client:
@@ -156,7 +156,7 @@ class House:
         return str(told(await self.client(self.root).post(path, body), status)["metadata"]["id"])
 
 
-class _Carrying:
+class Carrying:
     """An app whose every request has some headers more, as behind a proxy."""
 
     def __init__(self, app: ASGIApp, headers: Mapping[str, str]) -> None:

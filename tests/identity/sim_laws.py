@@ -59,6 +59,8 @@ def check_tenants(seen: Seen) -> None:
     """Nothing outlives its organization, and no project goes while something is held in it."""
     for kind in ("project", "group", "user", "account", "provider", "row"):
         for each in seen.of(kind).values():
+            if isinstance(each, Allocation) and each.spec.life == "released":
+                continue  # usage is remembered
             organization = each.metadata.labels[ORGANIZATION]
             assert organization in seen.organization, f"the {kind} {each.name} has outlived {organization}"
     for row in seen.row.values():

@@ -11,8 +11,6 @@ SUBJECTS = ("ann@acme.test", "Bob@acme.test", "cy@apex.test")
 STATES = ("active", "pending", "suspended")
 ROLES = ("administrator", "user", "reader")
 MOST_GROUPS, MOST_ACCOUNTS = 3, 3
-_GONE_BY_NOW = 404
-"""What is told of a user who was made, and removed by somebody else before it could be shown."""
 
 
 class Members(Customer):
@@ -90,7 +88,7 @@ class Members(Customer):
             known.granted(stated)
         elif asked.verdict == "yes":
             known.unclear(stated)  # one that was there kept its state
-        if method == "POST" and (asked.verdict != "no" or reply.status == _GONE_BY_NOW):
+        if method == "POST" and asked.verdict != "no":
             self.book.subjects.add(subject.lower())
             self.book.known["user"].setdefault(user, Place(organization))
         if asked.verdict == "yes":

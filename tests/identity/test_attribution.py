@@ -1,9 +1,39 @@
 """Who pays for what was made: as the path has it, or as the service says that made it for somebody."""
 
-from remuda.identity.kinds.people import Group
-from remuda.identity.kinds.tenancy import Project
-from remuda.resources.labels import CREATOR, PAYING_CREATOR, PAYING_ORGANIZATION, PAYING_PROJECT
-from tests.identity.house import ORGANIZATIONS, House, in_a_house, told
+from dataclasses import replace
+from typing import Any
+
+from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User, user_id
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.people.service import People
+from remuda.resources.labels import CREATOR, MODIFIER, PAYING_CREATOR, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.store.objects import Metadata
+from tests.identity.house import ORGANIZATIONS, ROOT, House, in_a_house, told
+from tests.identity.people_house import GLOBAL, USERS, in_the_house
+from tests.identity.room import OTHER_ORG, Room
+
+LAB = "d0000000-0000-4000-8000-00000000000d"
+
+Attribution = tuple[str | None, str | None, str | None, str | None]
+
+
+def attribution(metadata: Metadata) -> Attribution:
+    """Return whose credentials made something, for whom, and which organization and project pay for it."""
+    labels, annotations = metadata.labels, metadata.annotations
+    return (
+        annotations.get(CREATOR),
+        annotations.get(PAYING_CREATOR),
+        labels.get(PAYING_ORGANIZATION),
+        labels.get(PAYING_PROJECT),
+    )
+
+
+def robot(name: str = "robot") -> dict[str, Any]:
+    return {"metadata": {"name": name}, "spec": {"groupIDs": []}}
+
+
+def person(state: str = "active") -> dict[str, Any]:
+    return {"spec": {"subject": "cleo@example.com", "state": state, "groupIDs": []}}
 
 
 def test_what_is_made_says_who_pays_for_it() -> None:
@@ -13,10 +43,62 @@ def test_what_is_made_says_who_pays_for_it() -> None:
         wanted = {"metadata": {"name": "crew"}, "spec": {"roleIDs": [], "serviceAccountIDs": [], "userIDs": []}}
         made = told(await house.client(ann).post(f"{ORGANIZATIONS}/{acme}/groups", wanted), 201)
         group = (await house.store.get(Group, made["metadata"]["id"])).metadata
-        assert (group.labels[PAYING_ORGANIZATION], group.annotations[PAYING_CREATOR]) == (acme, "ann@example.com")
-        assert PAYING_PROJECT not in group.labels
+        assert attribution(group) == ("ann@example.com", "ann@example.com", acme, None)
         project = (await house.store.get(Project, await house.project(acme, group.name))).metadata
-        assert project.labels[PAYING_ORGANIZATION] == acme
-        assert project.annotations[CREATOR] == project.annotations[PAYING_CREATOR]
+        assert attribution(project) == (ROOT, ROOT, acme, None)
 
     in_a_house(scenario)
+
+
+def test_an_organization_pays_for_itself() -> None:
+    async def scenario(house: House) -> None:
+        acme = await house.organization("acme")
+        assert attribution((await house.store.get(Organization, acme)).metadata) == (ROOT, ROOT, acme, None)
+
+    in_a_house(scenario)
+
+
+def test_what_takes_several_writes_says_who_pays_for_it_too_and_whoever_changes_it_does_not_pay() -> None:
+    async def scenario(house: House) -> None:
+        acme, by_ann = await house.organization("acme"), ("ann@example.com",) * 2
+        ann = house.client(await house.member("ann@example.com", acme, "administrator"))
+        bob = house.client(await house.member("bob@example.com", acme, "administrator"))
+        users, accounts = f"{ORGANIZATIONS}/{acme}/users", f"{ORGANIZATIONS}/{acme}/serviceaccounts"
+        cleo = told(await ann.post(users, person()), 201)["metadata"]["id"]
+        robby = told(await ann.post(accounts, robot()), 201)["metadata"]["id"]
+
+        async def check() -> None:
+            membership = (await house.store.get(OrganizationUser, cleo)).metadata
+            account = (await house.store.get(ServiceAccount, robby)).metadata
+            user = (await house.store.get(User, user_id("cleo@example.com"))).metadata
+            for each in (membership, account, user):
+                assert attribution(each) == (*by_ann, acme, None)
+
+        await check()
+        told(await bob.put(f"{users}/{cleo}", person("suspended")), 200)
+        told(await bob.put(f"{accounts}/{robby}", robot("renamed")), 200)
+        told(await bob.post(f"{accounts}/{robby}/rotate"), 200)
+        modified = (await house.store.get(ServiceAccount, robby)).metadata.annotations[MODIFIER]
+        assert modified == "bob@example.com", "somebody else has changed it"
+        await check()
+
+    in_a_house(scenario)
+
+
+def test_who_pays_is_whom_the_service_says_that_made_it() -> None:
+    onboarding = replace(
+        GLOBAL,
+        subject="onboarding",
+        type="system",
+        service="onboarding",
+        actor="dan@example.com",
+        organization=OTHER_ORG,
+        project=LAB,
+    )
+
+    async def scenario(room: Room[People]) -> None:
+        cleo = told(await room.ask(onboarding).post(USERS, person()), 201)["metadata"]["id"]
+        membership = (await room.store.get(OrganizationUser, cleo)).metadata
+        assert attribution(membership) == ("onboarding", "dan@example.com", OTHER_ORG, LAB)
+
+    in_the_house(scenario)

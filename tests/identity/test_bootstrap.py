@@ -26,6 +26,7 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.errors import Invalid, Unauthenticated
 from remuda.kernel.secrets import Secret
+from remuda.resources.labels import PAYING_CREATOR, PAYING_ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import registry
@@ -156,6 +157,18 @@ def test_the_first_start_makes_everything_and_tells_once(tmp_path: Path) -> None
             await machine.start()
         assert len(machine.told) == 1
         assert tmp_path.joinpath("credentials.json").read_bytes() == before
+
+    on_a_machine(tmp_path, scenario)
+
+
+def test_what_the_first_start_makes_says_who_pays_for_it(tmp_path: Path) -> None:
+    async def scenario(machine: Machine) -> None:
+        await machine.start()
+        payer = machine.credentials.organization_id
+        for kind in KINDS:
+            for made in (await machine.store.list(kind)).items:
+                metadata = made.metadata
+                assert (metadata.labels[PAYING_ORGANIZATION], metadata.annotations[PAYING_CREATOR]) == (payer, "remuda")
 
     on_a_machine(tmp_path, scenario)
 

@@ -13,8 +13,9 @@ from itertools import count
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
+from remuda.identity.quotas.rows import Released
 from remuda.identity.quotas.service import Quotas
-from remuda.kernel.errors import RemudaError
+from remuda.kernel.errors import NotFound, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, registry
@@ -27,8 +28,10 @@ from tests.linearizability.acts import (
     confirm,
     context,
     grow,
+    half_released,
     nothing,
     release,
+    renew,
     renew_and_confirm,
     set_limits,
     shrink,
@@ -54,6 +57,10 @@ CASES: dict[str, tuple[Act, Act, set[Standing], Standing]] = {
     "release": (take_and_confirm, release, {("confirmed", 2)}, ("released", 0)),
     "release what is unconfirmed": (take, release, {("released", 0)}, ("released", 0)),
     "renew": (take_and_release, renew_and_confirm, {("released", 0)}, ("confirmed", 2)),
+    "release again what is to be released": (half_released, release, {("released", 0)}, ("released", 0)),
+    "confirm what is to be released": (half_released, confirm, {("released", 0)}, ("confirmed", 2)),
+    "renew what is to be released": (half_released, renew_and_confirm, {("released", 0)}, ("confirmed", 2)),
+    "grow what is to be released": (half_released, grow, {("released", 0), ("confirmed", 2)}, ("confirmed", 5)),
     "set limits": (take_and_confirm, set_limits, {("confirmed", 2)}, ("confirmed", 2)),
 }
 """What was before, what is done, how it may stand if that was never begun, and how it stands when it was done."""
@@ -161,6 +168,57 @@ def test_a_process_that_wakes_up_too_late_collides(case: str, moment: Moment) ->
         return drowsy.has_slept
 
     each_write(trial)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("act", [confirm, renew, grow, take])
+def test_who_is_told_that_it_holds_something_holds_it_though_a_release_failed_before(act: Act, moment: Moment) -> None:
+    """The release dies at any of its writes. Nobody comes back to it, and its time ends after that of the act."""
+
+    async def trial(world: World, number: int) -> bool:
+        store, quotas = await begun(world, take_and_confirm)
+        fuse = Fuse(number, moment)
+        with suppress(CrashError):
+            await release(service(FusedStore(store, fuse), world.clock, world.randomness, intent_life=LIFE))
+        was_gone = (await store.get(Allocation, ROW)).spec.life == "released"
+        try:
+            await act(quotas)
+        except (NotFound, Released):
+            assert was_gone, "it was not released, and is not because of this"
+        else:
+            assert not was_gone or act is renew
+        if act is renew and was_gone:
+            await confirm(quotas)
+        await settle(world, store, quotas, LIFE)
+        is_held = act is renew or not was_gone
+        assert await standing(store) == (("confirmed", 5 if act is grow else 2) if is_held else ("released", 0))
+        await store.close()
+        return fuse.has_blown
+
+    each_write(trial)
+
+
+@pytest.mark.parametrize("is_given_up", [True, False])
+def test_a_release_that_was_asleep_notices_that_somebody_has_confirmed_since(is_given_up: bool) -> None:  # noqa: FBT001  pytest passes it by name
+    """It finds that the row is another one. If its caller still waits it begins anew, and that one is told."""
+
+    async def scenario(world: World) -> None:
+        store, quotas = await begun(world, take_and_confirm)
+        sleepy: Store = SleepyStore(store, world.clock, at=3, moment="before", for_s=60)
+        late = service(sleepy, world.clock, world.randomness, intent_life=LIFE)
+        releasing = asyncio.ensure_future(release(late))
+        await world.clock.sleep(1)
+        assert [intent.action for intent in (await store.get(Quota, ORG)).spec.intents] == ["release"]
+        await confirm(quotas)
+        assert not (await store.get(Quota, ORG)).spec.intents
+        if is_given_up:
+            releasing.cancel()
+        await asyncio.wait([releasing])
+        await settle(world, store, quotas, LIFE)
+        assert await standing(store) == (("confirmed", 2) if is_given_up else ("released", 0))
+        await store.close()
+
+    simulate(scenario, [0])
 
 
 def test_a_confirmation_that_was_asleep_does_not_settle_what_somebody_renewed_since() -> None:

@@ -14,10 +14,11 @@ from remuda.identity.kinds.quotas import Allocation, Amount, Quota
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.ports import Fetched, IdentityPorts
 from remuda.identity.quotas.controllers import drivers
+from remuda.identity.quotas.heads import OrganizationGoes
 from remuda.identity.quotas.monitor import Monitor, drift_of
 from remuda.identity.quotas.retention import Retention
 from remuda.identity.quotas.service import Quotas
-from remuda.kernel.errors import NotFound, OwnerRefused
+from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import random_id
 from remuda.reconcile.driver import DriverSettings
 from remuda.reconcile.leader import Alone
@@ -88,7 +89,7 @@ def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go()
         await store.delete(Organization, ORG, uid=organization.uid)
         await world.clock.sleep(30)
         assert (await store.get(Quota, ORG)).is_marked, "something is held"
-        with pytest.raises((OwnerRefused, NotFound)):
+        with pytest.raises((OrganizationGoes, NotFound)):
             await quotas.ledger.take(renamed(held), log=())
         await quotas.ledger.release(held.name, check=lambda _: None)
 
@@ -97,7 +98,13 @@ def test_the_controller_ends_what_nobody_else_does_and_lets_an_organization_go()
 
         await until(world, "the organization goes", is_gone)
         assert not (await store.list(Quota)).items
-        assert not (await store.list(Allocation)).items
+        left = (await store.list(Allocation)).items
+        assert {row.spec.life for row in left} == {"released"}, "what was used is known still"
+        assert held.name in {row.name for row in left}
+        retention = Retention(store, clock=world.clock, leader=Alone(), usage_kept=timedelta(days=2))
+        assert await retention.forget() == 0
+        await world.clock.sleep(50 * HOUR_S)
+        assert await retention.forget() == len(left)
         await driver.stop()
         await store.close()
 

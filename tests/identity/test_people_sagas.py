@@ -5,6 +5,7 @@ from collections.abc import Mapping
 import pytest
 
 from remuda.identity.kinds.people import Group, GroupSpec, OrganizationUser, ServiceAccount, User
+from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people.joining import Joining
 from remuda.identity.people.rosters import Member, membership_of, placed
@@ -20,6 +21,7 @@ from remuda.identity.people.sagas import (
 )
 from remuda.kernel.tags import Tag
 from remuda.operations.registry import Sagas
+from remuda.resources.askers import asker_of
 from remuda.resources.labels import DESCRIPTION, MODIFIER, NAME
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
@@ -83,11 +85,11 @@ class Settled(Empty):
         """Make them."""
         await super().prepare(store)
         organization = await store.get(Organization, ORG)
-        await store.create(new_user(ANN.subject, (), CLERK.subject))
-        await store.create(new_membership(organization, ANN.subject, "active", CLERK.subject))
+        await store.create(new_user(ANN.subject, (), CLERK))
+        await store.create(new_membership(organization, ANN.subject, "active", CLERK))
         issued = await tokens_of(self.world, store).issue_for_account(ROBOT.id, ORG)
         called = MetadataWrite(name="robot", description="sweeps")
-        await store.create(new_account(ROBOT.id, organization, called, issued, CLERK.subject, claim=None))
+        await store.create(new_account(ROBOT.id, organization, called, issued, CLERK, claim=None))
         for name in (ONE, TWO):
             await _put_into(store, name)
 
@@ -98,12 +100,16 @@ async def _put_into(store: Store, name: str) -> None:
     await store.update(Group(metadata=group.metadata, spec=spec))
 
 
-def _user(*groups: str, state: str = "active") -> UserWork:
-    return UserWork(member=ANN, by="clerk", groups=groups, judged=NO_ROLES, state=state, tags=(Tag("team", state),))  # type: ignore[arg-type]  # one of the states
+def _user(*groups: str, state: UserState = "active") -> UserWork:
+    return UserWork(
+        member=ANN, by=asker_of(CLERK), groups=groups, judged=NO_ROLES, state=state, tags=(Tag("team", state),)
+    )
 
 
 def _account(name: str, *groups: str) -> AccountWork:
-    return AccountWork(member=ROBOT, by="clerk", groups=groups, judged=NO_ROLES, metadata=MetadataWrite(name=name))
+    return AccountWork(
+        member=ROBOT, by=asker_of(CLERK), groups=groups, judged=NO_ROLES, metadata=MetadataWrite(name=name)
+    )
 
 
 PROOFS = [

@@ -3,20 +3,23 @@
 import dataclasses
 from collections.abc import Awaitable, Callable
 from datetime import timedelta
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import msgspec
 import pytest
 
+from remuda.access.context import Context
 from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User, user_id
 from remuda.identity.people.claims import take
 from remuda.identity.people.controllers import GroupController
 from remuda.identity.people.joining import Joining
 from remuda.identity.people.rosters import Member, is_in, membership_of
 from remuda.identity.people.service import People
-from remuda.kernel.errors import Conflict, Malformed
+from remuda.identity.people.wire import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
+from remuda.kernel.errors import AnswerNotKept, Conflict, Malformed
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.reconcile.run import Run
+from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, Resource
 from tests.identity.people_house import (
@@ -43,6 +46,7 @@ from tests.operations.recording import Recorder
 ResultT = TypeVar("ResultT")
 
 OPERATION = "e0000000-0000-4000-8000-00000000000e"
+OTHER_OPERATION = "e0000000-0000-4000-8000-0000000000ee"
 ANN = Member(organization=ORG, id=membership_of(ORG, "ann@example.com"), subject="ann@example.com")
 replace = msgspec.structs.replace
 
@@ -193,6 +197,53 @@ class _Late(Passing):
         if verb == "update" and isinstance(what, Group):
             await self._act()
         return await super().around(verb, what, write)
+
+
+class _Emptied(Passing):
+    """A store in which somebody removes every user and service account as soon as an operation is done."""
+
+    async def around(self, verb: str, what: Resource | None, write: Callable[[], Awaitable[ResultT]]) -> ResultT:
+        written = await super().around(verb, what, write)
+        if isinstance(what, Operation) and what.phase == "done":
+            for kind in (OrganizationUser, ServiceAccount):
+                for each in (await self.inner.list(kind)).items:
+                    await self.inner.delete(kind, each.name, uid=each.uid)
+        return written
+
+
+def test_who_is_removed_again_at_once_was_made_or_changed_all_the_same() -> None:
+    async def scenario(room: Room[People]) -> None:
+        emptied, plain = room.ask(CLERK), service(room.world, room.store)
+        group = await make_group(room.store, "crew")
+        made = told(await emptied.post(USERS, user("ann@example.com", group)), 201)
+        assert (made["metadata"]["id"], made["spec"]["groupIDs"]) == (ANN.id, [group])
+        refusal(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com")), 404)
+        wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
+        await plain.users.create(Context(principal=CLERK, operation=OPERATION), ORG, wanted)
+        changed = told(await emptied.put(f"{USERS}/{ANN.id}", user("ann@example.com", group, state="suspended")), 200)
+        assert (changed["spec"]["state"], changed["spec"]["groupIDs"]) == ("suspended", [group])
+        robby = told(await emptied.post(ACCOUNTS, robot(group)), 201)
+        assert (robby["spec"]["groupIDs"], bool(robby["status"]["accessToken"])) == ([group], True)
+        called = AccountWrite(metadata=MetadataWrite(name="robot"), spec=AccountSpecWire(group_ids=()))
+        kept = await plain.accounts.create(Context(principal=CLERK, operation=OTHER_OPERATION), ORG, called)
+        renamed = told(await emptied.put(f"{ACCOUNTS}/{kept.metadata.id}", robot(group, name="renamed")), 200)
+        assert (renamed["metadata"]["name"], renamed["spec"]["groupIDs"]) == ("renamed", [group])
+
+    in_the_house(scenario, lambda world, store: service(world, cast("Store", _Emptied(store))))
+
+
+def test_a_request_that_was_done_and_whose_user_is_gone_since_is_not_told_that_there_is_none() -> None:
+    async def scenario(room: Room[People]) -> None:
+        users, context = room.service.users, Context(principal=CLERK, operation=OPERATION)
+        wanted = UserWrite(spec=UserSpecWire(subject="ann@example.com", state="active", group_ids=()))
+        made = await users.create(context, ORG, wanted)
+        assert await users.create(context, ORG, wanted) == made
+        told(await room.ask(CLERK).delete(f"{USERS}/{ANN.id}"), 200)
+        with pytest.raises(AnswerNotKept):
+            await users.create(context, ORG, wanted)
+        assert not (await room.store.list(OrganizationUser)).items
+
+    in_the_house(scenario)
 
 
 def test_who_comes_back_while_a_group_is_tidied_up_is_not_tidied_away() -> None:

@@ -54,7 +54,10 @@ def test_callers_of_two_processes_see_one_ledger() -> None:
 
 
 def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
-    """One of two processes dies at a write. What its callers were told is kept, and the rest is settled in time."""
+    """One of two processes dies at a write. What its callers were told is kept, and the rest is settled in time.
+
+    What they wanted to release and others say is there is held on, if it was not released by then.
+    """
     outcomes: Counter[str] = Counter()
 
     async def scenario(world: World) -> None:
@@ -80,7 +83,9 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
         survivor = Caller("late", desk(processes[0], world.randomness, ORG, PROJECT), history, world.clock,
                           world.randomness)  # fmt: skip
         await survivor.ask(3, pause_s=1)
+        await survivor.confirm_all()
         await settle(world, store, processes[0], LIFE)
+        await survivor.look()
         await survivor.ask(3, pause_s=1)
         history.check(LIMIT)
         outcomes.update(history.outcomes)
@@ -90,6 +95,7 @@ def test_callers_of_a_process_that_dies_leave_nothing_behind() -> None:
     simulate(scenario, SEEDS)
     unknown = {outcome for outcome in outcomes if outcome.endswith("unknown")}
     assert {"Allocate unknown", "Release unknown", "Change unknown"} <= unknown, outcomes
+    assert outcomes.keys() >= {"Confirm ok", "Confirm gone"}, outcomes
     assert outcomes.keys() >= EXPECTED, outcomes
 
 

@@ -1,14 +1,17 @@
 """What can be done with one row: the acts that tests interrupt."""
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from datetime import timedelta
 
 from remuda.access.context import Context
-from remuda.identity.kinds.quotas import Life
+from remuda.identity.kinds.quotas import Life, Quota
 from remuda.identity.quotas.rows import allocation_id
 from remuda.identity.quotas.service import Quotas
+from remuda.kernel.randomness import SeededRandomness
 from tests.identity.room import ORG, PROJECT
-from tests.linearizability.desks import TELLER, asking, limiting
+from tests.linearizability.desks import TELLER, asking, limiting, service
+from tests.operations.fuse import CrashError, Fuse, FusedStore
 
 LIFE = timedelta(minutes=10)
 WHERE = (ORG, PROJECT)
@@ -62,6 +65,20 @@ async def take_and_release(quotas: Quotas) -> None:
 async def renew_and_confirm(quotas: Quotas) -> None:
     await quotas.allocations.renew(context(), *WHERE, ROW)
     await confirm(quotas)
+
+
+async def renew(quotas: Quotas) -> None:
+    await quotas.allocations.renew(context(), *WHERE, ROW)
+
+
+async def half_released(quotas: Quotas) -> None:
+    """Take and confirm it; then let a process die that has noted in the head that it releases it, and no more."""
+    await take_and_confirm(quotas)
+    dying = FusedStore(quotas.store, Fuse(2, "after"))  # the first is its look at the row
+    with suppress(CrashError):
+        await release(service(dying, quotas.clock, SeededRandomness(1), intent_life=LIFE))
+    intents = (await quotas.store.get(Quota, ORG)).spec.intents
+    assert [intent.action for intent in intents] == ["release"]
 
 
 async def set_limits(quotas: Quotas) -> None:

@@ -15,7 +15,7 @@ from remuda.identity.quotas.catalogue import seed_quota_metadata
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.service import Quotas
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Forbidden
+from remuda.kernel.errors import Forbidden, NotFound
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.labels import NAME, ORGANIZATION
@@ -79,6 +79,10 @@ class Desk(Protocol):
         """Hold nothing."""
         ...
 
+    async def confirm(self, allocation: str) -> bool:
+        """Say that what it is for is there; tell whether it is held."""
+        ...
+
     async def set_limit(self, limit: int) -> bool:
         """Let there be so much; tell whether that can be."""
         ...
@@ -118,6 +122,13 @@ class InProcess:
         try:
             await self.quotas.allocations.change(self.context(), self.organization, self.project, allocation, wanted)
         except Forbidden:
+            return False
+        return True
+
+    async def confirm(self, allocation: str) -> bool:
+        try:
+            await self.quotas.allocations.confirm(self.context(), self.organization, self.project, allocation)
+        except NotFound:
             return False
         return True
 
@@ -180,6 +191,11 @@ class OverHttp:
     async def change(self, allocation: str, owner: str, amount: int) -> bool:
         reply = await self.client.put(f"{self.rows}/{allocation}", asking(owner, **{KIND: amount}))
         assert reply.status in {200, 403}, reply
+        return reply.status == 200
+
+    async def confirm(self, allocation: str) -> bool:
+        reply = await self.client.post(f"{self.rows}/{allocation}/confirm")
+        assert reply.status in {200, 404}, reply
         return reply.status == 200
 
     async def release(self, allocation: str) -> None:

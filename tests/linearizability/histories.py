@@ -12,10 +12,12 @@ from remuda.kernel.randomness import Randomness
 from tests.linearizability.checker import UNKNOWN, Call, linearize
 from tests.linearizability.desks import Desk
 from tests.linearizability.ledgers import (
+    GONE,
     OK,
     REFUSED,
     Allocate,
     Change,
+    Confirm,
     Expire,
     LedgerModel,
     Op,
@@ -37,6 +39,8 @@ class History:
     def __init__(self) -> None:
         self.calls: list[Call[Op]] = []
         self.outcomes: Counter[str] = Counter()
+        self.half_released: dict[str, tuple[str, int]] = {}
+        """What dead callers wanted to release, and nobody knows whether they did: for whom, and how much."""
         self._moments = count()
 
     def begin(self) -> int:
@@ -109,17 +113,35 @@ class Caller:
         if (allocation := await self._told(Allocate(amount), Allocate(amount, owner), ask())) is not None:
             self.held[allocation] = (owner, amount)
 
+    async def confirm_all(self) -> None:
+        """Say that everything is there that dead callers wanted to release, and hold from now on what is."""
+        for allocation, (owner, amount) in sorted(self._history.half_released.items()):
+
+            async def ask(allocation: str = allocation) -> tuple[Hashable, bool]:
+                is_there = await self.desk.confirm(allocation)
+                return (OK if is_there else GONE), is_there
+
+            if await self._told(Confirm(allocation), Confirm(allocation), ask()):
+                self.held[allocation] = (owner, amount)
+        self._history.half_released.clear()
+
+    async def look(self) -> None:
+        """Read the limit and what is used."""
+        await self._read()
+
     async def _release(self) -> None:
         if not self.held:
             return
         allocation = sorted(self.held)[self._draw(len(self.held))]
-        _, amount = self.held.pop(allocation)
+        owner, amount = self.held.pop(allocation)
+        self._history.half_released[allocation] = (owner, amount)
 
         async def ask() -> tuple[Hashable, None]:
             await self.desk.release(allocation)
+            del self._history.half_released[allocation]
             return OK, None
 
-        await self._told(Release(amount), Release(amount), ask())
+        await self._told(Release(amount), Release(amount, allocation), ask())
 
     async def _change(self) -> None:
         if not self.held:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-OK, REFUSED = "ok", "refused"
+OK, REFUSED, GONE = "ok", "refused", "gone"
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +22,15 @@ class Expire:
 @dataclass(frozen=True, slots=True)
 class Release:
     amount: int
+    name: str = ""
+    """Set where the caller died: it may still be carried out, until somebody is told that it is not."""
+
+
+@dataclass(frozen=True, slots=True)
+class Confirm:
+    """Tells whether a release that a dead caller asked for was carried out; if it was not, it never will be."""
+
+    name: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +49,7 @@ class Read:
     """Returns the limit and what is used."""
 
 
-Op = Allocate | Expire | Release | Change | SetLimit | Read
+Op = Allocate | Expire | Release | Confirm | Change | SetLimit | Read
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +58,10 @@ class State:
     used: int = 0
     doubtful: frozenset[tuple[str, int]] = frozenset()
     """What dead callers hold."""
+    released: frozenset[str] = frozenset()
+    """What was released for dead callers."""
+    kept: frozenset[str] = frozenset()
+    """What somebody was told is held still."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +77,8 @@ class LedgerModel:
         match op:
             case Read():
                 return (state.limit, state.used), state
-            case Release(amount):
-                return OK, replace(state, used=state.used - amount)
+            case Release() | Confirm():
+                return _released(state, op) if isinstance(op, Release) else _confirmed(state, op)
             case Change(held, wanted):
                 return _unless(wanted > held, state, replace(state, used=state.used - held + wanted))
             case SetLimit(limit):
@@ -75,6 +88,19 @@ class LedgerModel:
                 return _unless(amount > 0, state, replace(state, used=state.used + amount, doubtful=doubtful))
             case Expire(name):
                 return _expired(state, name)
+
+
+def _released(state: State, op: Release) -> tuple[object, State] | None:
+    if op.name in state.kept:
+        return None
+    released = state.released | ({op.name} if op.name else set())
+    return OK, replace(state, used=state.used - op.amount, released=released)
+
+
+def _confirmed(state: State, op: Confirm) -> tuple[object, State]:
+    if op.name in state.released:
+        return GONE, state
+    return OK, replace(state, kept=state.kept | {op.name})
 
 
 def _expired(state: State, name: str) -> tuple[object, State] | None:

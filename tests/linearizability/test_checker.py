@@ -11,6 +11,7 @@ from tests.linearizability.ledgers import (
     REFUSED,
     Allocate,
     Change,
+    Confirm,
     Expire,
     LedgerModel,
     Op,
@@ -74,6 +75,14 @@ def test_calls_at_the_same_time_are_in_whichever_order_explains_them() -> None:
         ]),
         ("a dead caller's comes before it was asked for", 9, [
             (Read(), (9, 1), 0, 1), (Allocate(1, "dead"), UNKNOWN, 2, None)
+        ]),
+        ("a dead caller's release is carried out after all", 9, [
+            (Allocate(2), OK, 0, 1), (Release(2, "dead"), UNKNOWN, 2, None), (Confirm("dead"), OK, 3, 4),
+            (Read(), (9, 0), 5, 6),
+        ]),
+        ("a dead caller's release is taken back", 9, [
+            (Allocate(2), OK, 0, 1), (Release(2, "dead"), UNKNOWN, 2, None), (Read(), (9, 0), 3, 4),
+            (Confirm("dead"), OK, 5, 6),
         ]),
         ("nobody's is taken back", 9, [
             (Allocate(2), OK, 0, 1), (Expire("dead"), UNKNOWN, 2, None), (Read(), (9, 0), 3, 4)

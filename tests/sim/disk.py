@@ -126,7 +126,8 @@ class SimDisk:
 
     def suffers(self, fault: str, kind: str) -> bool:
         """Ask the menu for a fault by its plain name and by its name for this kind of file."""
-        return any([self._faults.fires(fault), self._faults.fires(f"{fault}.{kind}")])
+        is_plain, is_of_kind = self._faults.fires(fault), self._faults.fires(f"{fault}.{kind}")
+        return is_plain or is_of_kind
 
     def refuse(self, fault: str, kind: str) -> None:
         """Fail the present call if the menu says so."""

@@ -26,7 +26,7 @@ from tests.identity.sim_watching import Watchdog
 from tests.sim.machine import SimMachine
 from tests.sim.runner import World, simulate
 
-SEEDS = 120
+SEEDS = 110
 BOOTS = 3
 CUSTOMERS = 4
 ACTS = 9

@@ -26,7 +26,7 @@ from remuda.http.dispatch import SegmentTree, path_of
 from remuda.http.documents.docs import Pages
 from remuda.http.endpoints import Endpoint
 from remuda.http.headers import NO_HEADERS, read_declared, read_if_match, read_key
-from remuda.http.idempotency import REPLAYED
+from remuda.http.idempotency import REPLAYED, holder_of
 from remuda.http.inbound import Inbound
 from remuda.http.limits import read_body
 from remuda.http.lists.serving import answer_collection
@@ -187,10 +187,10 @@ class Api:
             return await self._handle(inbound, context, body)
 
         if endpoint.route.is_idempotent:
-            return await work(self._ports.idempotency.operation(key, who=principal.caller))
+            return await work(self._ports.idempotency.operation(key, who=holder_of(principal)))
         return await self._ports.idempotency.once(
             key,
-            who=principal.caller,
+            who=holder_of(principal),
             fingerprint=inbound.fingerprint(raw),
             keep=not endpoint.route.holds_secret,
             work=work,

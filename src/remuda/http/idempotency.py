@@ -22,6 +22,7 @@ from itertools import count
 import msgspec
 import structlog
 
+from remuda.access.principal import Principal
 from remuda.http.answers import Answer, Header
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, AnswerNotKept, InFlight, KeyReused, Malformed, RemudaError
@@ -29,7 +30,7 @@ from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.logs import Entry, Log, Record
 
-__all__ = ["REPLAYED", "STREAM", "Idempotency", "Work"]
+__all__ = ["REPLAYED", "STREAM", "Idempotency", "Work", "holder_of"]
 
 Work = Callable[[str], Awaitable[Answer]]
 """Carries a request out under the id of its operation. An error that it raises frees the key."""
@@ -46,6 +47,12 @@ _LARGEST_BODY = 128 << 10
 """What fits a record on every backend, many times over what a write answers."""
 _OUR_FAILURE = 500
 _WAIT_S = 1
+
+
+def holder_of(principal: Principal) -> str:
+    """Return whose keys they are. A name alone does not tell: another issuer, or another service, may mean another."""
+    told_apart = (principal.subject, principal.who, principal.service, principal.issuer, principal.vouched_by)
+    return msgspec.json.encode(told_apart).decode()
 
 
 class _Begun(msgspec.Struct, frozen=True, tag="begun"):

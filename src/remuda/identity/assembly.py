@@ -129,7 +129,8 @@ class IdentityApp:
 
     def _operations(self, persons: PeoplePorts) -> Operations:
         ports, sagas = self.ports, bound(persons)
-        metrics = OperationMetrics(Sagas([each.saga for each in sagas]), ports.metrics)
+        metrics = ports.counts or OperationMetrics(Sagas([]), ports.metrics)
+        metrics.show(Sagas([each.saga for each in sagas]))
         return Operations(
             ports.store,
             sagas,

@@ -7,16 +7,18 @@ nobody can have used the earlier ones yet. So a crash anywhere costs nothing but
 nothing is made again, whoever removes it.
 
 Later starts look after `credentials.json` alone. Its token is renewed if it is still the account's own and no longer
-good, because it has ended or because clients now reach us at another address.
+good, because it has ended or because clients now reach us at another address. What else it says is made what is so now:
+where the services are, and what a small server is made of.
 """
 
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
 
-from remuda.identity.credentials import Credentials, CredentialsFile
+from remuda.access.principal import Principal
+from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
 from remuda.identity.kinds.bootstrap import Bootstrap, BootstrapSpec, BootstrapStatus
 from remuda.identity.kinds.people import ServiceAccount, user_id
 from remuda.identity.kinds.tenancy import Organization
@@ -93,6 +95,10 @@ class FirstStart:
     credentials: CredentialsFile
     endpoint: str
     """Where clients reach identity."""
+    others: Mapping[str, str] = field(default_factory=dict)
+    """Where they reach the other services, by name."""
+    small: SmallServer | None = None
+    """What a small server can be made of."""
 
     async def run(self, tell: Callable[[Welcome], None]) -> None:
         """Make everything if this is the first start, and call `tell` when it is there."""
@@ -115,6 +121,16 @@ class FirstStart:
         )
         await self.store.update_status(replace(record, status=BootstrapStatus(finished=self.clock.now())))
 
+    async def has_lost_credentials(self) -> bool:
+        """Tell whether `credentials.json` is gone and the account that it was for is not: no start writes it again."""
+        if await self.aside(self.credentials.read) is not None:
+            return False
+        try:
+            await self.store.get(ServiceAccount, (await self._record()).spec.service_account)
+        except NotFound:
+            return False
+        return True
+
     async def _record(self) -> Bootstrap:
         try:
             return await self.store.get(Bootstrap, _NAME)
@@ -124,10 +140,10 @@ class FirstStart:
 
     async def _make_everything(self, ids: BootstrapSpec) -> None:
         """Make members before the groups that name them, and groups before the project that names those."""
-        subject = self.settings.administrator
-        organization = await self._made(new_organization(ids.organization, _organization(self.settings), _WHO))
-        await self._made(rules.new_user(subject, (), _WHO))
-        membership = await self._made(rules.new_membership(organization, subject, "active", _WHO))
+        subject, by = self.settings.administrator, _who(ids.organization)
+        organization = await self._made(new_organization(ids.organization, _organization(self.settings), by))
+        await self._made(rules.new_user(subject, (), by))
+        membership = await self._made(rules.new_membership(organization, subject, "active", by))
         await self._make_account(ids, organization)
         people = {membership.name: subject}
         await self._make_group(ids.administrators, organization, "administrators", "administrator", ids, people)
@@ -135,7 +151,7 @@ class FirstStart:
         wanted = ProjectWrite(
             metadata=MetadataWrite(name=self.settings.project), spec=ProjectSpecWire(group_ids=(ids.users,))
         )
-        await self._made(new_project(ids.project, organization, wanted, _WHO))
+        await self._made(new_project(ids.project, organization, wanted, by))
 
     async def _make_group(
         self,
@@ -149,13 +165,14 @@ class FirstStart:
         spec = GroupSpecWire(role_ids=(role_id(role),), service_account_ids=(ids.service_account,))
         wanted = GroupWrite(metadata=MetadataWrite(name=called), spec=spec)
         roster = group_rules.roster(wanted, people, ())
-        await self._made(group_rules.new_group(name, organization, wanted, roster, _WHO))
+        await self._made(group_rules.new_group(name, organization, wanted, roster, _who(organization.name)))
 
     async def _make_account(self, ids: BootstrapSpec, organization: Organization) -> None:
         wanted = MetadataWrite(name="scripts", description="For scripts on this machine: see credentials.json.")
 
         async def store_it(issued: Issued) -> None:
-            new = rules.new_account(ids.service_account, organization, wanted, issued, _WHO, claim=None)
+            by = _who(organization.name)
+            new = rules.new_account(ids.service_account, organization, wanted, issued, by, claim=None)
             try:
                 await self.store.create(new)
             except AlreadyExists:
@@ -177,8 +194,8 @@ class FirstStart:
             return
         if not await self._is_good(there.token):
             await self._issue(ids, lambda issued: self._rotate(account.name, issued))
-        elif there.endpoints != self._endpoints:
-            await self._write(replace(there, endpoints=self._endpoints))
+        elif (now := self._as_it_is(there)) != there:
+            await self._write(now)
 
     async def _is_good(self, token: Secret) -> bool:
         try:
@@ -189,13 +206,8 @@ class FirstStart:
 
     async def _issue(self, ids: BootstrapSpec, store_it: Callable[[Issued], Awaitable[None]]) -> None:
         issued = await self.tokens.issue_for_account(ids.service_account, ids.organization)
-        new = Credentials(
-            endpoints=self._endpoints,
-            token=issued.token,
-            organization_id=ids.organization,
-            project_id=ids.project,
-        )
-        await self.aside(lambda: self.credentials.stage(new))
+        new = Credentials(endpoints={}, token=issued.token, organization_id=ids.organization, project_id=ids.project)
+        await self.aside(lambda: self.credentials.stage(self._as_it_is(new)))
         await store_it(issued)
         await self.aside(self.credentials.publish)
 
@@ -203,9 +215,11 @@ class FirstStart:
         await self.aside(lambda: self.credentials.stage(credentials))
         await self.aside(self.credentials.publish)
 
-    @property
-    def _endpoints(self) -> dict[str, str]:
-        return {"identity": self.endpoint}
+    def _as_it_is(self, credentials: Credentials) -> Credentials:
+        """Return them with where the services are now, and what a small server is made of now."""
+        small = {} if self.small is None else msgspec.structs.asdict(self.small)
+        nothing = dict.fromkeys(SmallServer.__struct_fields__)
+        return replace(credentials, endpoints={"identity": self.endpoint, **self.others}, **{**nothing, **small})
 
     async def _rotate(self, name: str, issued: Issued) -> None:
         async def write() -> None:
@@ -224,6 +238,11 @@ class FirstStart:
         letters = [_LETTERS[self.randomness.randrange(len(_LETTERS))] for _ in range(_GROUPS * _GROUP_LENGTH)]
         groups = ["".join(letters[at : at + _GROUP_LENGTH]) for at in range(0, len(letters), _GROUP_LENGTH)]
         return Secret("-".join(groups))
+
+
+def _who(organization: str) -> Principal:
+    """Return ourselves, with the first organization as the one that pays."""
+    return Principal(subject=_WHO, type="system", organization=organization)
 
 
 def _organization(settings: BootstrapSettings) -> OrganizationWrite:

@@ -17,10 +17,18 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.files import move_over, write_private
 from remuda.kernel.secrets import Secret
 
-__all__ = ["Credentials", "CredentialsFile"]
+__all__ = ["Credentials", "CredentialsFile", "SmallServer"]
 
 
-class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
+class SmallServer(msgspec.Struct, frozen=True, kw_only=True):
+    """What a script can make a small server of, if it wants any."""
+
+    region_id: str
+    flavor_id: str
+    image_id: str
+
+
+class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """What the file holds."""
 
     endpoints: Mapping[str, str]
@@ -29,6 +37,10 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Of the service account that the first start made."""
     organization_id: str
     project_id: str
+    region_id: str | None = None
+    """With the next two, what a small server can be made of; where no region has one, they are not there."""
+    flavor_id: str | None = None
+    image_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
+from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.settings import OperationSettings
 from remuda.reconcile.driver import DriverSettings, ReconcilePorts
 from remuda.reconcile.leader import Alone, Leader
@@ -70,6 +71,8 @@ class IdentityPorts:
     leader: Leader = field(default_factory=Alone)
     reporter: Reporter = field(default_factory=Silent)
     metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
+    counts: OperationMetrics | None = None
+    """What counts operations, where the services of a process share it."""
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when the process begins to stop: streams end by it."""
     rate: RateLimit = field(default_factory=RateLimit)

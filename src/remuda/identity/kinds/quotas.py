@@ -46,7 +46,7 @@ KEEPS_LEDGER = f"{SHARED}/ledger"
 """Keeps a head until nothing is held from it, even while its organization goes."""
 
 HELD = f"{SHARED}/held"
-"""Keeps a row until it is released, even while its head goes."""
+"""Keeps a row until it is released, whoever deletes it."""
 
 Life = Literal["unconfirmed", "confirmed", "released"]
 """How a row stands: its owner has yet to say that it is there, it has, or nothing is held any more."""
@@ -150,7 +150,8 @@ class AllocationSpec(StoredStruct, frozen=True):
 class Allocation(Resource, frozen=True):
     """A row. Labels say who pays and what it is for. A released one stays, for those who ask what was used when.
 
-    The head owns it, and no project does: what it is for may outlive the wish to delete the project for long.
+    Nobody owns it: what it is for may outlive the wish to delete its project for long, and what was used is asked for
+    when the organization is gone. While it is living its head counts it, and stays.
     """
 
     spec: AllocationSpec = AllocationSpec()

@@ -20,6 +20,7 @@ from remuda.identity.permissions import permission
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
+from remuda.resources.askers import asker_of
 from remuda.resources.labels import ORGANIZATION, organization_of
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import get_in
@@ -62,12 +63,12 @@ class Accounts:
         await self.store.get(Organization, organization)
         check_tags(wanted.metadata.tags)
         member = Member(organization=organization, id=context.operation)
-        done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, _work(context, member, wanted))
-        issued = None if done is None else self.tray.take(done.name)
-        if issued is None:
+        work = _work(context, member, wanted)
+        done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
+        made, issued = self.tray.accounts.take(done), self.tray.tokens.take(done)
+        if made is None or issued is None:
             raise AnswerNotKept
-        account = await self._account(organization, member.id)
-        return rules.read_account(account, await self._groups_of(account), issued.token)
+        return rules.read_account(made, sorted(work.groups), issued.token)
 
     async def update(self, context: Context, organization: str, account: str, wanted: AccountWrite) -> AccountRead:
         """Replace what a client may change of a service account, and its groups. Its token stays."""
@@ -75,8 +76,14 @@ class Accounts:
         found = await self._account(organization, account)
         check_tags(wanted.metadata.tags)
         member = Member(organization=organization, id=found.name)
-        await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, _work(context, member, wanted))
-        found = await self._account(organization, account)
+        work = _work(context, member, wanted)
+        changed = self.tray.accounts.take(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))
+        if changed is not None:
+            return rules.read_account(changed, sorted(work.groups))
+        try:  # it was done earlier: this is what there is of it now
+            found = await self._account(organization, account)
+        except NotFound:
+            raise AnswerNotKept from None
         return rules.read_account(found, await self._groups_of(found))
 
     async def delete(self, context: Context, organization: str, account: str) -> None:
@@ -133,7 +140,7 @@ class Accounts:
 def _work(context: Context, member: Member, wanted: AccountWrite) -> AccountWork:
     return AccountWork(
         member=member,
-        by=context.principal.subject,
+        by=asker_of(context.principal),
         groups=each_once(wanted.spec.group_ids),
         metadata=wanted.metadata,
     )

@@ -18,7 +18,6 @@ from remuda.identity.people.joining import find_group
 from remuda.identity.people.rosters import Member, is_in
 from remuda.identity.people.sagas import MemberWork, PeoplePorts
 from remuda.identity.people.turns import Turns
-from remuda.operations.kinds import Operation
 from remuda.operations.operations import Operations
 from remuda.operations.steps import Saga
 from remuda.resources.reading import is_there
@@ -47,14 +46,14 @@ class Changes:
     grants: Grants
     turns: Turns = field(default_factory=Turns)
 
-    async def run(self, context: Context, plural: str, saga: Saga[PeoplePorts, WorkT], work: WorkT) -> Operation | None:
-        """Carry a request out; None if that was done before, and only its answer was lost."""
+    async def run(self, context: Context, plural: str, saga: Saga[PeoplePorts, WorkT], work: WorkT) -> str | None:
+        """Carry a request out and return its operation; None if that was done before, and only its answer was lost."""
         member = work.member
         async with self.turns.of(member.value):
             if await was_done(self.store, context.operation):
                 return None
             judged = await self._judge(context.principal, member, work.groups)
-            return await self.operations.run(
+            done = await self.operations.run(
                 saga,
                 id=context.operation,
                 actor=context.principal.who,
@@ -62,6 +61,7 @@ class Changes:
                 trace_id=context.trace_id,
                 log=context.witness(plural, member.id, organization=member.organization),
             )
+            return done.name
 
     async def _judge(self, principal: Principal, member: Member, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
         """Return the roles, by group, of those groups that somebody would come into; raise unless they may be given."""

@@ -62,19 +62,18 @@ async def take(
     name: str,
     operation: str,
     change: Callable[[ClaimedT], ClaimedT] = lambda found: found,
-) -> None:
-    """Change an object and have it in hand; raise Conflict while another operation has."""
+) -> ClaimedT:
+    """Change an object and have it in hand; return it as it is then. Raises Conflict while another operation has it."""
     while True:
         found = await store.get(kind, name)
         if found.spec.claim is not None and found.spec.claim.operation == operation:
-            return
+            return found
         if found.is_marked or await is_claimed(store, found.spec.claim):
             raise Conflict(kind.__name__, name)
         try:
-            await store.update(change(claimed(found, operation)))
+            return await store.update(change(claimed(found, operation)))
         except Conflict:
             continue
-        return
 
 
 async def give_back(store: Store, kind: type[ClaimedT], name: str, operation: str) -> None:

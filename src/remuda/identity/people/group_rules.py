@@ -52,7 +52,7 @@ def roster(wanted: GroupWrite, users: Mapping[str, str], others: Sequence[Subjec
     )
 
 
-def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, by: str | Principal) -> Group:
+def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, by: Principal) -> Group:
     """Return a group as it is stored."""
     metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))

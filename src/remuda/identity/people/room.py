@@ -17,7 +17,7 @@ def people_room(ports: PeoplePorts, *, operations: Operations, grants: Grants, s
     store, clock = ports.store, ports.clock
     changes = Changes(store=store, operations=operations, grants=grants)
     return People(
-        users=Users(store=store, changes=changes),
+        users=Users(store=store, changes=changes, tray=ports.tray),
         accounts=Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, tray=ports.tray),
         groups=Groups(store=store, clock=clock, settings=settings, grants=grants),
     )

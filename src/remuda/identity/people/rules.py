@@ -7,6 +7,7 @@ from typing import TypeVar
 
 import msgspec
 
+from remuda.access.principal import Principal
 from remuda.identity.kinds.claims import Before, Claim
 from remuda.identity.kinds.people import (
     KEEPS_ACCOUNT,
@@ -72,14 +73,14 @@ def address(subject: str, pointer: str = "/spec/subject") -> str:
     return plain
 
 
-def new_user(subject: str, tags: Sequence[Tag], by: str, *, makers: Sequence[str] = ()) -> User:
+def new_user(subject: str, tags: Sequence[Tag], by: Principal, *, makers: Sequence[str] = ()) -> User:
     """Return a user of the whole system as it is stored."""
     metadata = new_metadata(user_id(subject), _NAMELESS, by, labels={})
     return User(metadata=metadata, spec=UserSpec(subject=subject, tags=tuple(tags), makers=tuple(makers)))
 
 
 def new_membership(
-    organization: Organization, subject: str, state: UserState, by: str, *, claim: Claim | None = None
+    organization: Organization, subject: str, state: UserState, by: Principal, *, claim: Claim | None = None
 ) -> OrganizationUser:
     """Return a user's membership in an organization as it is stored."""
     where = {labels.ORGANIZATION: organization.name, labels.USER: user_id(subject)}
@@ -95,7 +96,7 @@ def changed_membership(membership: OrganizationUser, state: UserState, by: str, 
 
 
 def new_account(
-    name: str, organization: Organization, wanted: MetadataWrite, issued: Issued, by: str, *, claim: Claim | None
+    name: str, organization: Organization, wanted: MetadataWrite, issued: Issued, by: Principal, *, claim: Claim | None
 ) -> ServiceAccount:
     """Return a service account as it is stored; of its token, nothing by which it could be used."""
     where = {labels.ORGANIZATION: organization.name}

@@ -32,6 +32,7 @@ from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRefused, Unav
 from remuda.kernel.tags import Tag
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.steps import Saga, Step, Work
+from remuda.resources.askers import Asker
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 
@@ -52,8 +53,7 @@ class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is needed to settle the groups of a user or a service account."""
 
     member: Member
-    by: str
-    """Whose credentials asked for it: that is what objects remember."""
+    by: Asker
     groups: tuple[str, ...] = ()
     judged: Mapping[str, tuple[str, ...]] = {}
     """The roles of those groups that it is not in yet, which whoever asks may give."""
@@ -88,7 +88,8 @@ class PeoplePorts:
 
 async def _make_user(ports: PeoplePorts, work: Work[UserWork]) -> None:
     wanted = work.input
-    await need(ports.store, rules.new_user(wanted.member.subject, wanted.tags, wanted.by, makers=[work.id]), work.id)
+    user = rules.new_user(wanted.member.subject, wanted.tags, wanted.by.principal, makers=[work.id])
+    await need(ports.store, user, work.id)
 
 
 async def _remove_user(ports: PeoplePorts, work: Work[UserWork]) -> None:
@@ -100,25 +101,29 @@ async def _make_membership(ports: PeoplePorts, work: Work[UserWork]) -> None:
     store, wanted = ports.store, work.input
     organization = await store.get(Organization, wanted.member.organization)
     claim = Claim(operation=work.id)
-    made = rules.new_membership(organization, wanted.member.subject, wanted.state, wanted.by, claim=claim)
+    by = wanted.by.principal
+    made = rules.new_membership(organization, wanted.member.subject, wanted.state, by, claim=claim)
     try:
-        await store.create(made)
+        membership = await store.create(made)
     except AlreadyExists:
-        await take(store, OrganizationUser, made.name, work.id)
+        membership = await take(store, OrganizationUser, made.name, work.id)
     except ReferenceRefused:
         raise Unavailable("The user is just being removed: try again.") from None
+    ports.tray.memberships.put(work.id, membership)
 
 
 async def _change_membership(ports: PeoplePorts, work: Work[UserWork]) -> None:
     wanted, now = work.input, ports.clock.now()
 
     def change(found: OrganizationUser) -> OrganizationUser:
-        return rules.changed_membership(found, wanted.state, wanted.by, now)
+        return rules.changed_membership(found, wanted.state, wanted.by.subject, now)
 
-    await take(ports.store, OrganizationUser, wanted.member.id, work.id, change)
+    membership = await take(ports.store, OrganizationUser, wanted.member.id, work.id, change)
+    ports.tray.memberships.put(work.id, membership)
 
 
 async def _put_membership_back(ports: PeoplePorts, work: Work[UserWork]) -> None:
+    ports.tray.memberships.take(work.id)
     await give_back(ports.store, OrganizationUser, work.input.member.id, work.id)
 
 
@@ -128,18 +133,21 @@ async def _make_account(ports: PeoplePorts, work: Work[AccountWork]) -> None:
     organization = await store.get(Organization, wanted.member.organization)
     issued = await ports.tokens.issue_for_account(wanted.member.id, organization.name)
     claim = Claim(operation=work.id)
-    made = rules.new_account(wanted.member.id, organization, wanted.metadata, issued, wanted.by, claim=claim)
+    by = wanted.by.principal
+    made = rules.new_account(wanted.member.id, organization, wanted.metadata, issued, by, claim=claim)
     try:
-        await store.create(made)
+        account = await store.create(made)
     except AlreadyExists:
         if (await store.get(ServiceAccount, made.name)).spec.claim != claim:
             raise
     else:
-        ports.tray.put(work.id, issued)
+        ports.tray.accounts.put(work.id, account)
+        ports.tray.tokens.put(work.id, issued)
 
 
 async def _put_account_back(ports: PeoplePorts, work: Work[AccountWork]) -> None:
-    ports.tray.take(work.id)
+    ports.tray.accounts.take(work.id)
+    ports.tray.tokens.take(work.id)
     await give_back(ports.store, ServiceAccount, work.input.member.id, work.id)
 
 
@@ -147,9 +155,10 @@ async def _change_account(ports: PeoplePorts, work: Work[AccountWork]) -> None:
     wanted, now = work.input, ports.clock.now()
 
     def change(found: ServiceAccount) -> ServiceAccount:
-        return rules.changed_account(found, wanted.metadata, wanted.by, now)
+        return rules.changed_account(found, wanted.metadata, wanted.by.subject, now)
 
-    await take(ports.store, ServiceAccount, wanted.member.id, work.id, change)
+    account = await take(ports.store, ServiceAccount, wanted.member.id, work.id, change)
+    ports.tray.accounts.put(work.id, account)
 
 
 async def _settle_groups(ports: PeoplePorts, work: Work[WorkT]) -> None:

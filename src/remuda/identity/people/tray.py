@@ -1,24 +1,41 @@
-"""The tray: where a step leaves a new token for whoever runs the operation.
+"""The tray: where steps leave, for whoever runs the operation, what they wrote and the token that goes with it.
 
-What an operation is asked to do is stored, and a token must not be. Nothing is lost with the memory: an operation whose
-process dies is undone, and its token was never shown to anybody.
+Answers are made of that. What is stored may be gone again when it is read, if somebody else removes it in that very
+moment, and whoever asked would be told that there is no such user, of one that it has just made. And a token must not
+be stored at all. Nothing is lost with the memory: an operation whose process dies is undone, and its token was never
+shown to anybody.
 """
 
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from remuda.identity.kinds.people import OrganizationUser, ServiceAccount
 from remuda.identity.tokens.service import Issued
 
-__all__ = ["Tray"]
+__all__ = ["Shelf", "Tray"]
+
+T = TypeVar("T")
 
 
-class Tray:
-    """New tokens by the operations that they were made for."""
+class Shelf(Generic[T]):
+    """Things of one kind, by the operations that they were made for."""
 
     def __init__(self) -> None:
-        self._issued: dict[str, Issued] = {}
+        self._things: dict[str, T] = {}
 
-    def put(self, operation: str, issued: Issued) -> None:
-        """Leave a token."""
-        self._issued[operation] = issued
+    def put(self, operation: str, thing: T) -> None:
+        """Leave something."""
+        self._things[operation] = thing
 
-    def take(self, operation: str) -> Issued | None:
-        """Take a token away; there is none if the operation was done earlier."""
-        return self._issued.pop(operation, None)
+    def take(self, operation: str | None) -> T | None:
+        """Take it away; there is nothing if the operation was done earlier (None), or elsewhere."""
+        return None if operation is None else self._things.pop(operation, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tray:
+    """All of it."""
+
+    memberships: Shelf[OrganizationUser] = field(default_factory=Shelf)
+    accounts: Shelf[ServiceAccount] = field(default_factory=Shelf)
+    tokens: Shelf[Issued] = field(default_factory=Shelf)

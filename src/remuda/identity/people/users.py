@@ -14,10 +14,12 @@ from remuda.identity.people.changes import Changes
 from remuda.identity.people.joining import groups_of
 from remuda.identity.people.rosters import Member, membership_of
 from remuda.identity.people.sagas import CREATE_USER, UPDATE_USER, UserWork
+from remuda.identity.people.tray import Tray
 from remuda.identity.people.wire import UserRead, UserWrite
 from remuda.identity.permissions import permission
-from remuda.kernel.errors import NotFound
+from remuda.kernel.errors import AnswerNotKept, NotFound
 from remuda.kernel.turns import let_others_run
+from remuda.resources.askers import asker_of
 from remuda.resources.labels import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.reading import find, find_in
@@ -36,6 +38,7 @@ class Users:
 
     store: Store
     changes: Changes
+    tray: Tray
 
     async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
         """Return the users of an organization, by subject. A membership without its user is passed over."""
@@ -62,13 +65,12 @@ class Users:
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
         work = UserWork(
             member=member,
-            by=context.principal.subject,
+            by=asker_of(context.principal),
             groups=each_once(wanted.spec.group_ids),
             state=wanted.spec.state,
             tags=stored_tags(wanted.metadata) if wanted.metadata else (),
         )
-        await self.changes.run(context, USERS, CREATE_USER, work)
-        return await self._read(member)
+        return await self._answer(work, await self.changes.run(context, USERS, CREATE_USER, work))
 
     async def update(self, context: Context, organization: str, user: str, wanted: UserWrite) -> UserRead:
         """Replace the state and the groups of a user; what it logs in as stays."""
@@ -77,12 +79,11 @@ class Users:
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
         work = UserWork(
             member=member,
-            by=context.principal.subject,
+            by=asker_of(context.principal),
             groups=each_once(wanted.spec.group_ids),
             state=wanted.spec.state,
         )
-        await self.changes.run(context, USERS, UPDATE_USER, work)
-        return await self._read(member)
+        return await self._answer(work, await self.changes.run(context, USERS, UPDATE_USER, work))
 
     async def delete(self, context: Context, organization: str, user: str) -> None:
         """End a membership. It gives no rights from now on, and groups forget it soon. The global user stays."""
@@ -90,9 +91,17 @@ class Users:
         found = await self._membership(organization, user)
         await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=witnessed(context, USERS, found))
 
-    async def _read(self, member: Member) -> UserRead:
-        membership, user = await self._user(member.organization, member.id)
-        return rules.read_user(membership, user, await groups_of(self.store, member))
+    async def _answer(self, work: UserWork, done: str | None) -> UserRead:
+        """Return what an operation made of a user; or, of one that was done earlier, what there is of it now."""
+        written = self.tray.memberships.take(done)
+        if written is not None:
+            user = await self.store.get(User, written.metadata.labels[USER])
+            return rules.read_user(written, user, sorted(work.groups))
+        try:
+            membership, user = await self._user(work.member.organization, work.member.id)
+        except NotFound:
+            raise AnswerNotKept from None
+        return rules.read_user(membership, user, await groups_of(self.store, work.member))
 
     async def _user(self, organization: str, user: str) -> tuple[OrganizationUser, User]:
         membership = await self._membership(organization, user)

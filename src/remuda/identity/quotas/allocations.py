@@ -3,7 +3,7 @@
 An allocation is named after its operation: the caller's Idempotency-Key, or else the request. Whoever gave a key has
 recorded it, comes back with it, and confirms; whoever gave none is a client that knows nothing of confirming, so what
 it takes is confirmed as it is taken. To clients a released allocation is gone: it is not found, but to release it again
-is fine, it can be renewed, and it stays in the usage.
+is fine, it can be renewed, and it stays in the usage, even when its project and its organization are gone.
 
 A project that is being deleted keeps its allocations until they are released, and everything here works in it.
 """
@@ -22,7 +22,7 @@ from remuda.identity.quotas.rows import allocation_id, charging, is_living, was_
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.resources.labels import ORGANIZATION, PROJECT, project_of
-from remuda.resources.reading import get_in
+from remuda.resources.reading import get_in, is_there
 from remuda.resources.writing import check_state, witnessed
 from remuda.store.contract import Store
 
@@ -103,7 +103,7 @@ class Allocations:
         """Return who uses what since when: now, or at some time of the past."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
-        await self.store.get(Organization, organization)
+        await self._check_known(organization)
         # The rows of a project stay in the usage when it is gone, so nobody asks whether it is there.
         labels = {ORGANIZATION: organization} | ({} if query.project is None else {PROJECT: query.project})
         since, until = (query.since, query.until) if query.at is None else (query.at, query.at)
@@ -117,6 +117,14 @@ class Allocations:
             index=of_past if is_past else ("living", query.project or organization),
             visible=(lambda row: was_held(row, since, until)) if is_past else charging(query.kind),
         )
+
+    async def _check_known(self, organization: str) -> None:
+        """Raise NotFound unless an organization is there, or was: its usage is there for whoever may read it of all."""
+        if await is_there(self.store, Organization, organization):
+            return
+        used = await self.store.list_names(Allocation, labels={ORGANIZATION: organization}, limit=1)
+        if not used.items:
+            raise NotFound("Organization", organization)
 
     async def _row(self, organization: str, project: str, allocation: str) -> Allocation:
         row = await get_in(self.store, Allocation, allocation, organization)

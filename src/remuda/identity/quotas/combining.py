@@ -20,9 +20,10 @@ import msgspec
 
 from remuda.identity.kinds.quotas import KEEPS_LEDGER, Quota, QuotaSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
+from remuda.identity.quotas.heads import OrganizationGoes
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.kernel.randomness import Randomness
 from remuda.resources import labels
 from remuda.store.contract import Store
@@ -177,7 +178,10 @@ class Combiner:
             finalizers=(KEEPS_LEDGER,),
         )
         with suppress(AlreadyExists):
-            return await self._store.create(Quota(metadata=metadata))
+            try:
+                return await self._store.create(Quota(metadata=metadata))
+            except OwnerRefused:
+                raise OrganizationGoes(organization) from None
         return await self._store.get(Quota, organization)
 
 

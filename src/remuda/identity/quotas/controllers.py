@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.identity.kinds.quotas import KEEPS_LEDGER, Quota
+from remuda.identity.kinds.quotas import KEEPS_LEDGER, Allocation, Quota
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.combining import Apply
 from remuda.identity.quotas.heads import forgotten
@@ -23,6 +23,8 @@ from remuda.store.contract import Store
 
 __all__ = ["LedgerController", "drivers"]
 
+_A_WHILE_S = 10.0
+"""The head has an event when a row is released, but that may be seen before the row's own."""
 replace = msgspec.structs.replace
 
 
@@ -47,6 +49,16 @@ class LedgerController:
         if head.is_marked and not head.spec.totals and not head.spec.intents:
             await self._let_go(head, run)
         return Done()
+
+    async def _let_go(self, head: Quota, run: Run) -> None:
+        """Let a head go that counts nothing, when no row is living either: one that holds nothing is not counted."""
+        if (await self.store.list_names(Allocation, index=("living", head.name), limit=1)).items:
+            run.wake_after(_A_WHILE_S)
+            return
+        finalizers = tuple(each for each in head.metadata.finalizers if each != KEEPS_LEDGER)
+        if finalizers != head.metadata.finalizers:
+            run.acted = True
+            await self.store.update(replace(head, metadata=replace(head.metadata, finalizers=finalizers)))
 
     async def _closes(self, head: Quota, run: Run) -> bool:
         """End the first intent whose time is over, and ask to be woken when that of the next one is."""
@@ -75,13 +87,6 @@ class LedgerController:
             return lambda spec: forgotten(spec, project), None
 
         await self.ledger.heads.write(organization, judge, about=project)
-
-    async def _let_go(self, head: Quota, run: Run) -> None:
-        finalizers = tuple(each for each in head.metadata.finalizers if each != KEEPS_LEDGER)
-        if finalizers == head.metadata.finalizers:
-            return
-        run.acted = True
-        await self.store.update(replace(head, metadata=replace(head.metadata, finalizers=finalizers)))
 
 
 def _what_matters(head: Quota) -> Any:

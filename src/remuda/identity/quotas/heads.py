@@ -14,19 +14,22 @@ from remuda.identity.kinds.quotas import (
     Intent,
     Limits,
     ProjectLedger,
+    Quota,
     QuotaMetadataSpec,
     QuotaSpec,
 )
 from remuda.identity.quotas.amounts import MOST, minus, of_kind, plus, used
-from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, RemudaError, Unavailable
+from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRefused, RemudaError, Unavailable
 from remuda.resources.labels import PROJECT
 
 __all__ = [
     "MOST_INTENTS",
     "Catalogue",
+    "OrganizationGoes",
     "OwnerHolds",
     "charged",
     "check_room",
+    "check_stays",
     "closed",
     "expected_totals",
     "find_intent",
@@ -55,6 +58,18 @@ class OwnerHolds(AlreadyExists):
     def __init__(self, owner: str) -> None:
         super().__init__("Allocation", owner)
         RemudaError.__init__(self, f"{owner} has an allocation, or is getting one: change or release that one.")
+
+
+class OrganizationGoes(OwnerRefused):
+    """Raised when something is to be held in an organization that is being deleted; ask in another one."""
+
+    def __init__(self, organization: str) -> None:
+        super().__init__("Allocation", "", owner=f"Organization {organization}")
+        RemudaError.__init__(
+            self,
+            f"The organization {organization} is being deleted, so nothing new can be held in it: "
+            "ask for it in another organization.",
+        )
 
 
 def find_intent(spec: QuotaSpec, allocation: str) -> Intent | None:
@@ -95,6 +110,12 @@ def noted(spec: QuotaSpec, intent: Intent) -> QuotaSpec:
     """Note an intent, in place of another about its row, while what is counted stays the same."""
     others = tuple(each for each in spec.intents if each.allocation != intent.allocation)
     return replace(spec, intents=(*others, intent))
+
+
+def check_stays(head: Quota) -> None:
+    """Raise OrganizationGoes if a head goes, with its organization."""
+    if head.is_marked:
+        raise OrganizationGoes(head.name)
 
 
 def closed(spec: QuotaSpec, project: str) -> QuotaSpec:

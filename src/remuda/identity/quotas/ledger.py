@@ -7,11 +7,12 @@ counts for the row meanwhile, and only its presence allows that count to be chan
     take      head: count, intent │ row: made, named after the operation │ confirmed: head: drop the intent
     change    head: count the larger, intent │ row: changed │ head: count the new, drop the intent
     release   head: intent │ row: released │ head: subtract, drop the intent
+    confirm   while it is to be released: row: confirmed under that intent │ head: drop the intent
     renew     head: count, intent │ row: living again, unconfirmed │ confirmed: head: drop the intent
 
 Whoever is late collides, reads again, and finds that its intent is gone: a row that was never made is closed by taking
 its name, one that was not yet renewed by changing it, and a confirmed one is released only under an intent to release
-it. An unconfirmed row needs no such intent, since the one under which it was taken is still there.
+it, and not if somebody has confirmed it since. An unconfirmed one needs none: that under which it was taken is there.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,20 +23,39 @@ from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.amounts import larger
 from remuda.identity.quotas.catalogue import Kinds
 from remuda.identity.quotas.combining import Apply, Combiner, unchanged
-from remuda.identity.quotas.heads import OwnerHolds, charged, find_intent, noted, with_limits, with_project_limits
-from remuda.identity.quotas.rows import held_by, is_living, owner_of, renewed, same_operation, with_amounts
+from remuda.identity.quotas.heads import (
+    OwnerHolds,
+    charged,
+    check_stays,
+    find_intent,
+    noted,
+    with_limits,
+    with_project_limits,
+)
+from remuda.identity.quotas.rows import (
+    deadline_after,
+    held_under,
+    is_living,
+    owner_of,
+    renewed,
+    same_operation,
+    with_amounts,
+)
 from remuda.identity.quotas.settling import TRIES, Settling
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.resources.labels import organization_of, project_of
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["Check", "Edit", "Ledger"]
+__all__ = ["Check", "Edit", "HeadCheck", "Ledger"]
 
 Check = Callable[[Allocation], None]
 """Looks at a row as it stands before it is written, and raises what speaks against that."""
+
+HeadCheck = Callable[[Quota], None]
+"""Does so with a head."""
 
 Edit = Callable[[Allocation], Allocation]
 """Returns a row as it is to be."""
@@ -61,7 +81,10 @@ class Ledger:
         for _ in range(TRIES):
             found = await self.settling.find(wanted.name)
             if found is not None:
-                return same_operation(found, wanted)
+                try:
+                    return await self.settling.keep(same_operation(found, wanted), log)
+                except Conflict:
+                    continue
             head, _found = await self.heads.write(
                 organization_of(wanted), lambda head: self._judge_take(head, wanted), about=wanted.name
             )
@@ -69,7 +92,7 @@ class Ledger:
             if intent is None:
                 continue  # it was made meanwhile
             try:
-                row = await self._store.create(held_by(wanted, head, intent, self._clock.now()), log=log)
+                row = await self._store.create(held_under(wanted, intent, self._clock.now()), log=log)
             except AlreadyExists:
                 continue  # the same operation runs twice, or took too long
             if row.spec.life == "confirmed":
@@ -121,11 +144,11 @@ class Ledger:
         """Hold again what a row held when it was released, if there is room; it has to be confirmed anew."""
         for _ in range(TRIES):
             row = await self._store.get(Allocation, name)
-            if is_living(row):
-                return row
             organization = organization_of(row)
-            await self.settling.end_open(organization, name)
             try:
+                if is_living(row):
+                    return await self.settling.keep(row, log)
+                await self.settling.end_open(organization, name)
                 head, row = await self.heads.write(
                     organization, lambda head: self._judge_renewal(head, name), about=name
                 )
@@ -137,33 +160,22 @@ class Ledger:
         raise Conflict("Allocation", name)
 
     async def set_limits(
-        self, organization: str, limits: Limits, *, check: Callable[[Quota], None], log: Sequence[Record]
+        self, organization: str, project: str | None, limits: Limits, *, check: HeadCheck, log: Sequence[Record]
     ) -> Quota:
-        """Replace an organization's limits."""
+        """Replace the limits of an organization, or of one of its projects if that is given."""
 
         async def judge(head: Quota) -> tuple[Apply, None]:
             check(head)
             catalogue = await self.kinds.all()
-            return lambda spec: with_limits(spec, limits, catalogue), None
-
-        head, _ = await self.heads.write(organization, judge, about="limits", log=log)
-        return head
-
-    async def set_project_limits(
-        self, organization: str, project: str, limits: Limits, *, check: Callable[[Quota], None], log: Sequence[Record]
-    ) -> Quota:
-        """Replace a project's limits."""
-
-        async def judge(head: Quota) -> tuple[Apply, None]:
-            check(head)
-            catalogue = await self.kinds.all()
+            if project is None:
+                return lambda spec: with_limits(spec, limits, catalogue), None
             return lambda spec: with_project_limits(spec, project, limits, catalogue), None
 
-        head, _ = await self.heads.write(organization, judge, about=f"limits of {project}", log=log)
-        return head
+        about = f"limits of {project or organization}"
+        return (await self.heads.write(organization, judge, about=about, log=log))[0]
 
     async def _judge_take(self, head: Quota, wanted: Allocation) -> tuple[Apply, None]:
-        _check_stays(head, wanted)
+        check_stays(head)
         if find_intent(head.spec, wanted.name) is not None or await self.settling.find(wanted.name) is not None:
             return unchanged, None
         return await self._charge(wanted), None
@@ -193,7 +205,7 @@ class Ledger:
         row = await self.settling.present(name)
         if row is None:
             raise NotFound("Allocation", name)
-        _check_stays(head, row)
+        check_stays(head)
         if is_living(row) or find_intent(head.spec, name) is not None:
             raise Conflict("Allocation", name)
         return await self._charge(row), row
@@ -233,11 +245,6 @@ class Ledger:
             owner=owner_of(row),
             action=action,
             holds=holds,
-            deadline=self._clock.now() + self._intent_life,
+            deadline=deadline_after(row, self._clock.now() + self._intent_life),
             wants=wants,
         )
-
-
-def _check_stays(head: Quota, row: Allocation) -> None:
-    if head.is_marked:
-        raise OwnerRefused("Allocation", row.name, owner=f"Organization {head.name}")

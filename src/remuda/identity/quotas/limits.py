@@ -48,6 +48,7 @@ class Limits:
         rules.check_quotas(wanted, catalogue)
         head = await self.ledger.set_limits(
             organization,
+            None,
             rules.stored_limits(wanted),
             check=lambda head: _check_limits(context, head, head.spec.quotas),
             log=context.witness(QUOTA.plural, organization, organization=organization),
@@ -74,7 +75,7 @@ class Limits:
         await get_in(self.store, Project, project, organization)
         catalogue, kinds = await self.ledger.kinds.all(), [quota.kind for quota in wanted.quotas]
         rules.check_quotas(wanted, catalogue)
-        head = await self.ledger.set_project_limits(
+        head = await self.ledger.set_limits(
             organization,
             project,
             rules.stored_limits(wanted),

@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from remuda.identity.kinds.quotas import HELD, QUOTA, Allocation, AllocationSpec, Amounts, Intent, Quota, owner_value
+from remuda.identity.kinds.quotas import HELD, Allocation, AllocationSpec, Amounts, Intent, owner_value
 from remuda.kernel.errors import AlreadyExists, KeyReused, RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.resources.labels import (
@@ -27,9 +27,11 @@ __all__ = [
     "bar",
     "charging",
     "confirmed",
-    "held_by",
+    "deadline_after",
+    "held_under",
     "is_confirmed_under",
     "is_living",
+    "kept",
     "owner_of",
     "released",
     "renewed",
@@ -87,23 +89,26 @@ def same_operation(found: Allocation, wanted: Allocation) -> Allocation:
     return found
 
 
-def held_by(row: Allocation, head: Quota, intent: Intent, now: datetime) -> Allocation:
-    """Return a new row as it is stored: it belongs to its head, and stays until it is released."""
-    metadata = replace(row.metadata, owner_references=(QUOTA.owner(head),), finalizers=(HELD,))
+def held_under(row: Allocation, intent: Intent, now: datetime) -> Allocation:
+    """Return a new row as it is stored: it stays until it is released. Nobody owns it, since usage outlives everybody.
+
+    While it is living its head stays, and so does the organization.
+    """
+    metadata = replace(row.metadata, finalizers=(HELD,))
     return replace(row, metadata=metadata, spec=replace(row.spec, started=now, taken_under=intent.deadline))
 
 
-def bar(intent: Intent, head: Quota, now: datetime) -> Allocation:
+def bar(intent: Intent, organization: str, now: datetime) -> Allocation:
     """Return a row that takes the name of one that was never made, so that nobody who was asleep can make it."""
     kind, _, name = intent.owner.partition("/")
     labels = {
-        ORGANIZATION: head.name,
+        ORGANIZATION: organization,
         PROJECT: intent.project,
         RESOURCE_KIND: kind,
         RESOURCE_ID: name,
         NAME: UNNAMED,
     }
-    metadata = Metadata(name=intent.allocation, labels=labels, owner_references=(QUOTA.owner(head),))
+    metadata = Metadata(name=intent.allocation, labels=labels)
     return Allocation(metadata=metadata, spec=AllocationSpec(allocations=intent.holds, life="released", ended=now))
 
 
@@ -136,9 +141,24 @@ def renewed(row: Allocation, intent: Intent, now: datetime) -> Allocation:
     return replace(row, metadata=metadata, spec=spec)
 
 
+def kept(row: Allocation, intent: Intent) -> Allocation:
+    """Return a row whose owner has said that it is there since this intent to release it.
+
+    It is another one by that, so whoever is about to release it, or was and fell asleep, notices.
+    """
+    return replace(row, spec=replace(row.spec, taken_under=intent.deadline))
+
+
 def is_confirmed_under(row: Allocation, intent: Intent) -> bool:
     """Tell whether a row was confirmed since this intent: one that was confirmed, released and renewed was not."""
-    return intent.action == "take" and row.spec.life == "confirmed" and row.spec.taken_under == intent.deadline
+    is_same = row.spec.taken_under == intent.deadline
+    return is_same and intent.action != "change" and row.spec.life == "confirmed"
+
+
+def deadline_after(row: Allocation, due: datetime) -> datetime:
+    """Return when the next intent about a row ends: no two do so at once, since that is what they are told apart by."""
+    under = row.spec.taken_under
+    return due if under is None else max(due, under + _INSTANT)
 
 
 def charging(kind: str | None) -> Callable[[Allocation], bool] | None:

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from remuda.identity.kinds.quotas import Allocation, Amounts, Intent, Quota
 from remuda.identity.quotas.combining import Apply, Combiner
 from remuda.identity.quotas.heads import find_intent, settled
-from remuda.identity.quotas.rows import bar, confirmed, is_confirmed_under, is_living, released, with_amounts
+from remuda.identity.quotas.rows import bar, confirmed, is_confirmed_under, is_living, kept, released, with_amounts
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.resources.labels import organization_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
@@ -48,17 +48,34 @@ class Settling:
         return None if row is None else await self._store.update(row)
 
     async def confirm(self, name: str, log: Sequence[Record] = ()) -> Allocation:
-        """Let a row stand, and drop the intent under which it was taken."""
+        """Let a row stand, and drop the intent under which it was taken, or was to be released."""
         for _ in range(TRIES):
             row = await self.living(name)
             try:
-                if row.spec.life == "unconfirmed":
-                    row = await self._store.update(confirmed(row), log=log)
+                if row.spec.life == "confirmed":
+                    return await self.keep(row, log)
+                row = await self._store.update(confirmed(row), log=log)
             except Conflict:
                 continue
             await self.clear(row)
             return row
         raise Conflict("Allocation", name)
+
+    async def keep(self, row: Allocation, log: Sequence[Record] = ()) -> Allocation:
+        """Return a living row as it is at present, with nothing under way that would release it once it is confirmed.
+
+        Whoever wanted that was never told that it is done, and would be told nothing of it being done later.
+        Raises Conflict if the row has changed.
+        """
+        organization = organization_of(row)
+        intent = find_intent((await self._heads.current(organization, about=row.name)).spec, row.name)
+        if intent is not None and intent.action == "release":
+            row = await self._store.update(kept(row, intent), log=log)
+        else:
+            row = await self._store.update(row)  # this changes nothing, as in `present`
+        if intent is not None and is_confirmed_under(row, intent):
+            await self.settle(organization, intent, intent.holds)
+        return row
 
     async def clear(self, row: Allocation) -> None:
         """Drop the intent under which a row was taken that is confirmed by now."""
@@ -86,12 +103,15 @@ class Settling:
         await self._heads.write(organization, judge, about=intent.allocation)
 
     async def end_open(self, organization: str, name: str) -> None:
-        """End what is under way with a row, because somebody wants something else with it: what is living stays."""
+        """End what is under way with a row, because somebody who is there wants something else with it.
+
+        What is living stays, though it was not confirmed yet, or was to be released.
+        """
         intent = await self.open_intent(organization, name)
         if intent is None:
             return
         row = await self.find(name)
-        if intent.action == "take" and row is not None and is_living(row):
+        if intent.action != "change" and row is not None and is_living(row):
             await self.confirm(name)
         else:
             await self.close(organization, intent)
@@ -99,7 +119,7 @@ class Settling:
     async def close(self, organization: str, intent: Intent) -> None:
         """End it because its time is over: changes and releases are carried out, and what was taken is taken back.
 
-        What was taken and confirmed stays.
+        What was confirmed since stays.
         """
         row = await self.find(intent.allocation)
         if await self.is_open(organization, intent):
@@ -126,7 +146,7 @@ class Settling:
     ) -> Amounts:
         """Make of a row what its intent comes to, and return what is to be counted for it from then on."""
         if row is None:
-            await self._take_name(organization, intent)
+            await self._store.create(bar(intent, organization, self._clock.now()))
             return ()
         if intent.action == "change" and is_living(row):
             await self._store.update(with_amounts(row, intent.wants), log=log)
@@ -136,10 +156,3 @@ class Settling:
         if intent.action == "take" or is_living(row):
             await self._store.update(released(row, self._clock.now()), log=log)
         return ()
-
-    async def _take_name(self, organization: str, intent: Intent) -> None:
-        head = await self._store.get(Quota, organization)
-        try:
-            await self._store.create(bar(intent, head, self._clock.now()))
-        except OwnerRefused:
-            return  # the organization goes, and takes no row from anybody
