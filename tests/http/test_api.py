@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,26 @@ async def test_a_request_with_a_key_is_carried_out_once(tmp_path: Path) -> None:
         assert conditional.json["code"] == "key_reused"
         assert (await api.client.post("/api/v1/brand", idempotency_key="k2")).status == 200
         assert (await api.client.post("/api/v1/brand", idempotency_key="k2")).status == 409
+
+
+async def test_a_key_of_somebody_else_with_the_same_name_is_another_key(tmp_path: Path) -> None:
+    async with running(tmp_path) as api:
+        anna = api.tokens.known["good"]
+        namesakes = [
+            anna,
+            replace(anna, issuer="https://login.example.com"),
+            replace(anna, vouched_by=ORGANIZATION),
+            replace(anna, service="compute"),
+            replace(anna, service="compute", issuer="https://login.example.com"),
+            replace(anna, service="compute", vouched_by=ORGANIZATION),
+            replace(anna, service="compute", subject="compute", actor=anna.subject),
+            replace(anna, service="region", subject="region", actor=anna.subject),
+            replace(anna, subject=f"compute for {anna.subject}"),
+        ]
+        for api.tokens.known["namesake"] in namesakes:
+            reply = await api.client.having("namesake").post(HORSES, GOOD, idempotency_key="k1")
+            assert (reply.status, reply.headers.get("idempotency-replayed")) == (201, None)
+        assert len({call.context.operation for call in api.paddock.calls}) == len(namesakes)
 
 
 async def test_each_write_has_an_operation_of_its_own(tmp_path: Path) -> None:

@@ -110,7 +110,7 @@ def test_what_was_sent_is_never_told(secret: Any) -> None:
         b'{"metadata": {"name": "a"}, "spec": {"age": 7}, "x": 9223372036854775808}',
         b'{"metadata": {"name": "\\ud800"}, "spec": {"age": 7}}',
         b'{"metadata": 7, "x": "\\ud800"}',
-        b"[" * 100_000,
+        b"[" * 60_000,
         b'{"metadata":' * 900 + b"1" + b"}" * 900,
         b'{"metadata": {"name": "a"}, "spec": {"age": 7}, "x": ' + b"[" * 2000 + b"]" * 2000 + b"}",
     ],
@@ -209,13 +209,62 @@ def test_a_body_of_very_many_faults_is_told_some_of_them() -> None:
 
     reader = BodyReader(Herd)
     with pytest.raises(Malformed) as caught:
-        reader.read(msgspec.json.encode({"names": [1] * 200_000}), JSON)
+        reader.read(msgspec.json.encode({"names": [1] * 30_000}), JSON)
     assert caught.value.problems[0] == ("/names/0", "must be a string")
     assert len(caught.value.problems) == 50
-    late = {"names": ["bella"] * 200_000, "tags": [["x"]] * 5000 + [[1]]}
+    late = {"names": ["bella"] * 5000, "tags": [["x"]] * 2000 + [[1]]}
     with pytest.raises(Malformed) as caught:
         reader.read(msgspec.json.encode(late), JSON)
     assert caught.value.problems == (("/tags", "is not valid"),), "it lies too far behind to be named as others are"
+
+
+@pytest.mark.parametrize(
+    ("others", "told"),
+    [
+        (100, {"/names/100": "must be a string", "/age": "must be a whole number"}),
+        (9_000, {"/names": "is not valid"}),
+    ],
+)
+def test_of_a_body_longer_than_any_that_people_write_one_fault_is_told(others: int, told: dict[str, str]) -> None:
+    class Herd(Wire, frozen=True):
+        names: tuple[str, ...]
+        age: int = 0
+
+    body = msgspec.json.encode({"names": ["bella"] * others + [1], "age": "old"})
+    with pytest.raises(Malformed) as caught:
+        BodyReader(Herd).read(body, JSON)
+    assert dict(caught.value.problems) == told
+
+
+def test_a_long_body_is_judged_as_strictly_as_a_short_one() -> None:
+    class Herd(Wire, frozen=True):
+        names: tuple[str, ...]
+
+    long = msgspec.json.encode(["bella"] * 20_000)
+    assert len(BodyReader(Herd).read(b'{"names": %b}' % long, JSON).names) == 20_000
+    for more in (b'"x": 1, "x": 1', b'"x": {"y": 1, "y": 1}', b'"x": NaN', b'"x": 9223372036854775808'):
+        with pytest.raises(Malformed, match="the request body is missing or malformed"):
+            BodyReader(Herd).read(b'{"names": %b, %b}' % (long, more), JSON)
+
+
+@pytest.mark.parametrize(
+    ("number", "is_read"),
+    [
+        (b"9223372036854775807", True),
+        (b"9223372036854775808", False),
+        (b"-9223372036854775808", True),
+        (b"-9223372036854775809", False),
+        (b"123456789012345678", True),
+        (b"1.00000000000000000000001", True),
+    ],
+)
+def test_a_number_fits_64_bits(number: bytes, *, is_read: bool) -> None:
+    body = b'{"metadata": {"name": "a"}, "spec": {"age": 7}, "x": %b}' % number
+    if is_read:
+        assert READER.read(body, JSON)
+    else:
+        with pytest.raises(Malformed, match="the request body is missing or malformed"):
+            READER.read(body, JSON)
 
 
 def test_a_newline_far_behind_the_beginning_is_found_all_the_same() -> None:

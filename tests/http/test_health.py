@@ -84,14 +84,25 @@ async def test_metrics_are_prometheus_text_and_count_the_process_itself() -> Non
 
 
 async def test_the_front_page_says_what_runs_here_and_where_to_look() -> None:
-    process = Process(Mounted("/compute", tiny_table("compute"), who))
+    process = Process(Mounted("/compute", tiny_table("compute"), who, {"/login": "Log <in>"}))
     answer = await process.client.get("/")
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert "remuda 1.2.3 (revision abcdef)" in answer.text
     for link in ("/healthz", "/readyz", "/metrics", "/api/version", "/docs", "/compute/docs"):
         assert f'href="{link}"' in answer.text
+    assert '<a href="/compute/login">Log &lt;in&gt;</a>' in answer.text
     assert "The &lt;compute&gt; API." in answer.text
-    assert "None is mounted yet" in (await Process().client.get("/")).text
+    assert "None runs here" in (await Process().client.get("/")).text
+
+
+async def test_the_front_page_says_whether_the_process_is_ready_and_what_speaks_against_it() -> None:
+    process = Process()
+    assert "<h1>Remuda is ready</h1>" in (await process.client.get("/")).text
+    process.problems = [("store", "It is <damaged>.")]
+    shown = (await process.client.get("/")).text
+    assert "<h1>Remuda is not ready</h1>" in shown
+    assert "<strong>store</strong>It is &lt;damaged&gt;." in shown
 
 
 async def test_an_unknown_page_is_404_and_a_wrong_method_405_in_the_error_envelope() -> None:

@@ -26,7 +26,7 @@ ParametersT = TypeVar("ParametersT", bound=Parameters)
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 _BOOLEANS = {"true": True, "false": False}
-_NAMED = re.compile(r"`\$?\.?([^`\[]+?)(?:\[\.\.\.\])?`$")
+_NAMED = re.compile(r"`\$?\.?([^`\[]+?)(?:\[(?:\.\.\.|\d+)\])?`$")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MOST = 100
 

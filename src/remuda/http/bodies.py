@@ -1,8 +1,9 @@
 """A request's body becomes the type that its route declares.
 
 msgspec decodes and judges in one pass, and stops at the first fault. Only when it found one does a JSON-Schema
-validator go over the same schema to name every fault at once. Neither ever tells what was sent: a body may hold a
-password in the wrong place.
+validator go over the same schema to name every fault at once; of a body that is longer than any that people write only
+that one is told, since nobody else is served meanwhile. Neither ever tells what was sent: a body may hold a password in
+the wrong place.
 
 Two parsers that read one text differently are a hole to slip through. So what JSON leaves open is refused: a name that
 comes twice in an object, a number that is no number or does not fit 64 bits, half a surrogate, endless nesting.
@@ -28,6 +29,10 @@ _JSON_TYPE = re.compile(rb"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNOR
 _AT = re.compile(r"at `\$([^`]*)`$")
 _NEWLINE_AT_END = re.compile(rb'\\(?:n|u000[aA])"')
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
+_LONG_NUMBER = re.compile(rb"[0-9]{19}")
+"""Any number of fewer digits fits 64 bits."""
+_EXPLAINED = 64 * 1024
+"""How many bytes a body may have whose faults are all named."""
 
 
 class BodyReader(Generic[BodyT]):
@@ -51,6 +56,8 @@ class BodyReader(Generic[BodyT]):
             fault = error
         except (ValueError, RecursionError):
             raise _unreadable() from None
+        if fault is not None and len(body) > _EXPLAINED:
+            raise invalid_body([(_pointer_of(fault), "is not valid")])
         document = _parse(body)
         if fault is not None:
             raise self._told(document, fault)
@@ -89,9 +96,10 @@ def wire_schema(kind: type) -> dict[str, Any]:
 
 
 def _parse(body: bytes) -> Any:
+    parse_int = _of_64_bits if _LONG_NUMBER.search(body) else None
     try:
         return json.loads(
-            body.decode(), object_pairs_hook=_without_doubles, parse_int=_of_64_bits, parse_constant=_refuse
+            body.decode(), object_pairs_hook=_without_doubles, parse_int=parse_int, parse_constant=_refuse
         )
     except (ValueError, RecursionError):
         raise _unreadable() from None

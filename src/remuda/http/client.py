@@ -200,8 +200,13 @@ class Client:
         return Request(name=route.name, method=route.method, target=target, body=body, headers=headers, context=context)
 
     def _key(self, method: str, target: str, body: bytes | None, context: Context | None) -> str:
-        """Return the key of a write: within one operation, the same for the same request and for no other."""
+        """Return the key of a write: within one operation, the same for the same request and for no other.
+
+        One that the caller chose is the name of what it does at the server, and goes as it is.
+        """
         if context is None:
             return random_id(self._randomness)
+        if context.key is not None:
+            return context.key
         facts = (context.operation, method, target, hashlib.sha256(body or b"").hexdigest())
         return derived_id(_KEYS, msgspec.json.encode(facts).decode())

@@ -22,6 +22,7 @@ __all__ = ["Endpoint"]
 
 _EMPTY = (NO_CACHE,)
 _FILLED = (JSON, NO_CACHE)
+_VARIES: Header = (b"vary", b"authorization")
 
 
 class Endpoint:
@@ -30,6 +31,7 @@ class Endpoint:
     __slots__ = (
         "_body",
         "_encode",
+        "_filled",
         "_is_empty",
         "_organization_at",
         "_project_at",
@@ -60,6 +62,7 @@ class Endpoint:
         self._encode: Callable[[Any], bytes] = encoder.encode
         self._is_empty = route.answer_type is NoneType
         self._success = route.success
+        self._filled = (JSON, _kept(route.max_age_s), _VARIES) if route.max_age_s else _FILLED
         self.answer, self.refuse = self._manners()
 
     @property
@@ -94,8 +97,8 @@ class Endpoint:
         if self._is_empty:
             return Answer(self._success, b"", _EMPTY)
         if isinstance(reply, Rendered):
-            return Answer(self._success, reply.body, (*_FILLED, *_rendered_headers(reply)))
-        return Answer(self._success, self._encode(reply), _FILLED)
+            return Answer(self._success, reply.body, (*self._filled, *_rendered_headers(reply)))
+        return Answer(self._success, self._encode(reply), self._filled)
 
     def _answer_or_redirect(self, reply: Any) -> Answer:
         return answer_redirect(reply) if isinstance(reply, Redirect) else self._answer(reply)
@@ -115,6 +118,10 @@ def _body_reader(route: AnyRoute) -> BodyReader[Any] | FormReader[Any] | None:
 
 def _place(route: AnyRoute, name: str) -> int | None:
     return route.parameters.index(name) if name in route.parameters else None
+
+
+def _kept(max_age_s: int) -> Header:
+    return (b"cache-control", b"private, max-age=%d" % max_age_s)
 
 
 def _rendered_headers(reply: Rendered[Any]) -> list[Header]:

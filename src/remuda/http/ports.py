@@ -20,8 +20,8 @@ __all__ = ["ApiPorts", "ApiSettings"]
 class ApiSettings:
     """What an operator can choose."""
 
-    body_limit: int = 1024 * 1024
-    """How many bytes a request's body may have."""
+    body_limit: int = 256 * 1024
+    """How many bytes a request's body may have: the loop serves nobody else while it reads one."""
     body_timeout_s: float = 10.0
     """How long a body may take to arrive."""
     time_limit_s: float = 30.0

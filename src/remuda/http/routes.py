@@ -153,6 +153,8 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """It may answer with 302, whatever its success is."""
     oauth: bool = False
     """It refuses in the words of OAuth2 (`OAuthRefusal`), and nobody may keep what it answers."""
+    max_age_s: int = 0
+    """A client may keep what it is answered for so long, for itself alone; it asks each time if this is nothing."""
     headers: tuple[str, ...] = ()
     """The request headers that its handler is given, in lower case."""
     tag: str = ""

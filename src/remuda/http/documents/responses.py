@@ -18,7 +18,7 @@ HEADERS: Mapping[str, str] = {
     "Access-Control-Allow-Origin": "The pages that may use the API.",
     "Access-Control-Expose-Headers": "What those pages may read beside the body.",
     "Allow": "The methods that the path has.",
-    "Cache-Control": "Ask again each time, or do not keep it at all.",
+    "Cache-Control": "Keep it for so long, ask again each time, or do not keep it at all.",
     "Content-Security-Policy": "What a page may load and where its forms may go.",
     "ETag": "The state that was read: send it back as If-Match.",
     "Idempotency-Replayed": "This answer was given before, to the first request with this Idempotency-Key.",

@@ -19,13 +19,14 @@ from starlette.types import Receive, Scope, Send
 
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS
-from remuda.http.answers import HTML, JSON, Answer, Header
+from remuda.http.answers import JSON, Answer, Header
 from remuda.http.cors import Cors
 from remuda.http.documents.docs import Pages as Documents
 from remuda.http.edge.front import front_page
 from remuda.http.edge.mounts import Mounted
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.observation import Observation, observation_of
+from remuda.http.pages import answer_page
 from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.upkeep import Integrity
@@ -136,7 +137,7 @@ class ProcessPages:
         return Answer(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))
 
     async def _show_front(self) -> Answer:
-        return Answer(HTTPStatus.OK, self._front, (HTML, NO_CACHE))
+        return answer_page(self._front(self.problems()))
 
     async def _show_metrics(self) -> Answer:
         text = await asyncio.to_thread(generate_latest, self._registry)  # with many routes it would hold the loop

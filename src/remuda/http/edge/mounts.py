@@ -4,8 +4,8 @@ The longest prefix that fits takes the request. The path stays whole, and `root_
 mount, as ASGI has it.
 """
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -22,6 +22,8 @@ class Mounted:
     """Such as `/compute`; empty for one that has all the room."""
     table: Table
     app: ASGIApp
+    pages: Mapping[str, str] = field(default_factory=dict)
+    """Where people begin with a browser: what the link says, by the path behind the prefix."""
 
 
 class Mounts:
