@@ -1,0 +1,174 @@
+"""Multipart MIME messages, read strictly and in linear time.
+
+Python's own reader mends what is broken and recurses as deep as a message says; one that a stranger wrote must be
+refused instead, and must not cost more than its length. So only headers are given to it, which are short, and bodies
+are split here: every line that is a delimiter counts, the closing one has to be there, and every part has to be
+readable; there may be some hundred of them, down to a few levels.
+"""
+
+import base64
+import binascii
+import quopri
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from email.message import Message
+from email.parser import BytesHeaderParser
+
+from remuda.cloudinit.recognising import Unrecognized, unsupported
+
+__all__ = ["DEEPEST", "Entity", "Multipart", "leaves", "looks_like_headers", "read_message"]
+
+DEEPEST = 8
+"""How many levels of messages within messages are read."""
+
+_MOST_PARTS = 256
+_LONGEST_HEADERS = 8192
+_VERSION_WITHIN = 4096  # cloud-init looks no further to see that something is a message
+_HEADERS = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)*(?P<rest>\r?\n|\Z)")
+_FIRST_HEADER = re.compile(rb"[!-9;-~]+:")
+_NEWLINE = re.compile(rb"\r?\n\Z")
+_SEVERAL = "multipart"
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A message or one of its parts: its headers, and its body as it is written."""
+
+    headers: Message
+    body: bytes
+
+    @property
+    def is_multipart(self) -> bool:
+        """Whether the body has parts of its own."""
+        return self.headers.get_content_maintype() == _SEVERAL
+
+    def content(self) -> bytes:
+        """Return the body with its transfer encoding undone, or raise ValueError."""
+        match _word(self.headers, "Content-Transfer-Encoding"):
+            case "" | "7bit" | "8bit" | "binary":
+                return self.body
+            case "base64":
+                return base64.b64decode(b"".join(self.body.split()), validate=True)
+            case "quoted-printable":
+                return quopri.decodestring(self.body)
+            case _:
+                raise ValueError("unknown transfer encoding")
+
+
+@dataclass(frozen=True, slots=True)
+class Multipart:
+    """A multipart body, split: its boundary, its parts, and where its closing delimiter begins."""
+
+    boundary: bytes
+    parts: tuple[Entity, ...]
+    end: int
+
+
+def looks_like_headers(payload: bytes) -> bool:
+    """Tell whether a payload begins as a message does."""
+    return _FIRST_HEADER.match(payload) is not None
+
+
+def read_message(payload: bytes) -> tuple[Entity, Multipart]:
+    """Return a multipart message and its split body, or raise Unrecognized; its parts are read by `leaves`."""
+    message = _entity(payload)
+    if message is None or not message.is_multipart:
+        raise unsupported()
+    split = _split(message)
+    if b"mime-version:" not in payload[:_VERSION_WITHIN].lower():
+        raise Unrecognized("multipart userData needs a MIME-Version header")
+    if not _is_utf8(payload):
+        raise Unrecognized("multipart userData is not UTF-8")
+    return message, split
+
+
+def leaves(split: Multipart, deepest: int = DEEPEST) -> Iterator[tuple[Entity, bytes]]:
+    """Yield every part that has no parts of its own with its content, in order, or raise Unrecognized."""
+    for number, leaf in enumerate(_walk(split, deepest)):
+        if number == _MOST_PARTS:
+            raise _too_many()
+        yield leaf
+
+
+def _walk(split: Multipart, deepest: int) -> Iterator[tuple[Entity, bytes]]:
+    for number, part in enumerate(split.parts, 1):
+        if not part.is_multipart:
+            yield part, _content(part, number)
+        elif deepest == 1:
+            raise Unrecognized("multipart userData is nested too deep")
+        else:
+            yield from _walk(_split(part), deepest - 1)
+
+
+def _content(part: Entity, number: int) -> bytes:
+    try:
+        return part.content()
+    except (ValueError, binascii.Error):
+        raise _unreadable(number) from None
+
+
+def _split(message: Entity) -> Multipart:
+    boundary = _boundary(message.headers)
+    if _word(message.headers, "Content-Transfer-Encoding") not in ("", "7bit", "8bit", "binary"):
+        raise Unrecognized("multipart userData cannot be encoded as a whole")
+    start: int | None = None
+    parts: list[Entity] = []
+    delimiter = re.compile(rb"^--" + re.escape(boundary) + rb"(?P<close>--)?[ \t]*\r?$", re.MULTILINE)
+    for found in delimiter.finditer(message.body):
+        if start is not None:
+            parts.append(_part(message.body[start : found.start()], len(parts) + 1))
+        if found["close"]:
+            break
+        if len(parts) == _MOST_PARTS:
+            raise _too_many()
+        start = found.end() + len(b"\n")
+    else:
+        raise Unrecognized("multipart userData has no closing boundary")
+    if not parts:
+        raise Unrecognized("multipart userData has no parts")
+    return Multipart(boundary, tuple(parts), found.start())
+
+
+def _part(written: bytes, number: int) -> Entity:
+    # The line break before a delimiter belongs to the delimiter.
+    part = _entity(_NEWLINE.sub(b"", written))
+    if part is None or not _NEWLINE.search(written):
+        raise _unreadable(number)
+    return part
+
+
+def _entity(payload: bytes) -> Entity | None:
+    found = _HEADERS.match(payload, 0, _LONGEST_HEADERS + len(b"\r\n"))
+    if found is None or (not found["rest"] and found.end() < len(payload)):
+        return None
+    return Entity(BytesHeaderParser().parsebytes(found[0]), payload[found.end() :])
+
+
+def _boundary(headers: Message) -> bytes:
+    boundary = headers.get_boundary() or ""
+    if not boundary:
+        raise Unrecognized("multipart userData boundary missing")
+    if not boundary.isascii() or not boundary.isprintable():
+        raise Unrecognized("multipart userData boundary is malformed")
+    return boundary.encode()
+
+
+def _word(headers: Message, name: str) -> str:
+    return str(headers.get(name, "")).strip().lower()
+
+
+def _is_utf8(payload: bytes) -> bool:
+    try:
+        payload.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _too_many() -> Unrecognized:
+    return Unrecognized(f"multipart userData has more than {_MOST_PARTS} parts")
+
+
+def _unreadable(number: int) -> Unrecognized:
+    return Unrecognized(f"multipart userData part {number} cannot be read")
