@@ -9,7 +9,7 @@ somewhere; what must not be kept says so.
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import jsonschema_rs
@@ -170,10 +170,16 @@ class Contract:
         return min(fitting, key=lambda template: template.count("{"), default=None)
 
 
-@cache
+@lru_cache(maxsize=16)
 def contract_of(table: Table) -> Contract:
     """Return what every answer of an API is held against."""
-    return Contract(msgspec.json.decode(msgspec.json.encode(document(table, version="0"))))
+    return _contract(msgspec.json.encode(document(table, version="0")))
+
+
+@cache
+def _contract(told: bytes) -> Contract:
+    """Judge by content: tests make their tables anew, and each contract keeps many validators."""
+    return Contract(msgspec.json.decode(told))
 
 
 def _pattern(template: str) -> re.Pattern[str]:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from remuda.operations.kinds import Operation
+from remuda.providers.absences import Absences
 from remuda.providers.calls import Calls
 from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.breaker import Breaker
@@ -13,7 +14,6 @@ from remuda.store.duties import Duties
 from tests.example.calling import VERBS, CalledPasture
 from tests.example.controllers import LedgerController, MountController, YardController
 from tests.example.kinds import IN_CARE, IN_PASTURE, Ledger, Mount, Yard
-from tests.example.looking import Absences
 from tests.example.monitor import Monitor
 from tests.example.ports import Ports
 from tests.example.stalls import Stalls

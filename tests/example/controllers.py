@@ -14,12 +14,13 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, set_condition
 from remuda.kernel.errors import AlreadyExists, Forbidden, NotFound
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
+from remuda.providers.absences import Absences
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.store.contract import Store
 from tests.example.kinds import KEEPS_LEDGER, Intent, Ledger, Mount, Stall, Yard
-from tests.example.looking import Absences, pasture_name
+from tests.example.looking import pasture_name
 from tests.example.pasture import Grazing, Pasture
 from tests.example.stalls import Stalls
 

@@ -7,6 +7,7 @@ be wrong later without anybody's doing, and somebody has to look.
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.randomness import Randomness
+from remuda.providers.absences import Absences
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.leader import Leader
 from remuda.reconcile.run import Run
@@ -14,7 +15,7 @@ from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.controllers import replace, with_health
 from tests.example.kinds import Mount
-from tests.example.looking import Absences, pasture_name
+from tests.example.looking import pasture_name
 from tests.example.pasture import Pasture
 
 

@@ -92,10 +92,12 @@ class Calls:
         *,
         deadline_s: float | None = None,
         safe: bool = False,
+        once: bool = False,
     ) -> ResultT:
         """Return what the provider answers, or raise what it raises.
 
-        `key` is what the call is about, `verb` one of those declared. A `safe` call changes nothing at the provider.
+        `key` is what the call is about, `verb` one of those declared. A `safe` call changes nothing at the provider,
+        and is made again where that may help, unless it can be made only `once`.
         """
         if verb not in self.verbs:
             raise ValueError(f"{verb} is not a declared verb of {self.provider}")
@@ -108,7 +110,7 @@ class Calls:
                 return await self._send(key, verb, effect, until=until, limit_s=limit_s, is_safe=safe)
             except Exception as error:
                 pause_s = self._backoff.pause_s(retries + 1, self._randomness)
-                if not safe or not self._may_retry(error, retries, until - pause_s):
+                if not safe or once or not self._may_retry(error, retries, until - pause_s):
                     raise
             await self._clock.sleep(pause_s)
             self._metrics.count_retry(verb)

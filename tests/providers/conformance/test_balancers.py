@@ -1,0 +1,94 @@
+from dataclasses import replace
+from ipaddress import ip_address
+
+import pytest
+
+from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.providers.contract.balancers import HealthCheck, Listener, LoadBalancer, LoadBalancerSpec, Member
+from remuda.providers.contract.errors import InUse, Refused
+from remuda.providers.contract.names import Handle, balancer_name
+from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, everything, port_spec
+from tests.providers.conformance.candidates import on_every_provider
+
+BALANCER = Handle(TENANCY, balancer_name("f0000000-0000-4000-8000-000000000001", "uid-5"))
+WEB = Listener(
+    name="web",
+    protocol="tcp",
+    port=80,
+    allowed_prefixes=("192.0.2.0/24",),
+    idle_timeout_s=60,
+    members=(Member(address="10.1.0.21", port=8080),),
+    health_check=HealthCheck(),
+)
+WANTED = LoadBalancerSpec(
+    handle=BALANCER, network=NETWORK.name, address="10.1.0.200", mac="02:00:0a:01:00:c8", listeners=(WEB,)
+)
+
+
+async def active(bench: Bench) -> LoadBalancer:
+    balancers = bench.provider.load_balancers
+    assert balancers is not None
+
+    async def look() -> LoadBalancer | None:
+        found = await balancers.find_balancer(BALANCER)
+        return found if found is not None and found.state == "active" else None
+
+    return await bench.until(look)
+
+
+@on_every_provider("load_balancers", "networks")
+async def test_a_load_balancer_becomes_active_at_the_address_that_we_chose(bench: Bench) -> None:
+    balancers = bench.provider.load_balancers
+    assert balancers is not None
+    with pytest.raises(NotFound):
+        await balancers.converge_balancer(WANTED)
+    await bench.network()
+    assert await balancers.find_balancer(BALANCER) is None
+    begun = await balancers.converge_balancer(WANTED)
+    assert begun.spec == WANTED
+    assert begun.state in {"building", "active"}
+    made = await active(bench)
+    assert made == LoadBalancer(spec=WANTED, state="active")
+    assert await balancers.converge_balancer(WANTED) == made
+    assert await everything(balancers.balancers()) == [made]
+
+
+@on_every_provider("load_balancers", "networks")
+async def test_listeners_and_the_public_address_change_and_its_own_address_stays(bench: Bench) -> None:
+    balancers = bench.provider.load_balancers
+    assert balancers is not None
+    await bench.network()
+    await balancers.converge_balancer(WANTED)
+    wanted = replace(WANTED, is_public=True, listeners=(WEB, Listener(name="dns", protocol="udp", port=53)))
+    await active(bench)
+    await balancers.converge_balancer(wanted)
+    public = await active(bench)
+    assert public.spec == wanted
+    assert ip_address(public.public_address)
+    with pytest.raises(Refused):
+        await balancers.converge_balancer(replace(wanted, address="10.1.0.201"))
+    await balancers.converge_balancer(WANTED)
+    assert (await active(bench)).public_address == ""
+
+
+@on_every_provider("load_balancers", "networks", "ports")
+async def test_its_address_is_given_to_nobody_else_and_its_network_stays(bench: Bench) -> None:
+    balancers, ports, networks = bench.provider.load_balancers, bench.provider.ports, bench.provider.networks
+    assert balancers is not None
+    assert ports is not None
+    assert networks is not None
+    await bench.network()
+    await balancers.converge_balancer(WANTED)
+    with pytest.raises(AlreadyExists):
+        await ports.converge_port(port_spec(address=WANTED.address))
+    with pytest.raises(InUse):
+        await networks.remove_network(NETWORK)
+    await active(bench)
+    await balancers.remove_balancer(BALANCER)
+
+    async def look() -> bool:
+        return await balancers.find_balancer(BALANCER) is None
+
+    await bench.until(look)
+    await balancers.remove_balancer(BALANCER)
+    await networks.remove_network(NETWORK)

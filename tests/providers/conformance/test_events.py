@@ -1,0 +1,58 @@
+"""A provider that tells of changes tells of those that happen by time, too."""
+
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.provider import CloudEvent
+from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, handle_of_port, handle_of_server, new_image
+from tests.providers.conformance.candidates import on_every_provider
+
+SERVER = handle_of_server()
+
+
+@on_every_provider("events", "servers", "ports")
+async def test_whoever_listens_hears_of_what_is_made(bench: Bench) -> None:
+    assert bench.provider.events is not None
+    events = bench.provider.events.events()
+    await bench.port()
+    wanted = {
+        CloudEvent("tenancy", Handle("", TENANCY)),
+        CloudEvent("network", NETWORK),
+        CloudEvent("port", handle_of_port()),
+    }
+    while wanted:
+        wanted.discard(await anext(events))
+
+
+@on_every_provider("events", "servers", "ports")
+async def test_nobody_has_to_ask_whether_a_server_runs_yet(bench: Bench) -> None:
+    events, servers = bench.provider.events, bench.provider.servers
+    assert events is not None
+    assert servers is not None
+    heard = events.events()
+    await bench.port()
+    await servers.create_server(bench.server_spec())
+    seen = []
+    while "running" not in seen:
+        if await anext(heard) == CloudEvent("server", SERVER):
+            found = await servers.find_server(SERVER)
+            assert found is not None
+            seen.append(found.state)
+    await servers.remove_server(SERVER)
+    while await servers.find_server(SERVER) is not None:
+        await anext(heard)
+
+
+@on_every_provider("events", "snapshots", "images", "servers", "ports")
+async def test_nobody_has_to_ask_whether_a_snapshot_is_ready(bench: Bench) -> None:
+    events, snapshots, images = bench.provider.events, bench.provider.snapshots, bench.provider.images
+    assert events is not None
+    assert snapshots is not None
+    assert images is not None
+    server = await bench.server()
+    heard = events.events()
+    await snapshots.snapshot_server(server.handle, new_image())
+    states = []
+    while "ready" not in states:
+        if await anext(heard) == CloudEvent("image", Handle("", new_image().id)):
+            found = await images.find_image(new_image().id)
+            assert found is not None
+            states.append(found.state)
