@@ -1,0 +1,122 @@
+"""What cloud-init makes of user data.
+
+Only what may be shown is taken out: names, paths, sizes, fingerprints and counts. Contents of files, passwords and
+commands may be secrets, and stay where they are. What cannot be read becomes a warning, as cloud-init has it.
+"""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from remuda.cloudinit.parts import Part, parts
+from remuda.cloudinit.recognising import Unrecognized
+from remuda.providers.simulated.console.cloudconfig import Unreadable, read_cloud_config
+from remuda.providers.simulated.console.keys import fingerprint
+
+__all__ = ["Applied", "apply"]
+
+_MOST = 64
+_MOST_PARTS = 8
+_LONGEST = 120
+_TRUSTED = "TrustedUserCAKeys"
+
+
+@dataclass(slots=True)
+class Applied:
+    """What a console tells of user data."""
+
+    hostname: str = ""
+    users: list[str] = field(default_factory=list)
+    packages: list[str] = field(default_factory=list)
+    files: list[tuple[str, int]] = field(default_factory=list)
+    """Paths, and how many bytes were written."""
+    commands: int = 0
+    scripts: list[tuple[str, int]] = field(default_factory=list)
+    """Names, and how many lines they have."""
+    keys: list[str] = field(default_factory=list)
+    """Fingerprints of those who may log in."""
+    authorities: list[str] = field(default_factory=list)
+    """Fingerprints of those whose certificates are trusted."""
+    warnings: list[str] = field(default_factory=list)
+
+
+def apply(user_data: bytes) -> Applied:
+    """Return what cloud-init would do."""
+    applied = Applied()
+    try:
+        found = parts(user_data)
+    except Unrecognized as error:
+        applied.warnings.append(f"Unhandled non-multipart userdata: {error.reason}")
+        return applied
+    for number, part in enumerate(found[:_MOST_PARTS], 1):
+        _apply_part(applied, part, part.filename or f"part-{number:03d}")
+    if len(found) > _MOST_PARTS:
+        applied.warnings.append(f"{len(found) - _MOST_PARTS} more parts are not shown here")
+    return applied
+
+
+def _apply_part(applied: Applied, part: Part, name: str) -> None:
+    if part.content_type == "text/cloud-config":
+        try:
+            _apply_config(applied, read_cloud_config(part.content))
+        except Unreadable as error:
+            applied.warnings.append(f"Failed at merging in cloud config part from {_shown(name)}: {error}")
+    elif part.content_type in {"text/x-shellscript", "text/cloud-boothook"}:
+        applied.scripts.append((_shown(name), len(part.content.splitlines())))
+    else:
+        applied.warnings.append(f"Skipping part {_shown(name)} of type {_shown(part.content_type)}: it needs a network")
+
+
+def _apply_config(applied: Applied, config: Mapping[Any, Any]) -> None:
+    for name in ("hostname", "fqdn"):
+        if isinstance(config.get(name), str):
+            applied.hostname = _shown(config[name])
+            break
+    for user in _list(config, "users"):
+        named = user.get("name") if isinstance(user, Mapping) else user
+        if isinstance(named, str) and named != "default":
+            applied.users.append(_shown(named))
+        if isinstance(user, Mapping):
+            applied.keys.extend(_fingerprints(_texts(_list(user, "ssh_authorized_keys"))))
+    for package in _list(config, "packages"):
+        named = package[0] if isinstance(package, list) and package else package
+        if isinstance(named, str):
+            applied.packages.append(_shown(named))
+    applied.commands += len(_list(config, "runcmd"))
+    applied.keys.extend(_fingerprints(_texts(_list(config, "ssh_authorized_keys"))))
+    _write_files(applied, [each for each in _list(config, "write_files") if isinstance(each, Mapping)])
+
+
+def _write_files(applied: Applied, files: list[Mapping[Any, Any]]) -> None:
+    contents = {
+        each["path"]: each.get("content")
+        for each in files
+        if isinstance(each.get("path"), str) and isinstance(each.get("content", ""), str | bytes)
+    }
+    for path, content in contents.items():
+        applied.files.append((_shown(path), len(content or b"")))
+        for line in content.splitlines() if isinstance(content, str) else ():
+            word, _, trusted = line.strip().partition(" ")
+            keys = contents.get(trusted.strip())
+            if word == _TRUSTED and isinstance(keys, str):
+                applied.authorities.extend(_fingerprints(keys.splitlines()))
+
+
+def _list(config: Mapping[Any, Any], name: str) -> list[Any]:
+    found = config.get(name)
+    return found[:_MOST] if isinstance(found, list) else []
+
+
+def _texts(found: list[Any]) -> Iterator[str]:
+    return (each for each in found if isinstance(each, str))
+
+
+def _fingerprints(lines: Iterable[str]) -> list[str]:
+    return [found for line in lines if (found := fingerprint(line)) is not None]
+
+
+def _shown(text: str) -> str:
+    """Return a text that fits a line of a console."""
+    plain = "".join("?" if unicodedata.category(letter).startswith("C") else letter for letter in text[:_LONGEST])
+    return f"{plain}…" if len(text) > _LONGEST else plain

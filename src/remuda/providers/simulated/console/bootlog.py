@@ -1,0 +1,160 @@
+"""The log of a boot: kernel, systemd, cloud-init, sshd, and at the end the prompt."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from remuda.providers.contract.catalogue import Flavor, Image
+from remuda.providers.simulated.console.applied import Applied
+from remuda.providers.simulated.console.keys import fingerprint, host_keys
+
+__all__ = ["Machine", "boot_log", "power_off_log"]
+
+_USUAL_S = 2.0
+_CLOUD_INIT = "24.3.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What boots."""
+
+    hostname: str
+    kernel: str
+    flavor: Flavor | None
+    image: Image | None
+    address: str
+    mac: str
+    key_seed: str
+    applied: Applied
+    tenancy_key: str = ""
+
+    @property
+    def system(self) -> str:
+        """The name of its operating system."""
+        os = self.image.os if self.image else None
+        return f"{os.distro.capitalize()} {os.version}" if os else "Linux"
+
+    @property
+    def user(self) -> str:
+        """The user that cloud-init makes."""
+        return self.image.os.distro if self.image else "cloud-user"
+
+
+def boot_log(machine: Machine, began: datetime, *, takes_s: float, elapsed_s: float) -> list[str]:
+    """Return the lines that a boot has written by now."""
+    span_s = takes_s or _USUAL_S
+    stages = (
+        (0.0, 0.3, _kernel(machine)),
+        (0.3, 0.5, _systemd(machine)),
+        (0.5, 0.95, _cloud_init(machine, began, span_s)),
+        (0.95, 1.0, _login(machine)),
+    )
+    lines: list[str] = []
+    for start, end, stage in stages:
+        found = list(stage)
+        for number, line in enumerate(found):
+            at_s = span_s * (start + (end - start) * number / len(found))
+            if takes_s and at_s > elapsed_s:
+                return lines
+            lines.append(f"[{at_s:12.6f}] {line}" if start < 0.5 else line)  # noqa: PLR2004  so long the kernel has the console
+    return lines
+
+
+def power_off_log() -> list[str]:
+    """Return the lines that a server writes when it stops."""
+    return [
+        "         Stopping ssh.service - OpenBSD Secure Shell server...",
+        "[  OK  ] Stopped ssh.service - OpenBSD Secure Shell server.",
+        "[  OK  ] Unmounted all filesystems.",
+        "[  OK  ] Reached target poweroff.target - System Power Off.",
+        "reboot: Power down",
+    ]
+
+
+def _kernel(machine: Machine) -> Iterator[str]:
+    flavor = machine.flavor
+    cpus, memory = (flavor.cpus, flavor.memory_bytes // 1024) if flavor else (1, 2**20)
+    yield f"Linux version {machine.kernel} (buildd@simulated) #1 SMP PREEMPT_DYNAMIC"
+    yield "Command line: BOOT_IMAGE=/boot/vmlinuz root=LABEL=cloudimg-rootfs ro console=tty1 console=ttyS0"
+    yield "DMI: Remuda Simulated Cloud, BIOS 1.0"
+    yield f"Memory: {memory - memory // 32}K/{memory}K available"
+    yield f"smp: Brought up 1 node, {cpus} CPUs"
+    yield f"virtio_net virtio0: MAC {machine.mac}"
+    if flavor is not None and flavor.gpu is not None:
+        for number in range(flavor.gpu.physical_count):
+            yield f"pci 0000:00:{5 + number:02x}.0: {flavor.gpu.vendor} {flavor.gpu.model}"
+        if machine.image is not None and machine.image.gpu is not None:
+            yield f"{flavor.gpu.vendor.lower()}: loaded driver {machine.image.gpu.driver}"
+    yield "EXT4-fs (vda1): mounted filesystem with ordered data mode"
+
+
+def _systemd(machine: Machine) -> Iterator[str]:
+    yield "systemd[1]: systemd running in system mode"
+    yield f"systemd[1]: Detected virtualization {'none' if machine.flavor and machine.flavor.is_baremetal else 'kvm'}."
+    yield f"Welcome to {machine.system}!"
+    yield f"systemd[1]: Hostname set to <{machine.hostname}>."
+    yield "[  OK  ] Reached target local-fs.target - Local File Systems."
+    yield "[  OK  ] Started systemd-networkd.service - Network Configuration."
+    yield "[  OK  ] Reached target network-online.target - Network is Online."
+
+
+def _cloud_init(machine: Machine, began: datetime, span_s: float) -> Iterator[str]:
+    applied = machine.applied
+
+    def runs(stage: str, share: float) -> str:
+        when = f"{began:%a, %d %b %Y %H:%M:%S} +0000"
+        up_s = span_s * share
+        return f"cloud-init[512]: Cloud-init v. {_CLOUD_INIT} running '{stage}' at {when}. Up {up_s:.2f} seconds."
+
+    yield runs("init-local", 0.5)
+    yield runs("init", 0.55)
+    yield f"ci-info: | eth0 | True | {machine.address} | global | {machine.mac} |"
+    yield f"cloud-init[512]: Setting the hostname to {applied.hostname or machine.hostname}"
+    for warning in applied.warnings:
+        yield f"cloud-init[512]: WARNING: {warning}"
+    yield runs("modules:config", 0.65)
+    for user in (machine.user, *applied.users):
+        yield f"cloud-init[512]: Adding user {user}"
+    for path, size in applied.files:
+        yield f"cloud-init[512]: Writing {size} bytes to {path}"
+    for authority in applied.authorities:
+        yield f"cloud-init[512]: sshd trusts user certificates of the authority {authority}"
+    if applied.packages:
+        yield f"cloud-init[512]: Installing {len(applied.packages)} packages: {' '.join(applied.packages)}"
+    yield runs("modules:final", 0.85)
+    for name, lines in applied.scripts:
+        yield f"cloud-init[512]: Running script {name} ({lines} lines)"
+    if applied.commands:
+        yield f"cloud-init[512]: Running runcmd: {applied.commands} commands"
+    yield from _keys(machine)
+    yield (
+        f"cloud-init[512]: Cloud-init v. {_CLOUD_INIT} finished. Datasource DataSourceConfigDrive. "
+        f"Up {span_s * 0.95:.2f} seconds"
+    )
+
+
+def _keys(machine: Machine) -> Iterator[str]:
+    own = fingerprint(machine.tenancy_key) if machine.tenancy_key else None
+    keys = [*([own] if own else ()), *machine.applied.keys]
+    for key in keys:
+        yield f"ci-info: | {machine.user} | authorized key | {key} |"
+    if not keys:
+        yield f"ci-info: no authorized SSH keys fingerprints found for user {machine.user}."
+    yield "-----BEGIN SSH HOST KEY FINGERPRINTS-----"
+    lines = host_keys(machine.key_seed)
+    for name, line in lines:
+        yield f"256 {fingerprint(line)} root@{machine.hostname} ({name})"
+    yield "-----END SSH HOST KEY FINGERPRINTS-----"
+    yield "-----BEGIN SSH HOST KEY KEYS-----"
+    for _, line in lines:
+        yield f"{line} root@{machine.hostname}"
+    yield "-----END SSH HOST KEY KEYS-----"
+
+
+def _login(machine: Machine) -> Iterator[str]:
+    yield "[  OK  ] Started ssh.service - OpenBSD Secure Shell server."
+    yield "[  OK  ] Reached target multi-user.target - Multi-User System."
+    yield ""
+    yield f"{machine.system} {machine.applied.hostname or machine.hostname} ttyS0"
+    yield ""
+    yield f"{machine.applied.hostname or machine.hostname} login: "

@@ -1,0 +1,105 @@
+"""File storage."""
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+
+from remuda.kernel.errors import NotFound
+from remuda.kernel.ids import random_id
+from remuda.providers.contract.errors import Refused
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.storage import FileStorage, FileStorageSpec, StorageClass
+from remuda.providers.simulated.desk import PART
+from remuda.providers.simulated.ground import Ground
+from remuda.providers.simulated.networks import SimNetworks
+from remuda.providers.simulated.shelf import encode
+
+__all__ = ["SimFileStorages"]
+
+_ONE = "SELECT document, used_bytes, name FROM storages WHERE name = ?"
+_LIST = "SELECT document, used_bytes, name FROM storages WHERE name > ? ORDER BY name LIMIT ?"
+_decode = msgspec.msgpack.Decoder(FileStorage).decode
+
+
+class SimFileStorages:
+    """Keeps file storage."""
+
+    def __init__(self, ground: Ground, *, networks: SimNetworks) -> None:
+        self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
+        self._classes, self._networks = ground.catalogue.storage_classes, networks.shelf
+        self._desk.past.readers["storage"] = self._read
+
+    async def storage_classes(self) -> Sequence[StorageClass]:
+        """Return what is offered now."""
+        return await self._desk.look("storage_classes", lambda: self._classes)
+
+    async def converge_storage(self, wanted: FileStorageSpec) -> FileStorage:
+        """Make a storage, or bring it up to date; Refused if it would be smaller than what is on it."""
+        return await self._desk.change("converge_storage", lambda: self._converge(wanted))
+
+    async def find_storage(self, handle: Handle) -> FileStorage | None:
+        """Look for a storage."""
+        return await self._desk.find("find_storage", "storage", handle, self._read)
+
+    async def remove_storage(self, handle: Handle) -> None:
+        """Remove a storage and all that is on it."""
+        await self._desk.change("remove_storage", lambda: self._remove(handle))
+
+    def storages(self) -> AsyncIterator[Sequence[FileStorage]]:
+        """Yield all storages, in parts."""
+        return self._desk.parts("storages", "storage", self._page, lambda each: each.spec.handle)
+
+    def _read(self, handle: Handle) -> FileStorage | None:
+        row = self._storage.row(_ONE, (handle.name,))
+        return None if row is None else _whole(row)
+
+    def _page(self, mark: Any) -> tuple[list[FileStorage], Any]:
+        rows = self._storage.rows(_LIST, (mark or "", PART))
+        return [_whole(row) for row in rows], rows[-1][2] if len(rows) == PART else None
+
+    def _converge(self, wanted: FileStorageSpec) -> FileStorage:
+        present = self._read(wanted.handle)
+        if present is not None and present.spec == wanted:
+            return present
+        self._check(wanted, present)
+        mount_path = present.mount_path if present else f"/exports/{random_id(self._randomness)}"
+        made = FileStorage(spec=wanted, mount_path=mount_path, used_bytes=present.used_bytes if present else 0)
+        self._storage.touch("storage", wanted.handle)
+        self._storage.run(
+            "INSERT OR REPLACE INTO storages VALUES (?, ?, ?)", (wanted.handle.name, made.used_bytes, encode(made))
+        )
+        self._storage.run("DELETE FROM attachments WHERE storage = ?", (wanted.handle.name,))
+        for each in wanted.attachments:
+            self._storage.run(
+                "INSERT OR IGNORE INTO attachments VALUES (?, ?, ?)",
+                (each.network.tenancy, each.network.name, wanted.handle.name),
+            )
+        if present is None:
+            self._desk.made("storage", wanted.handle)
+        return made
+
+    def _check(self, wanted: FileStorageSpec, present: FileStorage | None) -> None:
+        if wanted.handle.tenancy:
+            raise Refused("a file storage belongs to no tenancy")
+        if not any(each.id == wanted.storage_class for each in self._classes):
+            raise NotFound("storage class", wanted.storage_class)
+        for each in wanted.attachments:
+            self._networks.get(each.network)
+        if present is not None and present.spec.storage_class != wanted.storage_class:
+            raise Refused(f"the storage {wanted.handle.name} keeps its class")
+        if present is not None and wanted.size_bytes < present.used_bytes:
+            raise Refused(f"more is on the storage {wanted.handle.name} than would fit")
+
+    def _remove(self, handle: Handle) -> None:
+        if self._read(handle) is None:
+            return
+        self._storage.touch("storage", handle)
+        self._storage.run("DELETE FROM storages WHERE name = ?", (handle.name,))
+        self._storage.run("DELETE FROM attachments WHERE storage = ?", (handle.name,))
+
+
+def _whole(row: tuple[Any, ...]) -> FileStorage:
+    document, used_bytes, _ = row
+    stored = _decode(document)
+    return FileStorage(spec=stored.spec, mount_path=stored.mount_path, used_bytes=used_bytes)

@@ -1,0 +1,137 @@
+"""Images: those of the catalogue, those that were uploaded, and snapshots.
+
+Of an uploaded one the size and the digest are kept, and not the bytes: nothing here runs them.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator, Sequence
+from typing import Any
+
+import msgspec
+
+from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.providers.contract.catalogue import Image, NewImage
+from remuda.providers.contract.errors import InUse, Refused, WrongState
+from remuda.providers.contract.names import Handle
+from remuda.providers.simulated.ground import Ground
+from remuda.providers.simulated.lives import Lives
+from remuda.providers.simulated.times import as_datetime
+
+__all__ = ["SimImages"]
+
+_GIB = 2**30
+_COLUMNS = "SELECT document, size_gib, state, created FROM images"
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(NewImage).decode
+
+
+class SimImages:
+    """Keeps images, and makes them of servers."""
+
+    def __init__(self, ground: Ground, *, lives: Lives) -> None:
+        self._storage, self._desk, self._clockwork = ground.storage, ground.desk, ground.clockwork
+        self._catalogue, self._lives = ground.catalogue, lives
+        self._desk.past.readers["image"] = lambda handle: self.read(handle.name)
+        self._clockwork.add("images", self._move)
+
+    async def images(self) -> Sequence[Image]:
+        """Return all images, in whatever state."""
+        found: list[Image] = []
+        async for part in self._desk.parts("images", "image", self._page, lambda each: Handle("", each.id)):
+            found.extend(part)
+        return found
+
+    async def find_image(self, image: str) -> Image | None:
+        """Return one image."""
+        return await self._desk.find("find_image", "image", Handle("", image), lambda handle: self.read(handle.name))
+
+    async def create_image(self, wanted: NewImage, content: AsyncIterator[bytes]) -> Image:
+        """Make an image of these bytes, or raise AlreadyExists. If the content breaks off, no image is left."""
+        self._check_new(wanted)
+        size, digest = 0, hashlib.sha256()
+        async for chunk in content:
+            size += len(chunk)
+            digest.update(chunk)
+        if not size:
+            raise Refused("an image cannot be empty")
+        size_gib, told = -(-size // _GIB), f"sha256:{digest.hexdigest()}"
+        return await self._desk.change(
+            "create_image", lambda: self._make(wanted, size_gib=size_gib, digest=told, takes_s=0.0)
+        )
+
+    async def remove_image(self, image: str) -> None:
+        """Remove an image, or raise InUse; one of the catalogue is nobody's to remove: NotFound."""
+        await self._desk.change("remove_image", lambda: self._remove(image))
+
+    async def snapshot_server(self, handle: Handle, wanted: NewImage) -> Image:
+        """Begin to make an image of a server's disk, or raise AlreadyExists."""
+        return await self._desk.change("snapshot_server", lambda: self._snapshot(handle, wanted))
+
+    def read(self, image: str) -> Image | None:
+        """Return an image as it is."""
+        built_in = self._catalogue.image(image)
+        if built_in is not None:
+            return built_in
+        row = self._storage.row(f"{_COLUMNS} WHERE id = ?", (image,))
+        return None if row is None else _image(row)
+
+    def _page(self, _mark: Any) -> tuple[list[Image], Any]:
+        rows = self._storage.rows(f"{_COLUMNS} ORDER BY created, id")
+        return [*self._catalogue.images, *map(_image, rows)], None
+
+    def _check_new(self, wanted: NewImage) -> None:
+        if self.read(wanted.id) is not None:
+            raise AlreadyExists("image", wanted.id)
+
+    def _make(self, wanted: NewImage, *, size_gib: int, digest: str, takes_s: float) -> Image:
+        self._check_new(wanted)
+        now, handle = self._storage.now(), Handle("", wanted.id)
+        then = ("creating", "ready", now + takes_s) if takes_s else ("ready", None, None)
+        self._storage.touch("image", handle)
+        self._storage.run(
+            "INSERT INTO images VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (wanted.id, *then, now, size_gib, digest, _encode(wanted)),
+        )
+        self._desk.made("image", handle)
+        if takes_s:
+            self._clockwork.expect(now + takes_s)
+        made = self.read(wanted.id)
+        assert made is not None, "it was made just now"
+        return made
+
+    def _snapshot(self, handle: Handle, wanted: NewImage) -> Image:
+        server = self._lives.get(handle)
+        if server.state not in {"running", "stopped", "suspended"}:
+            raise WrongState("server", handle.name, state=server.state)
+        source = self.read(server.image)
+        size_gib = source.size_gib if source is not None else 1
+        digest = hashlib.sha256(f"{server.id} {self._storage.now()}".encode()).hexdigest()
+        takes_s = self._catalogue.times.snapshot_s
+        return self._make(wanted, size_gib=size_gib, digest=f"sha256:{digest}", takes_s=takes_s)
+
+    def _remove(self, image: str) -> None:
+        if self._catalogue.image(image) is not None:
+            raise NotFound("image", image)
+        if self._storage.has("SELECT 1 FROM servers WHERE image = ? LIMIT 1", (image,)):
+            raise InUse("image", image)
+        if self._storage.has("SELECT 1 FROM images WHERE id = ?", (image,)):
+            self._storage.touch("image", Handle("", image))
+            self._storage.run("DELETE FROM images WHERE id = ?", (image,))
+
+    def _move(self, now: float, most: int) -> int:
+        rows = self._storage.rows("SELECT id, next FROM images WHERE due <= ? ORDER BY due LIMIT ?", (now, most))
+        for image, state in rows:
+            self._storage.touch("image", Handle("", image))
+            self._storage.run("UPDATE images SET state = ?, next = NULL, due = NULL WHERE id = ?", (state, image))
+        return len(rows)
+
+
+def _image(row: tuple[Any, ...]) -> Image:
+    document, size_gib, state, created = row
+    wanted = _decode(document)
+    return Image(
+        **{name: getattr(wanted, name) for name in NewImage.__dataclass_fields__},
+        size_gib=size_gib,
+        state=state,
+        created=as_datetime(created),
+    )

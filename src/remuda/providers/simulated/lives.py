@@ -1,0 +1,204 @@
+"""The lives of servers: how one comes to be in a state, and what becomes of it by time.
+
+::
+
+    queued ─► building ─► running ◄─► stopping ─► stopped
+                             │  ▲                    │
+                             └──┴──── rebuilding ◄───┘          any ─► failed, any ─► removing ─► gone
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import msgspec
+
+from remuda.kernel.errors import NotFound
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import Server, ServerSpec, ServerState
+from remuda.providers.simulated.clockwork import Clockwork
+from remuda.providers.simulated.hosts import HostsOfFlavors
+from remuda.providers.simulated.shelf import encode
+from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.times import as_datetime
+
+__all__ = ["Boot", "Life", "Lives", "Next"]
+
+Boot = tuple[float, float]
+"""When a server began to boot, and how long that takes."""
+Next = Literal["building", "running", "stopped", "gone"]
+"""What a server becomes by time."""
+
+_BOOTS_KEPT = 3
+_COLUMNS = "number, tenancy, name, version, id, state, created, launched, flavor, image, port, host, fault"
+_BY_HANDLE = f"SELECT {_COLUMNS} FROM servers WHERE tenancy = ? AND name = ?"  # noqa: S608  the columns are ours
+_DUE = "SELECT tenancy, name, next, due, boot_s FROM servers WHERE due <= ? ORDER BY due, number LIMIT ?"
+_INSERT = (
+    "INSERT INTO servers (tenancy, name, version, id, state, next, due, created, launched, flavor, image, port, host, "
+    "boot_s, boots, document) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_decode_boots = msgspec.msgpack.Decoder(tuple[Boot, ...]).decode
+_decode_spec = msgspec.msgpack.Decoder(ServerSpec).decode
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """A server with what only the cloud knows of it."""
+
+    server: Server
+    spec: ServerSpec
+    boots: tuple[Boot, ...]
+    """The last ones; it ended each but the last."""
+
+
+class Lives:
+    """Keeps servers."""
+
+    def __init__(self, storage: Storage, clockwork: Clockwork) -> None:
+        self._storage, self._clockwork = storage, clockwork
+        self._hosts = HostsOfFlavors(storage)
+        clockwork.add("servers", self._move)
+
+    def read(self, handle: Handle) -> Server | None:
+        """Return a server as it is."""
+        row = self._storage.row(_BY_HANDLE, (handle.tenancy, handle.name))
+        return None if row is None else _server(row)
+
+    def get(self, handle: Handle) -> Server:
+        """Return a server, or raise NotFound."""
+        found = self.read(handle)
+        if found is None:
+            raise NotFound("server", handle.name)
+        return found
+
+    def life(self, handle: Handle) -> Life:
+        """Return a server with all that there is of it, or raise NotFound."""
+        server = self.get(handle)
+        row = self._storage.row("SELECT document, boots FROM servers WHERE id = ?", (server.id,))
+        assert row is not None, "it was read just now"
+        return Life(server=server, spec=_decode_spec(row[0]), boots=_decode_boots(row[1]))
+
+    def begin(self, spec: ServerSpec, id_: str, *, queue_s: float, boot_s: float) -> Server:
+        """Make a server, on a host that has room."""
+        now, handle = self._storage.now(), spec.handle
+        state, then, due = _beginning(now, queue_s, boot_s)
+        boots = () if state == "queued" else ((now, boot_s),)
+        host = self._hosts.place(spec.flavor, pinned=spec.host)
+        version = self._storage.touch("server", handle)
+        self._storage.touch("port", Handle(handle.tenancy, spec.port))
+        self._storage.run(
+            _INSERT,
+            (
+                *(handle.tenancy, handle.name, str(version), id_, state, then, due, now),
+                *(now if state == "running" else None, spec.flavor, spec.image, spec.port, host),
+                *(boot_s, encode(boots), encode(spec)),
+            ),
+        )
+        if due is not None:
+            self._clockwork.expect(due)
+        return self.get(handle)
+
+    def enter(self, handle: Handle, state: ServerState, *, fault: str = "") -> None:
+        """Have a server be in a state now, and stay in it."""
+        version = self._storage.touch("server", handle)
+        self._storage.run(
+            "UPDATE servers SET version = ?, state = ?, next = NULL, due = NULL, fault = ? "
+            "WHERE tenancy = ? AND name = ?",
+            (str(version), state, fault, handle.tenancy, handle.name),
+        )
+
+    def become(self, handle: Handle, through: ServerState, last: Next, *, takes_s: float) -> None:
+        """Have a server be in one state for so long, then in another."""
+        now = self._storage.now()
+        self.enter(handle, through)
+        if takes_s:
+            self._await(handle, last, now + takes_s)
+        else:
+            self._enter(handle, last, now, 0.0)
+
+    def boot(self, handle: Handle, *, takes_s: float, is_new: bool = False) -> None:
+        """Note that a server boots from now on; if its disk is new, it has not done so before."""
+        self._note_boot(handle, (self._storage.now(), takes_s), is_new=is_new)
+
+    def set_image(self, handle: Handle, image: str) -> None:
+        """Give a server another image."""
+        self._storage.run(
+            "UPDATE servers SET image = ? WHERE tenancy = ? AND name = ?", (image, handle.tenancy, handle.name)
+        )
+
+    def migrate(self, handle: Handle) -> str:
+        """Have a server run on another host; return its name, or raise NoCapacity."""
+        server = self.get(handle)
+        host = self._hosts.place(server.flavor, apart_from=server.host)
+        self._hosts.leave(server.flavor, server.host)
+        version = self._storage.touch("server", handle)
+        self._storage.run("UPDATE servers SET version = ?, host = ? WHERE id = ?", (str(version), host, server.id))
+        return host
+
+    def end(self, handle: Handle) -> None:
+        """Have a server be gone."""
+        server = self.get(handle)
+        self._storage.touch("server", handle)
+        self._storage.touch("port", Handle(handle.tenancy, server.port))
+        self._storage.run("DELETE FROM servers WHERE id = ?", (server.id,))
+        self._storage.run("DELETE FROM consoles WHERE server = ?", (server.id,))
+        self._hosts.leave(server.flavor, server.host)
+
+    def _await(self, handle: Handle, state: Next, due: float) -> None:
+        self._storage.run(
+            "UPDATE servers SET next = ?, due = ? WHERE tenancy = ? AND name = ?",
+            (state, due, handle.tenancy, handle.name),
+        )
+        self._clockwork.expect(due)
+
+    def _enter(self, handle: Handle, state: Next, moment: float, boot_s: float) -> None:
+        """Have a server enter the state that it was bound for, at that moment."""
+        if state == "gone":
+            self.end(handle)
+            return
+        self.enter(handle, state)
+        if state == "building":
+            self._note_boot(handle, (moment, boot_s), is_new=True)
+            self._await(handle, "running", moment + boot_s)
+        elif state == "running":
+            self._storage.run(
+                "UPDATE servers SET launched = coalesce(launched, ?) WHERE tenancy = ? AND name = ?",
+                (moment, handle.tenancy, handle.name),
+            )
+
+    def _note_boot(self, handle: Handle, boot: Boot, *, is_new: bool) -> None:
+        where = (handle.tenancy, handle.name)
+        row = self._storage.row("SELECT boots FROM servers WHERE tenancy = ? AND name = ?", where)
+        before: Sequence[Boot] = () if row is None or is_new else _decode_boots(row[0])
+        boots = (*before, boot)[-_BOOTS_KEPT:]
+        self._storage.run("UPDATE servers SET boots = ? WHERE tenancy = ? AND name = ?", (encode(boots), *where))
+
+    def _move(self, now: float, most: int) -> int:
+        rows = self._storage.rows(_DUE, (now, most))
+        for tenancy, name, state, due, boot_s in rows:
+            self._enter(Handle(tenancy, name), state, due, boot_s)
+        return len(rows)
+
+
+def _beginning(now: float, queue_s: float, boot_s: float) -> tuple[ServerState, Next | None, float | None]:
+    """Return a new server's state, and what it becomes when."""
+    if queue_s:
+        return "queued", "building", now + queue_s
+    return ("building", "running", now + boot_s) if boot_s else ("running", None, None)
+
+
+def _server(row: tuple[Any, ...]) -> Server:
+    _, tenancy, name, version, id_, state, created, launched, flavor, image, port, host, fault = row
+    return Server(
+        handle=Handle(tenancy, name),
+        id=id_,
+        state=state,
+        flavor=flavor,
+        image=image,
+        port=port,
+        version=version,
+        created=as_datetime(created),
+        launched=None if launched is None else as_datetime(launched),
+        host=host,
+        fault=fault,
+    )

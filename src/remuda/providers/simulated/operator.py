@@ -1,0 +1,109 @@
+"""What happens in the cloud without our asking: somebody stops a server, a host dies, a server is gone.
+
+It works on the cloud's file alone, so a command can do it while another process has the cloud open; that one notices.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Invalid, NotFound
+from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.names import Handle, server_name
+from remuda.providers.contract.servers import Server, ServerState
+from remuda.providers.simulated.clockwork import Clockwork
+from remuda.providers.simulated.lives import Lives
+from remuda.providers.simulated.storage import Storage, open_storage
+
+__all__ = ["Operator", "open_operator"]
+
+_ENDING: frozenset[ServerState] = frozenset({"removing"})
+
+
+class Operator:
+    """Changes a cloud out of band. A server is named by our id, its id or name in the cloud, or its host name."""
+
+    def __init__(self, storage: Storage, clockwork: Clockwork, lives: Lives) -> None:
+        self._storage, self._clockwork, self._lives = storage, clockwork, lives
+
+    def servers(self) -> list[Server]:
+        """Return all servers, in the order in which they were made."""
+        self._clockwork.settle()
+        rows = self._storage.rows("SELECT tenancy, name FROM servers ORDER BY number")
+        return [self._lives.get(Handle(*row)) for row in rows]
+
+    def hostname(self, server: Server) -> str:
+        """Return what a server calls itself."""
+        return self._lives.life(server.handle).spec.hostname
+
+    def stop(self, server: str) -> Handle:
+        """Cut the power of a running server."""
+        return self._enter(server, {"running"}, "stopped")
+
+    def fail(self, server: str, why: str = "the host died") -> Handle:
+        """Break a server."""
+        return self._enter(server, None, "failed", fault=why)
+
+    def migrate(self, server: str) -> str:
+        """Have a server run on another host; return that one's name, or raise NoCapacity."""
+        handle = self.find(server)
+        return self._storage.write(lambda: self._lives.migrate(handle))
+
+    def vanish(self, server: str) -> Handle:
+        """Have a server be gone, as if it had never been; its port stays."""
+        handle = self.find(server)
+        self._storage.write(lambda: self._lives.end(handle))
+        return handle
+
+    def fill(self, storage: str, used_bytes: int) -> None:
+        """Have so many bytes be on a file storage."""
+
+        def effect() -> None:
+            self._storage.touch("storage", Handle("", storage))
+            if not self._storage.run("UPDATE storages SET used_bytes = ? WHERE name = ?", (used_bytes, storage)):
+                raise NotFound("file storage", storage)
+
+        self._storage.write(effect)
+
+    def find(self, server: str) -> Handle:
+        """Return the one server that is meant, or raise NotFound, or Invalid if it may be several."""
+        self._clockwork.settle()
+        ours = server_name(server, "", 0).partition(".")[0] + "."
+        rows = self._storage.rows(
+            "SELECT tenancy, name FROM servers WHERE id = ? OR name = ? OR substr(name, 1, ?) = ?",
+            (server, server, len(ours), ours),
+        )
+        found = [Handle(*row) for row in rows]
+        found = found or [each.handle for each in self.servers() if self.hostname(each) == server]
+        if not found:
+            raise NotFound("server", server)
+        if len(found) > 1:
+            names = ", ".join(each.name for each in found)
+            raise Invalid(f"The name {server}", "is that of several servers", remedy=f"use one of {names}")
+        return found[0]
+
+    def _enter(self, server: str, states: set[ServerState] | None, state: ServerState, *, fault: str = "") -> Handle:
+        handle = self.find(server)
+
+        def effect() -> None:
+            present = self._lives.get(handle).state
+            if present in _ENDING or (states is not None and present not in states):
+                raise WrongState("server", handle.name, state=present)
+            self._lives.enter(handle, state, fault=fault)
+
+        self._storage.write(effect)
+        return handle
+
+
+@contextmanager
+def open_operator(path: Path, clock: Clock) -> Iterator[Operator]:
+    """Open the file of a cloud for its operator, whether or not a process has it open."""
+    if not path.exists():
+        raise NotFound("simulated cloud", str(path))
+    storage = open_storage(path, clock=clock, syncs="itself")
+    try:
+        clockwork = Clockwork(storage, clock)
+        yield Operator(storage, clockwork, Lives(storage, clockwork))
+    finally:
+        storage.close()

@@ -1,0 +1,154 @@
+"""Servers."""
+
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from typing import Any
+
+from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.kernel.ids import random_id
+from remuda.providers.contract.catalogue import Flavor, Image
+from remuda.providers.contract.errors import InUse, Refused, WrongState
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import Server, ServerSpec, ServerState, Sighting
+from remuda.providers.simulated.desk import PART
+from remuda.providers.simulated.ground import Ground
+from remuda.providers.simulated.images import SimImages
+from remuda.providers.simulated.lives import Lives, Next
+from remuda.providers.simulated.ports import SimPorts
+
+__all__ = ["SimServers"]
+
+_SIGHTINGS = "SELECT tenancy, name, version, number FROM servers WHERE number > ? ORDER BY number LIMIT ?"
+_GIB = 2**30
+
+
+class SimServers:
+    """Keeps servers."""
+
+    def __init__(self, ground: Ground, *, lives: Lives, ports: SimPorts, images: SimImages) -> None:
+        self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
+        self._catalogue, self._times = ground.catalogue, ground.catalogue.times
+        self._lives, self._ports, self._images = lives, ports, images
+        self._desk.past.readers["server"] = lives.read
+
+    async def create_server(self, wanted: ServerSpec) -> Server:
+        """Make a server, or raise AlreadyExists or NoCapacity; InUse if another stands behind its port."""
+        return await self._desk.change("create_server", lambda: self._create(wanted))
+
+    async def find_server(self, handle: Handle) -> Server | None:
+        """Look for a server."""
+        return await self._desk.find("find_server", "server", handle, self._lives.read)
+
+    async def remove_server(self, handle: Handle) -> None:
+        """Remove a server; its port stays, and is in use until the server is gone."""
+        await self._desk.change("remove_server", lambda: self._remove(handle))
+
+    async def start_server(self, handle: Handle) -> None:
+        """Start a stopped server, or raise WrongState."""
+        await self._act("start_server", handle, {"stopped"}, self._start)
+
+    async def stop_server(self, handle: Handle) -> None:
+        """Stop a running server, or raise WrongState."""
+        await self._act("stop_server", handle, {"running"}, self._stop)
+
+    async def reboot_server(self, handle: Handle, *, hard: bool) -> None:
+        """Reboot a running server, or raise WrongState."""
+        # To the cloud it is all the same whether the system was asked: what it wrote to its console is kept.
+        await self._act("reboot_server", handle, {"running", "suspended"} if hard else {"running"}, self._start)
+
+    async def rebuild_server(self, handle: Handle, image: str) -> None:
+        """Put another image in the place of a server's root disk."""
+        await self._desk.change("rebuild_server", lambda: self._rebuild(handle, image))
+
+    def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
+        """Yield all servers, in parts."""
+        return self._desk.parts(
+            "sightings",
+            "server",
+            self._page,
+            lambda each: each.handle,
+            lambda each: Sighting(each.handle, each.version),
+        )
+
+    def _page(self, mark: Any) -> tuple[list[Sighting], Any]:
+        rows = self._storage.rows(_SIGHTINGS, (mark or 0, PART))
+        things = [Sighting(Handle(tenancy, name), version) for tenancy, name, version, _ in rows]
+        return things, rows[-1][3] if len(rows) == PART else None
+
+    async def _act(
+        self, verb: str, handle: Handle, states: Collection[ServerState], effect: Callable[[Handle], None]
+    ) -> None:
+        def act() -> None:
+            self._check_state(self._lives.get(handle), states)
+            effect(handle)
+
+        await self._desk.change(verb, act)
+
+    def _create(self, wanted: ServerSpec) -> Server:
+        if self._lives.read(wanted.handle) is not None:
+            raise AlreadyExists("server", wanted.handle.name)
+        port = self._ports.read(Handle(wanted.handle.tenancy, wanted.port))
+        if port is None:
+            raise NotFound("port", wanted.port)
+        if port.server:
+            raise InUse("port", wanted.port)
+        flavor = self._catalogue.flavor(wanted.flavor)
+        if flavor is None:
+            raise NotFound("flavor", wanted.flavor)
+        _check_fit(flavor, self._ready_image(wanted.image), is_pinned=bool(wanted.host))
+        queue_s = self._times.queue_s if flavor.is_baremetal else 0.0
+        made = self._lives.begin(wanted, random_id(self._randomness), queue_s=queue_s, boot_s=self._boot_s())
+        self._desk.made("server", wanted.handle)
+        return made
+
+    def _boot_s(self) -> float:
+        times = self._times
+        return times.boot_s * (1 + times.boot_jitter * self._randomness.uniform(-1, 1)) if times.boot_s else 0.0
+
+    def _remove(self, handle: Handle) -> None:
+        server = self._lives.read(handle)
+        if server is not None and server.state != "removing":
+            self._lives.become(handle, "removing", "gone", takes_s=self._times.remove_s)
+
+    def _start(self, handle: Handle) -> None:
+        self._lives.enter(handle, "running")
+        self._lives.boot(handle, takes_s=self._boot_s())
+
+    def _stop(self, handle: Handle) -> None:
+        self._lives.become(handle, "stopping", "stopped", takes_s=self._times.stop_s)
+
+    def _rebuild(self, handle: Handle, image: str) -> None:
+        server = self._lives.get(handle)
+        self._check_state(server, {"running", "stopped", "failed"})
+        if server.launched is None:
+            raise WrongState("server", handle.name, state=server.state)
+        found, flavor = self._ready_image(image), self._catalogue.flavor(server.flavor)
+        if flavor is not None:  # one that is no longer offered goes on as it is
+            _check_fit(flavor, found, is_pinned=True)
+        last: Next = "stopped" if server.state == "stopped" else "running"
+        self._lives.become(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
+        self._lives.set_image(handle, image)
+        self._lives.boot(handle, takes_s=self._times.rebuild_s, is_new=True)
+
+    def _ready_image(self, image: str) -> Image:
+        found = self._images.read(image)
+        if found is None:
+            raise NotFound("image", image)
+        if found.state != "ready":
+            raise WrongState("image", image, state=found.state)
+        return found
+
+    @staticmethod
+    def _check_state(server: Server, states: Collection[ServerState]) -> None:
+        if server.state not in states:
+            raise WrongState("server", server.handle.name, state=server.state)
+
+
+def _check_fit(flavor: Flavor, image: Image, *, is_pinned: bool) -> None:
+    if flavor.architecture != image.architecture:
+        raise Refused("the image is for another processor than the flavor has")
+    if flavor.disk_bytes < image.size_gib * _GIB:
+        raise Refused("the image is larger than the flavor's disk")
+    if image.virtualization not in {"any", "baremetal" if flavor.is_baremetal else "virtualized"}:
+        raise Refused("the image does not run on what the flavor is")
+    if flavor.is_pinned_only and not is_pinned:
+        raise Refused("a server of this flavor says on which host it goes")

@@ -1,0 +1,184 @@
+"""The cloud's file: transactions, and the log of what changed.
+
+One connection, used on the event loop; a transaction is one synchronous function, so nobody sees half of it. Another
+process may have the file open too (`remuda sim`): a write waits a moment for it, and `foreign_changes` tells what it
+did. Every change of something is `touch`ed before it is made: that gives it its version, tells whoever listens after
+the commit, and lets a simulation remember how it was.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import apsw
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import RemudaError, StoreForeign, StoreTooNew
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.provider import CloudEvent, Subject
+from remuda.providers.simulated.tables import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
+from remuda.providers.simulated.times import CloudTime
+from remuda.store.readside.storage import storage_error
+from remuda.store.sqlite.file import opening_error
+
+__all__ = ["Storage", "Syncs", "open_storage"]
+
+T = TypeVar("T")
+
+_PATIENCE_MS = 2000
+_LOG_LENGTH = 10_000
+_LOG_SLACK = 1_000
+
+
+Syncs = Literal["never", "elsewhere", "itself"]
+"""Who sees to it that what is committed is on the disk: nobody, a `Disk` beside the connection, or SQLite itself."""
+
+
+def open_storage(path: Path | None, *, clock: Clock, syncs: Syncs = "never") -> "Storage":
+    """Open or make the file, or raise the Unusable error that says why not; without a path it is in memory."""
+    if path is None:
+        connection = apsw.Connection(":memory:")
+        _prepare(connection, "", syncs)
+        return Storage(connection, clock)
+    connections: list[apsw.Connection] = []
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path.touch(mode=0o600)
+        connections.append(apsw.Connection(str(path)))
+        _prepare(connections[0], str(path), syncs)
+    except (apsw.Error, OSError, RemudaError) as error:
+        for each in connections:
+            each.close(force=True)
+        raise opening_error(path, error) from None
+    return Storage(connections[0], clock)
+
+
+class Storage:
+    """An open file."""
+
+    def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
+        self.is_shared = connection.filename != ""
+        """Another process may have it open."""
+        self.before_change: Callable[[Subject, Handle], None] = lambda _subject, _handle: None
+        """Told of what is about to change."""
+        self.after_commit: Callable[[Iterable[CloudEvent]], None] = lambda _events: None
+        """Told of what has changed."""
+        self._connection = connection
+        self._execute = connection.execute
+        self._path = connection.filename or "of the simulated cloud"
+        self._touched: list[tuple[int, CloudEvent]] = []
+        self._data_version = connection.pragma("data_version")
+        self._seen, last = next(
+            connection.execute("SELECT coalesce(max(sequence), 0), coalesce(max(time), 0) FROM changes")
+        )
+        self._time = CloudTime(clock, last=last)
+
+    def now(self) -> float:
+        """Return the cloud's time."""
+        return self._time.now()
+
+    def write(self, effect: Callable[[], T]) -> T:
+        """Do it whole, or raise and have done nothing."""
+        try:
+            self._execute("BEGIN IMMEDIATE")
+            answer = effect()
+            self._execute("COMMIT")
+        except BaseException as error:
+            self._touched.clear()
+            if self._connection.in_transaction:
+                self._execute("ROLLBACK")
+            if isinstance(error, apsw.Error):
+                raise storage_error(self._path, error) from None
+            raise
+        self._tell()
+        return answer
+
+    def touch(self, subject: Subject, handle: Handle) -> int:
+        """Note that something is about to change; return the number of the change."""
+        self.before_change(subject, handle)
+        self._execute(
+            "INSERT INTO changes (time, subject, tenancy, name) VALUES (?, ?, ?, ?)",
+            (self.now(), subject, handle.tenancy, handle.name),
+        )
+        number = self._connection.last_insert_rowid()
+        self._touched.append((number, CloudEvent(subject, handle)))
+        if number % _LOG_SLACK == 0:
+            self._execute("DELETE FROM changes WHERE sequence <= ?", (number - _LOG_LENGTH,))
+        return number
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Change rows; return how many."""
+        self._execute(statement, values)
+        return self._connection.changes()
+
+    def row(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
+        """Return the first row, if there is one."""
+        found = self.rows(query, values)
+        return found[0] if found else None
+
+    def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """Return all rows."""
+        try:
+            return self._execute(query, values).fetchall()
+        except apsw.Error as error:
+            raise storage_error(self._path, error) from None
+
+    def has(self, query: str, values: Sequence[Any] = ()) -> bool:
+        """Tell whether there is such a row."""
+        return bool(self.rows(query, values))
+
+    def foreign_changes(self) -> bool:
+        """Tell of what another process has changed since the last time, if it has."""
+        (version,) = self.rows("PRAGMA data_version")[0]
+        if version == self._data_version:
+            return False
+        self._tell_since(self._seen)
+        self._data_version = version
+        return True
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._connection.close()
+
+    def _tell(self) -> None:
+        touched, self._touched = self._touched, []
+        if not touched:
+            return
+        if touched[0][0] == self._seen + 1:
+            self._seen = touched[-1][0]
+            self.after_commit([event for _, event in touched])
+        else:
+            self._tell_since(self._seen)
+
+    def _tell_since(self, number: int) -> None:
+        found = self.rows(
+            "SELECT sequence, subject, tenancy, name FROM changes WHERE sequence > ? ORDER BY sequence", (number,)
+        )
+        if found:
+            self._seen = found[-1][0]
+            self.after_commit([CloudEvent(subject, Handle(tenancy, name)) for _, subject, tenancy, name in found])
+
+
+def _prepare(connection: apsw.Connection, path: str, syncs: Syncs) -> None:
+    connection.set_busy_timeout(_PATIENCE_MS)
+    application, version = connection.pragma("application_id"), connection.pragma("user_version")
+    is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
+    if application != APPLICATION_ID and not (application == 0 and is_empty):
+        raise StoreForeign(path)
+    if version > SCHEMA_VERSION:
+        raise StoreTooNew(path, found=version, known=SCHEMA_VERSION)
+    connection.pragma("journal_mode", "wal")
+    connection.pragma("synchronous", "full" if syncs == "itself" else "off")
+    if syncs == "elsewhere":
+        connection.wal_autocheckpoint(0)  # it would move the log into the file without a sync
+    if version < SCHEMA_VERSION:
+        _make(connection)
+
+
+def _make(connection: apsw.Connection) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    if connection.pragma("user_version") < SCHEMA_VERSION:  # nobody else was quicker
+        connection.execute(SCHEMA)
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", SCHEMA_VERSION)
+    connection.execute("COMMIT")
