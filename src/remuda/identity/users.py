@@ -1,13 +1,24 @@
-"""Users whose word counts."""
+"""Users whose word counts, and where it does."""
 
-from remuda.identity.kinds.people import User
+from collections.abc import Sequence
+
+from remuda.identity.kinds.people import OrganizationUser, User
+from remuda.resources.labels import USER, organization_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["find_active_user"]
+__all__ = ["find_active_user", "organizations_to_tell"]
+
+_MOST_ORGANIZATIONS = 20
 
 
 async def find_active_user(store: Store, name: str) -> User | None:
     """Return the user with this id, or None unless it is there, is not about to go, and is active."""
     user = await find(store, User, name)
     return user if user is not None and user.is_active else None
+
+
+async def organizations_to_tell(store: Store, user: User) -> Sequence[str]:
+    """Return the organizations, or the first of very many, in whose audit it is told what a user does."""
+    found = (await store.list(OrganizationUser, labels={USER: user.name}, limit=_MOST_ORGANIZATIONS)).items
+    return [organization_of(each) for each in found if each.spec.state == "active"]

@@ -10,17 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remuda.http.audit import Actor, Operation, Target, audit_record
-from remuda.identity.kinds.people import USER, OrganizationUser, User
+from remuda.identity.kinds.people import USER, User
 from remuda.identity.login.visits import Visit
-from remuda.resources.labels import USER as USER_LABEL
-from remuda.resources.labels import organization_of
+from remuda.identity.users import organizations_to_tell
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record
 
 __all__ = ["Records"]
 
 _DONE, _UNKNOWN_CALLER = 302, 401
-_MOST_ORGANIZATIONS = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +30,8 @@ class Records:
 
     async def succeeded(self, visit: Visit, user: User) -> Sequence[Record]:
         """Return the records of something that a user did, for the commit of it."""
-        labels = {USER_LABEL: user.name}
-        memberships = (await self.store.list(OrganizationUser, labels=labels, limit=_MOST_ORGANIZATIONS)).items
-        organizations: list[str | None] = [organization_of(each) for each in memberships if each.spec.state == "active"]
-        return [_record(visit, user, _DONE, organization) for organization in organizations or [None]]
+        organizations: Sequence[str | None] = await organizations_to_tell(self.store, user) or [None]
+        return [_record(visit, user, _DONE, organization) for organization in organizations]
 
     async def failed(self, visit: Visit, user: User | None) -> None:
         """Keep a record of an attempt that failed, at the account of this user if there is one."""

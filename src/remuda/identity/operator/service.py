@@ -4,6 +4,7 @@ A request is carried out once, and on record before there is a token. The comman
 process that runs, or carries it out itself while none does.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -15,6 +16,7 @@ from remuda.identity.kinds.people import USER, User, user_id
 from remuda.identity.operator.requests import LONGEST_LIFE, OperatorRequest, open_request
 from remuda.identity.operator.wire import PATH, OperatorTokenRead
 from remuda.identity.tokens.service import Tokens
+from remuda.identity.users import organizations_to_tell
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Unauthenticated
 from remuda.kernel.ids import is_id
@@ -57,7 +59,7 @@ class Operators:
             raise Invalid("the lifetime", "is not between a second and an hour", remedy="ask for one such as 15m")
         used = Record(stream=_USED, subject=f"operator/{request.nonce}", data=msgspec.Raw(b"{}"), once=True)
         try:
-            await self.log.append([used, _audited(request, user, trace_id)])
+            await self.log.append([used, *await self._audited(request, user, trace_id)])
         except AlreadyExists:
             raise Unauthenticated(_SPENT) from None
         issued = await self.tokens.issue_for_operator(user, operator=request.operator, life=life)
@@ -73,8 +75,13 @@ class Operators:
             raise Invalid("the subject", f"{subject!r} is {user.spec.state}", remedy="name one who is active")
         return user
 
+    async def _audited(self, request: OperatorRequest, user: User, trace_id: str) -> Sequence[Record]:
+        """Tell the system, and every organization in which the token can do something."""
+        told = [None, *await organizations_to_tell(self.store, user)]
+        return [_record(request, user, trace_id, organization) for organization in told]
 
-def _audited(request: OperatorRequest, user: User, trace_id: str) -> Record:
+
+def _record(request: OperatorRequest, user: User, trace_id: str, organization: str | None) -> Record:
     return audit_record(
         component="identity",
         actor=Actor(subject=f"operator {request.operator}", actor=user.spec.subject),
@@ -82,5 +89,6 @@ def _audited(request: OperatorRequest, user: User, trace_id: str) -> Record:
         resource=Target(type=USER.plural, id=user.name),
         status=_OK,
         trace_id=trace_id,
+        organization=organization,
         scope={"reason": request.reason, "lifetime": f"{request.life_s}s"},
     )
