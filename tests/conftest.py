@@ -1,7 +1,56 @@
+"""How every test is run: coroutines on a loop of their own, the longest files first, and without our log.
+
+The log is not shown with what failed, which it would drown, and not written for nobody; `pytest -s` shows it.
+"""
+
 import asyncio
 import inspect
+from pathlib import Path
+from typing import Any
 
 import pytest
+import structlog
+
+ROOT = Path(__file__).parents[1]
+LONGEST = (
+    "tests/sim/test_identity.py",
+    "tests/fuzz/test_identity.py",
+    "tests/contract/test_broken.py",
+    "tests/identity/test_people_sagas.py",
+    "tests/authz/test_identity.py",
+    "tests/cli/test_up.py",
+    "tests/durability/test_disk_trouble.py",
+    "tests/cli/test_token.py",
+    "tests/durability/test_power_cut.py",
+    "tests/durability/test_kill_identity.py",
+    "tests/identity/test_ledger_crashes.py",
+    "tests/fuzz/test_livery.py",
+    "tests/http/test_abuse.py",
+    "tests/authz/test_livery.py",
+    "tests/cli/test_first_start.py",
+    "tests/durability/test_kill_livery.py",
+    "tests/sim/test_example.py",
+    "tests/http/test_slow_readers.py",
+    "tests/identity/test_login_crashes.py",
+    "tests/authz/test_interference.py",
+)
+"""Files that take the longest. Workers take files in turn: whoever begins with these waits for nobody."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Say nothing, unless somebody wants to see it."""
+    if config.getoption("capture") != "no":
+        structlog.configure(processors=[_unsaid])
+
+
+def _unsaid(_logger: Any, _method: str, _event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    raise structlog.DropEvent
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the longest."""
+    places = {ROOT / name: place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -1,12 +1,14 @@
 """Lends real things to generated requests of identity, so that they are not all about what is not there.
 
 Four times of five an id that was made up is replaced by a real one, and what a body names by what there is; what was
-made wrong on purpose stays wrong. Which requests are lent something depends on the request alone, so that a run can be
-repeated.
+made wrong on purpose stays wrong, and a path in which all ids are from answers stays what it is. Which requests are
+lent something depends on what was made up alone, not on our ids, which are others each time.
+
+The ground has to stay, because everything lent stands on it: who asks for its end is given something else to end.
 """
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -17,7 +19,6 @@ from tests.fuzz.identity_target import CALLBACK, IdentityTarget
 
 _USES = 25
 """So often a thing is lent before a fresh one takes its place."""
-_THINGS = {"projectID", "groupid", "userID", "serviceAccountID", "providerID", "allocationID", "clientID"}
 _REFERENCE = "things.example.org%2F{number}"
 """Encoded once more than the generator does it, as clients have to."""
 _UNPROVED = {"client_secret": "", "client_assertion": "", "client_assertion_type": ""}
@@ -44,6 +45,8 @@ class IdentityLending:
     def __init__(self, target: IdentityTarget) -> None:
         self._target, self._ground = target, target.ground
         self._standing: dict[str, tuple[str, int]] = {}
+        self._real = set(self._ground.ids)
+        """Every id that we know to be something's."""
         self._keys = 0
         self._forms: Mapping[str, Callable[[], dict[str, Any]]] = {
             "exchange_grant": self._exchange,
@@ -67,26 +70,33 @@ class IdentityLending:
             self._headers(case)
 
     def after_call(self, _context: HookContext, case: Case[Any], response: Response) -> None:
-        """Stop lending what was asked to go."""
+        """Know what there is, and stop lending what was asked to go."""
+        if response.status_code < 300 and "json" in response.headers.get("content-type", [""])[0]:
+            self._real.update(_ids(response.json()))
         if case.method == "DELETE" and response.status_code < 300:
             gone = set((case.path_parameters or {}).values())
             self._standing = {kind: held for kind, held in self._standing.items() if held[0] not in gone}
 
     def _path(self, case: Case[Any], values: dict[str, Any]) -> dict[str, Any]:
-        seed = repr(sorted(values.items()))
-        if not _is_lent(seed):
-            return values
-        is_about_itself = case.path.endswith("{organizationID}") and case.method == "DELETE"
-        for name in values:
-            if name == "organizationID":
-                values[name] = self._thing(name, keep=False) if is_about_itself else self._ground.organization
-            elif name == "reference":
-                values[name] = _REFERENCE.format(number=len(seed) % 3)
-            elif name == "projectID" and not case.path.endswith("{projectID}"):
-                values[name] = self._ground.project
-            elif name in _THINGS:
-                values[name] = self._thing(name, keep=case.method in {"GET", "PUT"})
+        made_up = {name: value for name, value in values.items() if value not in self._real}
+        seed = repr(sorted(made_up.items()))
+        if made_up and _is_lent(seed):
+            values = {name: self._lent(case, name, seed) for name in values}
+        itself = case.path.rpartition("{")[2].removesuffix("}")
+        if case.method == "DELETE" and values.get(itself) in self._ground.ids:
+            values[itself] = self._thing(itself, keep=False)
         return values
+
+    def _lent(self, case: Case[Any], name: str, seed: str) -> str:
+        """Return something real for a place in a path."""
+        if name == "reference":
+            return _REFERENCE.format(number=len(seed) % 3)
+        is_itself = case.path.endswith(f"{{{name}}}")
+        if name == "organizationID" and not (is_itself and case.method == "DELETE"):
+            return self._ground.organization
+        if name == "projectID" and not is_itself:
+            return self._ground.project
+        return self._thing(name, keep=case.method in {"GET", "PUT"})
 
     def _body(self, case: Case[Any], body: dict[str, Any]) -> dict[str, Any]:
         operation = case.operation.definition.raw["operationId"]
@@ -167,6 +177,14 @@ class IdentityLending:
         if keep:
             self._standing[kind] = name, uses - 1
         return name
+
+
+def _ids(told: Any) -> Iterator[str]:
+    """Yield the ids in an answer: of what it is about, or of all that it lists."""
+    for each in told if isinstance(told, list) else [told]:
+        match each:
+            case {"metadata": {"id": str(name)}}:
+                yield name
 
 
 def _is_lent(seed: str) -> bool:

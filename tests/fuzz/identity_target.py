@@ -36,6 +36,11 @@ class Ground:
     client: str
     secret: str
 
+    @property
+    def ids(self) -> frozenset[str]:
+        """What it is made of."""
+        return frozenset({self.organization, self.project, self.group, self.client})
+
 
 @dataclass(frozen=True)
 class IdentityTarget:

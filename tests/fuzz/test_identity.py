@@ -1,19 +1,11 @@
-"""Schemathesis on identity: no 5xx, nothing undocumented, no invalid data accepted.
-
-Environment: REMUDA_FUZZ_EXAMPLES and REMUDA_FUZZ_SEED, as for the livery.
-"""
-
-import os
+"""Schemathesis on identity: no 5xx, nothing undocumented, no invalid data accepted."""
 
 import pytest
 
 from remuda.identity.api import TABLE
-from tests.fuzz.identity_lending import IdentityLending
-from tests.fuzz.identity_target import serving_identity
-from tests.fuzz.running import PHASES, Report, run
+from tests.fuzz.apart import EXAMPLES, fuzzed, said
+from tests.fuzz.running import PHASES, Report
 
-EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "10"))
-SEED = int(os.environ["REMUDA_FUZZ_SEED"]) if "REMUDA_FUZZ_SEED" in os.environ else None
 NEED_A_BROWSER = {
     "GET /oidc/callback",
     "POST /oauth2/v2/account",
@@ -25,13 +17,11 @@ NEED_A_BROWSER = {
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    with serving_identity() as target:
-        return run(target, IdentityLending(target), examples=EXAMPLES, seed=SEED)
+    return fuzzed("identity")
 
 
 def test_nothing_is_found(report: Report) -> None:
-    found = "\n\n".join(f"{title}\n{details}" for title, details in report.failures.items())
-    assert not report.failures, f"{found}\n\nreplay: {_replay()}"
+    assert not report.failures, said(report, "tests/fuzz/test_identity.py")
 
 
 def test_every_phase_did_something(report: Report) -> None:
@@ -51,8 +41,3 @@ def test_every_operation_was_tried_enough_and_went_well_at_least_once(report: Re
 
 def test_deletions_were_looked_after(report: Report) -> None:
     assert report.deletions > 0
-
-
-def _replay() -> str:
-    seed = "" if SEED is None else f"REMUDA_FUZZ_SEED={SEED} "
-    return f"REMUDA_FUZZ_EXAMPLES={EXAMPLES} {seed}.venv/bin/pytest tests/fuzz/test_identity.py"

@@ -1,10 +1,4 @@
-"""Schemathesis on the livery: no 5xx, nothing undocumented, no invalid data accepted.
-
-Environment: REMUDA_FUZZ_EXAMPLES sets how many examples an operation gets; REMUDA_FUZZ_SEED makes it another run than
-the one that is always the same.
-"""
-
-import os
+"""Schemathesis on the livery: no 5xx, nothing undocumented, no invalid data accepted."""
 
 import pytest
 import schemathesis.specs.openapi.checks  # noqa: F401  registers the checks, which otherwise the first run does
@@ -12,23 +6,17 @@ from schemathesis.checks import CHECKS
 from schemathesis.config import ChecksConfig
 
 from tests.example.api import table
-from tests.fuzz.lending import Lending
-from tests.fuzz.running import PHASES, Report, checks, run
-from tests.fuzz.target import serving
-
-EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "10"))
-SEED = int(os.environ["REMUDA_FUZZ_SEED"]) if "REMUDA_FUZZ_SEED" in os.environ else None
+from tests.fuzz.apart import EXAMPLES, fuzzed, said
+from tests.fuzz.running import PHASES, Report, checks
 
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    with serving() as target:
-        return run(target, Lending(target), examples=EXAMPLES, seed=SEED)
+    return fuzzed("livery")
 
 
 def test_nothing_is_found(report: Report) -> None:
-    found = "\n\n".join(f"{title}\n{details}" for title, details in report.failures.items())
-    assert not report.failures, f"{found}\n\nreplay: {_replay()}"
+    assert not report.failures, said(report, "tests/fuzz/test_livery.py")
 
 
 def test_all_default_checks_are_on_but_one_and_none_is_softer_but_two() -> None:
@@ -61,8 +49,3 @@ def test_every_operation_was_tried_enough_and_went_well_at_least_once(report: Re
 
 def test_deletions_were_looked_after(report: Report) -> None:
     assert report.deletions > 0
-
-
-def _replay() -> str:
-    seed = "" if SEED is None else f"REMUDA_FUZZ_SEED={SEED} "
-    return f"REMUDA_FUZZ_EXAMPLES={EXAMPLES} {seed}.venv/bin/pytest tests/fuzz"

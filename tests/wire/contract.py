@@ -1,6 +1,6 @@
 """The wire contract that existing clients speak, as test data: which operations there are, and what they answer.
 
-`identity.json` says it in its own form; here it becomes values and JSON Schema.
+`<service>.json` says it in its own form; here it becomes values and JSON Schema.
 """
 
 import re

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from remuda.http.lists.sse import Received
+from remuda.http.routes import Table
 from remuda.identity.api import TABLE
 from tests.example.contract import Reply, UndocumentedError
 from tests.wire.contract import Operation, WireContract, wire_contract
@@ -22,6 +23,24 @@ ORGANIZATION = {
         "healthStatus": "healthy",
     },
     "spec": {"organizationType": "adhoc"},
+}
+
+
+REGION = Table("region", title="Region", description="Without a route: the wire contract knows them all.", routes=[])
+NETWORKS = "/api/v2/networks"
+NETWORK = {
+    "metadata": {
+        **ORGANIZATION["metadata"],
+        "organizationId": ORG,
+        "projectId": ORG,
+        "healthStatus": "unknown",
+    },
+    "spec": {"dnsNameservers": []},
+    "status": {
+        "regionId": ORG,
+        "prefix": "10.0.0.0/16",
+        "reservations": {"prefixLength": 25, "providerReservedPrefixLength": 28},
+    },
 }
 
 
@@ -70,6 +89,17 @@ def test_what_existing_clients_know_passes(method: str, path: str, reply: Reply)
 def test_what_they_would_trip_over_does_not(method: str, path: str, reply: Reply) -> None:
     with pytest.raises(UndocumentedError, match="by the wire contract"):
         judge_of(TABLE).check_wire(method, path, reply)
+
+
+def test_a_service_is_judged_by_its_own_contract() -> None:
+    judge = judge_of(REGION)
+    judge.check_wire("POST", NETWORKS, _json(201, NETWORK))
+    judge.check_wire("GET", ORGANIZATIONS, _json(200, "what only identity knows"))
+    for odd in ({**NETWORK, "status": {}}, {**NETWORK, "spec": {"dnsNameservers": None}}):
+        with pytest.raises(UndocumentedError, match="by the wire contract"):
+            judge.check_wire("POST", NETWORKS, _json(201, odd))
+    with pytest.raises(UndocumentedError, match="by the wire contract"):
+        judge.check_wire("POST", NETWORKS, _json(200, NETWORK))
 
 
 def test_an_item_in_a_stream_is_judged_as_in_a_list() -> None:
