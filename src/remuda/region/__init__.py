@@ -1,0 +1,1 @@
+"""The region service: networks, servers and what they stand on."""

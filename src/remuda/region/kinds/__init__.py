@@ -1,0 +1,49 @@
+"""What region stores. One module for each room; `KINDS` is all of them.
+
+Kinds of the group `region.unikorn-cloud.org` have the fields that existing clusters know, and some of our own beside
+them. Kinds of the group `region.remuda` are ours alone.
+"""
+
+from typing import Any
+
+from remuda.region.kinds.addresses import ADDRESS
+from remuda.region.kinds.authorities import AUTHORITY
+from remuda.region.kinds.filestorage import FILE_STORAGE
+from remuda.region.kinds.identities import IDENTITY, OPENSTACK_IDENTITY
+from remuda.region.kinds.images import IMAGE_IMPORT
+from remuda.region.kinds.legacy import OPENSTACK_NETWORK, OPENSTACK_SECURITY_GROUP, OPENSTACK_SERVER
+from remuda.region.kinds.loadbalancers import LOAD_BALANCER
+from remuda.region.kinds.networks import NETWORK
+from remuda.region.kinds.orphans import ORPHAN
+from remuda.region.kinds.regions import REGION
+from remuda.region.kinds.securitygroups import SECURITY_GROUP
+from remuda.region.kinds.servers import SERVER
+from remuda.region.kinds.storageclasses import FILE_STORAGE_CLASS, FILE_STORAGE_PROVISIONER
+from remuda.region.kinds.vlans import VLAN_ALLOCATION
+from remuda.region.kinds.volumes import VOLUME
+from remuda.store.kinds import Kind
+
+__all__ = ["KINDS"]
+
+KINDS: tuple[Kind[Any], ...] = (
+    REGION,
+    IDENTITY,
+    OPENSTACK_IDENTITY,
+    NETWORK,
+    ADDRESS,
+    SECURITY_GROUP,
+    LOAD_BALANCER,
+    AUTHORITY,
+    SERVER,
+    FILE_STORAGE,
+    FILE_STORAGE_CLASS,
+    FILE_STORAGE_PROVISIONER,
+    IMAGE_IMPORT,
+    VOLUME,
+    VLAN_ALLOCATION,
+    ORPHAN,
+    OPENSTACK_NETWORK,
+    OPENSTACK_SECURITY_GROUP,
+    OPENSTACK_SERVER,
+)
+"""Every kind of the region service."""

@@ -1,0 +1,118 @@
+"""File storage as it is stored. It belongs to a project, and keeps the networks that it is attached to.
+
+Sizes are bytes.
+"""
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+
+from remuda.kernel.tags import Tag
+from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.lifecycle import Conditions, IpRange, LifecycleStatus, Settling, given
+from remuda.region.kinds.snapshots import SnapshotPolicy
+from remuda.store.kinds import Index, Kind, Reference
+from remuda.store.objects import Resource, StoredStruct
+from remuda.store.schema import keyed
+
+__all__ = [
+    "FILE_STORAGE",
+    "Attachment",
+    "AttachmentStatus",
+    "FileStorage",
+    "FileStorageSpec",
+    "FileStorageStatus",
+    "Nfs",
+    "SnapshotPolicyStatus",
+]
+
+
+class Attachment(StoredStruct, frozen=True):
+    """A network from which it can be mounted, and the addresses there that are its own."""
+
+    network_id: str = msgspec.field(name="networkID")
+    segmentation_id: int | None = msgspec.field(default=None, name="segmentationID")
+    """The VLAN of the network, if it has one."""
+    ip_range: IpRange | None = None
+
+
+class Nfs(StoredStruct, frozen=True, omit_defaults=False):
+    """What only NFS asks for."""
+
+    root_squash: bool = True
+
+
+class FileStorageSpec(StoredStruct, frozen=True):
+    """What is wanted of file storage."""
+
+    storage_class_id: str = msgspec.field(name="storageClassID")
+    size: int
+    attachments: tuple[Attachment, ...] = ()
+    default_snapshot_protection_enabled: bool | None = None
+    """None was written before the question was asked; then it is as if it were true."""
+    snapshot_policies: Annotated[tuple[SnapshotPolicy, ...], keyed("name")] = ()
+    """With the one of our own, if the default protection is on."""
+    nfs: Nfs | None = None
+    operation: str = ""
+    """The operation that made it, under whose name it holds its quota."""
+    pause: bool = False
+    tags: tuple[Tag, ...] = ()
+
+
+class AttachmentStatus(StoredStruct, frozen=True):
+    """How far an attachment is."""
+
+    network_id: str = msgspec.field(name="networkID")
+    provisioning_status: Settling
+    message: str
+    segmentation_id: int | None = msgspec.field(default=None, name="segmentationID")
+    ip_range: IpRange | None = None
+
+
+class SnapshotPolicyStatus(StoredStruct, frozen=True):
+    """How far a snapshot policy is."""
+
+    name: str
+    conditions: Conditions = ()
+
+
+class FileStorageStatus(LifecycleStatus, frozen=True):
+    """What is known of file storage."""
+
+    size: int | None = None
+    """What it has, in bytes; None until it was seen."""
+    mount_path: str = ""
+    attachments: Annotated[tuple[AttachmentStatus, ...], keyed("networkID")] = ()
+    snapshot_policies: Annotated[tuple[SnapshotPolicyStatus, ...], keyed("name")] = ()
+    usage: int | None = None
+    """How much of it is used, in bytes."""
+    usage_timestamp: datetime | None = None
+    provider_id: str = ""
+    """What the cloud calls it; empty until it was seen there."""
+
+
+class FileStorage(Resource, frozen=True):
+    """File storage. A label says of which region."""
+
+    spec: FileStorageSpec
+    status: FileStorageStatus = FileStorageStatus()
+
+
+def _networks(storage: FileStorage) -> list[str]:
+    return [each.network_id for each in storage.spec.attachments]
+
+
+FILE_STORAGE = Kind(
+    type=FileStorage,
+    group=SHARED,
+    version=VERSION,
+    plural="filestorages",
+    references=(Reference(target=f"networks.{SHARED}", names=_networks),),
+    indexes=(
+        Index(name="network", values=_networks),
+        Index(name="operation", values=lambda storage: given(storage.spec.operation)),
+    ),
+    columns={"Status": '.status.conditions[?(@.type=="Available")].reason', "Size": ".spec.size"},
+)
+"""File storage, found by its labels, the networks that it is attached to, and the operation that made it."""

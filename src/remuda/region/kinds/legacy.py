@@ -1,0 +1,76 @@
+"""Records that old clusters keep of what there is at OpenStack. Nothing of ours writes them: names say the same.
+
+They are here so that what is imported from such a cluster can be read, and removed.
+"""
+
+import msgspec
+
+from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.store.kinds import Kind
+from remuda.store.objects import Resource, StoredStruct
+
+__all__ = [
+    "OPENSTACK_NETWORK",
+    "OPENSTACK_SECURITY_GROUP",
+    "OPENSTACK_SERVER",
+    "OpenstackNetwork",
+    "OpenstackNetworkSpec",
+    "OpenstackSecurityGroup",
+    "OpenstackSecurityGroupSpec",
+    "OpenstackServer",
+    "OpenstackServerSpec",
+]
+
+
+class OpenstackNetworkSpec(StoredStruct, frozen=True):
+    """A network's ids."""
+
+    network_id: str = msgspec.field(default="", name="networkID")
+    subnet_id: str = msgspec.field(default="", name="subnetID")
+    router_id: str = msgspec.field(default="", name="routerID")
+    router_subnet_interface_added: bool = False
+    vlan_id: int | None = msgspec.field(default=None, name="vlanID")
+
+
+class OpenstackNetwork(Resource, frozen=True):
+    """The record of a network."""
+
+    spec: OpenstackNetworkSpec = OpenstackNetworkSpec()
+
+
+class OpenstackSecurityGroupSpec(StoredStruct, frozen=True):
+    """A security group's id."""
+
+    security_group_id: str = msgspec.field(default="", name="securityGroupID")
+
+
+class OpenstackSecurityGroup(Resource, frozen=True):
+    """The record of a security group."""
+
+    spec: OpenstackSecurityGroupSpec = OpenstackSecurityGroupSpec()
+
+
+class OpenstackServerSpec(StoredStruct, frozen=True):
+    """A server's ids."""
+
+    server_id: str = msgspec.field(default="", name="serverID")
+    port_ids: tuple[str, ...] = msgspec.field(default=(), name="portIDs")
+    public_ip_allocation_id: str = msgspec.field(default="", name="publicIPAllocationId")
+
+
+class OpenstackServer(Resource, frozen=True):
+    """The record of a server."""
+
+    spec: OpenstackServerSpec = OpenstackServerSpec()
+
+
+OPENSTACK_NETWORK = Kind(type=OpenstackNetwork, group=SHARED, version=VERSION, plural="openstacknetworks")
+"""Records of networks."""
+
+OPENSTACK_SECURITY_GROUP = Kind(
+    type=OpenstackSecurityGroup, group=SHARED, version=VERSION, plural="openstacksecuritygroups"
+)
+"""Records of security groups."""
+
+OPENSTACK_SERVER = Kind(type=OpenstackServer, group=SHARED, version=VERSION, plural="openstackservers")
+"""Records of servers."""

@@ -1,0 +1,107 @@
+"""Load balancers as they are stored. A load balancer belongs to its network, and nothing keeps it."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from remuda.kernel.tags import Tag
+from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.lifecycle import LifecycleStatus, given
+from remuda.store.kinds import Index, Kind
+from remuda.store.objects import Resource, StoredStruct
+from remuda.store.schema import keyed
+
+__all__ = [
+    "LOAD_BALANCER",
+    "HealthCheck",
+    "Listener",
+    "ListenerProtocol",
+    "LoadBalancer",
+    "LoadBalancerSpec",
+    "LoadBalancerStatus",
+    "Member",
+    "Pool",
+]
+
+ListenerProtocol = Literal["tcp", "udp"]
+"""What a listener listens to."""
+
+
+class HealthCheck(StoredStruct, frozen=True):
+    """How it is found out whether a member is well."""
+
+    interval_seconds: int
+    timeout_seconds: int
+    healthy_threshold: int
+    unhealthy_threshold: int
+
+
+class Member(StoredStruct, frozen=True):
+    """Somebody who answers."""
+
+    address: str
+    port: int
+
+
+class Pool(StoredStruct, frozen=True):
+    """Those who answer on a listener's behalf."""
+
+    members: tuple[Member, ...]
+    proxy_protocol_v2: bool = False
+    health_check: HealthCheck | None = None
+
+
+class Listener(StoredStruct, frozen=True):
+    """Where a load balancer can be reached. Its name tells it from the others, and its protocol and port stay."""
+
+    name: str
+    protocol: ListenerProtocol
+    port: int
+    pool: Pool
+    allowed_cidrs: tuple[str, ...] = msgspec.field(default=(), name="allowedCIDRs")
+    """From where; none means anywhere."""
+    idle_timeout_seconds: int | None = None
+
+
+class LoadBalancerSpec(StoredStruct, frozen=True):
+    """What is wanted of a load balancer."""
+
+    listeners: Annotated[tuple[Listener, ...], keyed("name")] = ()
+    """At least one."""
+    requested_vip_address: str = msgspec.field(default="", name="requestedVIPAddress")
+    public_ip: bool = msgspec.field(default=False, name="publicIP")
+    operation: str = ""
+    """The operation that made it, under whose name it holds its quota."""
+    pause: bool = False
+    tags: tuple[Tag, ...] = ()
+
+
+class LoadBalancerStatus(LifecycleStatus, frozen=True):
+    """What is known of a load balancer."""
+
+    vip_address: str = ""
+    public_ip: str = msgspec.field(default="", name="publicIP")
+    provider_id: str = ""
+    """What the cloud calls it; empty until it was seen there."""
+
+
+class LoadBalancer(Resource, frozen=True):
+    """A load balancer. Labels say of which region, identity and network."""
+
+    spec: LoadBalancerSpec
+    status: LoadBalancerStatus = LoadBalancerStatus()
+
+
+LOAD_BALANCER = Kind(
+    type=LoadBalancer,
+    group=SHARED,
+    version=VERSION,
+    plural="loadbalancers",
+    indexes=(Index(name="operation", values=lambda balancer: given(balancer.spec.operation)),),
+    columns={
+        "Status": '.status.conditions[?(@.type=="Available")].reason',
+        "VIP": ".status.vipAddress",
+        "Public IP": ".status.publicIP",
+    },
+)
+"""Load balancers, found by their labels, and by the operation that made them."""

@@ -1,0 +1,84 @@
+"""Orphans: what a provider has of ours although no object of ours stands for it.
+
+There is one record for each, whose name follows from where the thing is, so that nobody records it twice. It stays for
+as long as the thing is there and nobody's.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+from remuda.kernel.ids import derived_id
+from remuda.providers.contract.names import Handle, id_in, uid_in
+from remuda.providers.contract.provider import Subject
+from remuda.region.kinds import labels
+from remuda.region.kinds.api_groups import OURS, VERSION
+from remuda.store.kinds import Index, Kind
+from remuda.store.objects import Metadata, Resource, StoredStruct
+
+__all__ = ["ORPHAN", "Orphan", "OrphanSpec", "Why", "new_orphan", "orphan_id"]
+
+Why = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
+"""Why it is nobody's: our store knows nothing of its object; its object was deleted, and the provider had nothing more;
+an operator let its object go without it; its object has another server in its place."""
+
+
+class OrphanSpec(StoredStruct, frozen=True):
+    """What and where it is."""
+
+    subject: Subject
+    provider_name: str
+    """What it is called at its provider."""
+    first_seen: datetime
+    why: Why
+    tenancy: str = ""
+    """The tenancy that has it; empty for what is in none."""
+    object_id: str = ""
+    """The id of the object that it was made for, as its name tells."""
+    object_uid: str = ""
+    """Which incarnation of that object."""
+    reason: str = ""
+    """What the operator said who let its object go without it."""
+
+    @property
+    def handle(self) -> Handle:
+        """Where it is."""
+        return Handle(self.tenancy, self.provider_name)
+
+
+class Orphan(Resource, frozen=True):
+    """Something at a provider that is nobody's. A label says of which region."""
+
+    spec: OrphanSpec
+
+
+def orphan_id(region: str, subject: Subject, handle: Handle) -> str:
+    """Return the id of the record of something at a provider."""
+    return derived_id(region, f"{subject}/{handle.tenancy}/{handle.name}")
+
+
+def new_orphan(region: str, subject: Subject, handle: Handle, why: Why, seen: datetime, *, reason: str = "") -> Orphan:
+    """Return the record of something that is nobody's."""
+    return Orphan(
+        metadata=Metadata(name=orphan_id(region, subject, handle), labels={labels.REGION: region}),
+        spec=OrphanSpec(
+            subject=subject,
+            tenancy=handle.tenancy,
+            provider_name=handle.name,
+            object_id=id_in(handle.name),
+            object_uid=uid_in(handle.name),
+            first_seen=seen.replace(microsecond=0),
+            why=why,
+            reason=reason,
+        ),
+    )
+
+
+ORPHAN = Kind(
+    type=Orphan,
+    group=OURS,
+    version=VERSION,
+    plural="orphans",
+    indexes=(Index(name="object", values=lambda orphan: [orphan.spec.object_id] if orphan.spec.object_id else []),),
+    columns={"Subject": ".spec.subject", "Provider name": ".spec.providerName", "Why": ".spec.why"},
+)
+"""Orphans, found by the label of their region, and by the object that they were made for."""

@@ -1,0 +1,11 @@
+"""Sizes. Stored ones are bytes, as whole numbers; people speak of GiB."""
+
+__all__ = ["GIB", "gib_of"]
+
+GIB = 1 << 30
+"""Bytes of one GiB."""
+
+
+def gib_of(size: int) -> int:
+    """Return how many whole GiB there are in so many bytes."""
+    return size // GIB

@@ -1,0 +1,82 @@
+"""Security groups as they are stored. A group belongs to its network, and servers on it name it."""
+
+from typing import Literal
+
+from remuda.kernel.tags import Tag
+from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.lifecycle import LifecycleStatus
+from remuda.store.kinds import Kind
+from remuda.store.objects import Resource, StoredStruct
+
+__all__ = [
+    "SECURITY_GROUP",
+    "Direction",
+    "PortRange",
+    "Protocol",
+    "Rule",
+    "RulePort",
+    "SecurityGroup",
+    "SecurityGroupSpec",
+    "SecurityGroupStatus",
+]
+
+Direction = Literal["ingress", "egress"]
+"""Which way, as the server sees it."""
+
+Protocol = Literal["any", "icmp", "tcp", "udp", "vrrp"]
+"""What may pass."""
+
+
+class PortRange(StoredStruct, frozen=True):
+    """Ports in a row, both ends included."""
+
+    start: int
+    end: int
+
+
+class RulePort(StoredStruct, frozen=True):
+    """One port, or several in a row."""
+
+    number: int | None = None
+    range: PortRange | None = None
+
+
+class Rule(StoredStruct, frozen=True):
+    """What may pass. Without a port, all of them; without a CIDR, from or to anywhere."""
+
+    direction: Direction
+    protocol: Protocol
+    port: RulePort | None = None
+    cidr: str = ""
+
+
+class SecurityGroupSpec(StoredStruct, frozen=True):
+    """What is wanted of a security group."""
+
+    rules: tuple[Rule, ...] = ()
+    pause: bool = False
+    tags: tuple[Tag, ...] = ()
+
+
+class SecurityGroupStatus(LifecycleStatus, frozen=True):
+    """What is known of a security group."""
+
+    provider_id: str = ""
+    """What the cloud calls it; empty until it was seen there."""
+
+
+class SecurityGroup(Resource, frozen=True):
+    """A security group. Labels say of which region, identity and network."""
+
+    spec: SecurityGroupSpec = SecurityGroupSpec()
+    status: SecurityGroupStatus = SecurityGroupStatus()
+
+
+SECURITY_GROUP = Kind(
+    type=SecurityGroup,
+    group=SHARED,
+    version=VERSION,
+    plural="securitygroups",
+    columns={"Status": '.status.conditions[?(@.type=="Available")].reason'},
+)
+"""Security groups, found by their labels."""

@@ -1,0 +1,229 @@
+"""Servers as they are stored. A server belongs to its network, and keeps what it names: network, groups, authority.
+
+What is wanted is in the spec, what the cloud has is in the status; the two are compared only where a wish of the user's
+is behind it. A server at the cloud that has become another one by itself is shown, and left alone.
+"""
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Annotated, Literal
+
+import msgspec
+
+from remuda.kernel.tags import Tag
+from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.lifecycle import LifecycleStatus, ProviderType, Settling, given
+from remuda.store.kinds import Index, Kind, Reference
+from remuda.store.objects import Resource, StoredStruct
+from remuda.store.schema import keyed
+
+__all__ = [
+    "SERVER",
+    "AddressPair",
+    "Adopted",
+    "Phase",
+    "PublicIpAllocation",
+    "Rebuild",
+    "RebuildState",
+    "Replacement",
+    "Server",
+    "ServerGroup",
+    "ServerImage",
+    "ServerNetwork",
+    "ServerSpec",
+    "ServerStatus",
+    "ServerVolume",
+    "ServerVolumeStatus",
+    "SshInjection",
+]
+
+Phase = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
+"""Where in its life a server is, as far as the cloud has told."""
+
+RebuildState = Literal["Initiated", "Rebuilding", "Succeeded", "Failed"]
+"""How far a rebuild is; it only goes forward."""
+
+SshInjection = Literal["ca", "identityKeypair", "none"]
+"""Who can log in: whoever has a certificate, whoever has the identity's key, or nobody that we know of."""
+
+
+class ServerImage(StoredStruct, frozen=True):
+    """What a server starts from."""
+
+    id: str
+
+
+class ServerGroup(StoredStruct, frozen=True):
+    """A security group that a server is in."""
+
+    id: str
+
+
+class ServerVolume(StoredStruct, frozen=True):
+    """A volume that a server wants; no API makes one yet."""
+
+    id: str
+
+
+class AddressPair(StoredStruct, frozen=True):
+    """From where a server may send besides its own address."""
+
+    cidr: str
+    mac_address: str = ""
+
+
+class ServerNetwork(StoredStruct, frozen=True):
+    """A network that a server is on."""
+
+    id: str
+    allowed_address_pairs: tuple[AddressPair, ...] = ()
+
+
+class PublicIpAllocation(StoredStruct, frozen=True):
+    """Whether a server has a public address."""
+
+    enabled: bool = False
+
+
+class Adopted(StoredStruct, frozen=True):
+    """A server at the cloud whose object was lost: what names it there, and the address that it has.
+
+    The names at the cloud carry the uid of the object that was lost, and count its replacements.
+    """
+
+    uid: str
+    address: str
+    number: int = 0
+    """What its first replacement is counted from."""
+
+
+class ServerSpec(StoredStruct, frozen=True):
+    """What is wanted of a server."""
+
+    flavor_id: str = msgspec.field(name="flavorID")
+    """Only a replacement changes it."""
+    image: ServerImage
+    networks: tuple[ServerNetwork, ...] = ()
+    """One, unless the first API made it."""
+    security_groups: tuple[ServerGroup, ...] = ()
+    public_ip_allocation: PublicIpAllocation | None = msgspec.field(default=None, name="publicIPAllocation")
+    ssh_certificate_authority_id: str = msgspec.field(default="", name="sshCertificateAuthorityID")
+    ssh_injection: SshInjection | None = None
+    user_data: str = ""
+    """In base64, as it was sent."""
+    infrastructure_ref: str = ""
+    """The machine that it has to be on."""
+    volumes: Annotated[tuple[ServerVolume, ...], keyed("id")] = ()
+    provider: ProviderType | None = None
+    """Only servers of the first API have it."""
+    replacement: int = 0
+    """How often another server was wanted in its place."""
+    operation: str = ""
+    """The operation that made it."""
+    adopted: Adopted | None = None
+    """Where it was there before this object was."""
+    pause: bool = False
+    tags: tuple[Tag, ...] = ()
+
+    @property
+    def wants_public_ip(self) -> bool:
+        """Whether it is to have a public address."""
+        return self.public_ip_allocation is not None and self.public_ip_allocation.enabled
+
+
+class Rebuild(StoredStruct, frozen=True):
+    """An image on its way onto a server."""
+
+    target_image_id: str = msgspec.field(name="targetImageID")
+    state: RebuildState
+
+
+class Replacement(StoredStruct, frozen=True):
+    """Which of the servers that were wanted in turn is being made, and which one was last there.
+
+    The counter is written before the cloud is asked, since it is in the name there: whoever comes back after a crash
+    looks for that server, and never for a third.
+    """
+
+    counter: int = 0
+    done: int = 0
+
+
+class ServerVolumeStatus(StoredStruct, frozen=True):
+    """How far a volume is."""
+
+    id: str
+    provisioning_status: Settling
+    message: str
+    device: str = ""
+
+
+class ServerStatus(LifecycleStatus, frozen=True):
+    """What is known of a server."""
+
+    phase: Phase | None = None
+    private_ip: str = msgspec.field(default="", name="privateIP")
+    public_ip: str = msgspec.field(default="", name="publicIP")
+    mac_address: str = ""
+    scheduled_at: datetime | None = None
+    """When the cloud took it on."""
+    launched_at: datetime | None = None
+    """When it last came up."""
+    provisioned_at: datetime | None = None
+    """When it first came up; written once."""
+    provider_create_failures: int = 0
+    provider_create_retrying: bool = False
+    """What failed is being removed, before the next try."""
+    rebuild: Rebuild | None = None
+    replacement: Replacement = Replacement()
+    provider_id: str = ""
+    """What the cloud calls it; empty until it was seen there."""
+    applied_image_id: str = ""
+    """The image that we last put on it: another one wanted is a rebuild."""
+    image_id: str = ""
+    """What the cloud says that it was made of. Another one than is wanted is shown, and nothing comes of it."""
+    flavor_id: str = ""
+    """What the cloud says that it is, likewise."""
+    volumes: Annotated[tuple[ServerVolumeStatus, ...], keyed("id")] = ()
+
+
+class Server(Resource, frozen=True):
+    """A server. Labels say of which region, identity and network."""
+
+    spec: ServerSpec
+    status: ServerStatus = ServerStatus()
+
+
+def _images(server: Server) -> Iterator[str]:
+    """Yield the image that is wanted, and the one that it still runs from."""
+    yield from {server.spec.image.id, *given(server.status.image_id)}
+
+
+SERVER = Kind(
+    type=Server,
+    group=SHARED,
+    version=VERSION,
+    plural="servers",
+    references=(
+        Reference(target=f"networks.{SHARED}", names=lambda server: [each.id for each in server.spec.networks]),
+        Reference(
+            target=f"securitygroups.{SHARED}", names=lambda server: [each.id for each in server.spec.security_groups]
+        ),
+        Reference(
+            target=f"sshcertificateauthorities.{SHARED}",
+            names=lambda server: given(server.spec.ssh_certificate_authority_id),
+        ),
+    ),
+    indexes=(
+        Index(name="operation", values=lambda server: given(server.spec.operation)),
+        Index(name="image", values=_images),
+        Index(name="group", values=lambda server: [each.id for each in server.spec.security_groups]),
+    ),
+    columns={
+        "Status": '.status.conditions[?(@.type=="Available")].reason',
+        "Phase": ".status.phase",
+        "Private IP": ".status.privateIP",
+        "Public IP": ".status.publicIP",
+    },
+)
+"""Servers, found by their labels, by the operation that made them, by image and by security group."""

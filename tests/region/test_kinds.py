@@ -1,0 +1,214 @@
+"""What region stores: what keeps what, by what things are found, and what nobody gets to see."""
+
+from collections.abc import Callable, Coroutine, Sequence
+from ipaddress import IPv4Address
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.kernel.errors import AlreadyExists
+from remuda.region.kinds import KINDS
+from remuda.region.kinds.addresses import Address, AddressSpec, address_name
+from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
+from remuda.region.kinds.filestorage import Attachment, FileStorage, FileStorageSpec
+from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
+from remuda.region.kinds.labels import API_VERSION, SECOND, is_second
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.loadbalancers import Listener, LoadBalancer, LoadBalancerSpec, Pool
+from remuda.region.kinds.networks import NETWORK, Network, NetworkSpec
+from remuda.region.kinds.quantities import GIB, gib_of
+from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSpec
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import (
+    PublicIpAllocation,
+    Server,
+    ServerGroup,
+    ServerImage,
+    ServerNetwork,
+    ServerSpec,
+)
+from remuda.region.kinds.vlans import vlans_name
+from remuda.store.kinds import Registry
+from remuda.store.objects import IN_USE, Metadata, Resource
+from remuda.store.sqlite.store import SqliteStore
+from tests.sim.runner import World, simulate
+from tests.sim.store import open_simulated
+
+replace = msgspec.structs.replace
+REGISTRY = Registry(KINDS)
+PUBLIC = (None, PublicIpAllocation(), PublicIpAllocation(enabled=True))
+
+
+def server(name: str = "server", **changes: Any) -> Server:
+    """Return a server on the network `network`."""
+    spec = ServerSpec(flavor_id="flavor", image=ServerImage(id="old"), networks=(ServerNetwork(id="network"),))
+    return Server(metadata=Metadata(name=name), spec=replace(spec, **changes))
+
+
+def network(name: str = "network") -> Network:
+    return Network(metadata=Metadata(name=name), spec=NetworkSpec(prefix="10.0.0.0/24", operation="making"))
+
+
+def in_a_store(scenario: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> None:
+    """Run a scenario on a store of region's kinds."""
+
+    async def within(world: World) -> None:
+        store = open_simulated(world, REGISTRY)
+        await scenario(store)
+        await store.close()
+
+    simulate(within, seeds=1)
+
+
+async def remove(store: SqliteStore, resource: Resource) -> Resource | None:
+    """Ask for the deletion of a stored object; return it if something keeps it."""
+    return await store.delete(type(resource), resource.name, uid=resource.uid)
+
+
+AUTHORITY = SSHCertificateAuthority(
+    metadata=Metadata(name="authority"), spec=SSHCertificateAuthoritySpec(public_key="ssh-ed25519 AAAA")
+)
+STORAGE = FileStorage(
+    metadata=Metadata(name="storage"),
+    spec=FileStorageSpec(storage_class_id="class", size=GIB, attachments=(Attachment(network_id="network"),)),
+)
+KEPT: dict[str, tuple[Resource, Resource]] = {
+    "a network, by a server": (network(), server()),
+    "a network, by file storage": (network(), STORAGE),
+    "a security group": (
+        SecurityGroup(metadata=Metadata(name="group")),
+        server(networks=(), security_groups=(ServerGroup(id="group"),)),
+    ),
+    "an authority": (AUTHORITY, server(networks=(), ssh_certificate_authority_id="authority")),
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_what_is_named_is_kept_until_nobody_names_it(case: str) -> None:
+    kept, holder = KEPT[case]
+
+    async def scenario(store: SqliteStore) -> None:
+        target = await store.create(kept)
+        user = await store.create(holder)
+        marked = await remove(store, target)
+        assert marked is not None
+        assert marked.metadata.finalizers == (IN_USE,)
+        assert [each.name for each in await store.referrers(type(kept), kept.name)] == [holder.name]
+        assert await remove(store, user) is None
+        assert (await store.list_names(type(kept))).items == []
+
+    in_a_store(scenario)
+
+
+def test_what_is_on_a_network_goes_with_it_and_the_network_goes_with_its_identity() -> None:
+    async def scenario(store: SqliteStore) -> None:
+        root = await store.create(Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated")))
+        owned = replace(network(), metadata=Metadata(name="network", owner_references=(IDENTITY.owner(root),)))
+        net = await store.create(owned)
+        metadata = Metadata(name="on-it", owner_references=(NETWORK.owner(net),), finalizers=(IN_CARE,))
+        await store.create(replace(server(), metadata=metadata))
+        await store.create(SecurityGroup(metadata=replace(metadata, finalizers=())))
+        assert await remove(store, root) is not None
+        assert (await store.list_names(SecurityGroup)).items == []
+        marked = await store.get(Server, "on-it")
+        assert marked.is_marked
+        assert (await store.get(Network, "network")).is_marked
+        await store.update(replace(marked, metadata=replace(marked.metadata, finalizers=())))
+        assert [(await store.list_names(kind)).items for kind in (Server, Network, Identity)] == [[], [], []]
+
+    in_a_store(scenario)
+
+
+def address(holder: Server, owner: Network) -> Address:
+    name = address_name(owner.name, IPv4Address("10.0.0.7"))
+    return Address(
+        metadata=Metadata(name=name, owner_references=(NETWORK.owner(owner),)),
+        spec=AddressSpec(ip="10.0.0.7", mac="02:00:0a:00:00:07", holder=holder.name, holder_uid=holder.uid),
+    )
+
+
+def test_two_cannot_have_one_address_and_whose_it_is_can_be_found() -> None:
+    async def scenario(store: SqliteStore) -> None:
+        net = await store.create(network())
+        one, two = await store.create(server("one")), await store.create(server("two"))
+        made = await store.create(address(one, net))
+        with pytest.raises(AlreadyExists):
+            await store.create(address(two, net))
+        assert made.name == "network.10-0-0-7"
+        assert (await store.list_names(Address, index=("holder", "one"))).items == [made.name]
+        assert (await store.list_names(Address, index=("holder", "two"))).items == []
+
+    in_a_store(scenario)
+
+
+def test_an_address_outlives_the_wish_to_delete_its_holder_but_not_its_network() -> None:
+    async def scenario(store: SqliteStore) -> None:
+        net = await store.create(network())
+        wanted = server()
+        held = await store.create(replace(wanted, metadata=replace(wanted.metadata, finalizers=(IN_CARE,))))
+        made = await store.create(address(held, net))
+        marked = await remove(store, held)
+        assert marked is not None
+        assert not (await store.get(Address, made.name)).is_marked
+        assert await remove(store, net) is not None
+        assert (await store.list_names(Address)).items == []
+
+    in_a_store(scenario)
+
+
+def test_a_server_is_found_by_the_image_that_it_wants_and_by_the_one_that_it_has() -> None:
+    async def scenario(store: SqliteStore) -> None:
+        async def found(image: str) -> Sequence[str]:
+            return (await store.list_names(Server, index=("image", image))).items
+
+        await store.create(network())
+        made = await store.create(server())
+        assert await found("old") == ["server"]
+        made = await store.update_status(replace(made, status=replace(made.status, image_id="old")))
+        made = await store.update(replace(made, spec=replace(made.spec, image=ServerImage(id="new"))))
+        assert [await found("old"), await found("new")] == [["server"], ["server"]]
+        await store.update_status(replace(made, status=replace(made.status, image_id="new")))
+        assert [await found("old"), await found("new")] == [[], ["server"]]
+
+    in_a_store(scenario)
+
+
+def test_what_an_operation_made_is_found_by_it() -> None:
+    async def scenario(store: SqliteStore) -> None:
+        pool = Pool(members=())
+        balancer = LoadBalancer(
+            metadata=Metadata(name="balancer"),
+            spec=LoadBalancerSpec(
+                listeners=(Listener(name="web", protocol="tcp", port=80, pool=pool),), operation="making"
+            ),
+        )
+        storage = replace(STORAGE, spec=replace(STORAGE.spec, operation="making"))
+        authority = replace(AUTHORITY, spec=replace(AUTHORITY.spec, operation="making"))
+        root = Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated", operation="making"))
+        some: list[Resource] = [network(), balancer, storage, authority, root, server(operation="making")]
+        for each in (*some, server("other")):
+            await store.create(each)
+            found = await store.list_names(type(each), index=("operation", "making"))
+            assert found.items == ["server" if isinstance(each, Server) else each.name]
+            assert (await store.list_names(type(each), index=("operation", ""))).items == []
+
+    in_a_store(scenario)
+
+
+def test_only_what_the_api_that_we_have_made_is_shown() -> None:
+    made = replace(network(), metadata=Metadata(name="network", labels={API_VERSION: SECOND}))
+    assert is_second(made)
+    assert not is_second(network())
+    assert not is_second(replace(network(), metadata=Metadata(name="network", labels={API_VERSION: "1"})))
+
+
+def test_small_questions() -> None:
+    assert [gib_of(size) for size in (GIB - 1, GIB, 3 * GIB + 1)] == [0, 1, 3]
+    assert vlans_name("openstack", "north") == "openstack.north"
+    assert [server(public_ip_allocation=each).spec.wants_public_ip for each in PUBLIC] == [False, False, True]
+    private = RegionSecurity(organizations=(RegionOrganization(id="acme"),))
+    shown = [
+        RegionSpec(provider="simulated", security=each).organizations for each in (None, RegionSecurity(), private)
+    ]
+    assert shown == [frozenset(), frozenset(), frozenset({"acme"})]
