@@ -1,0 +1,130 @@
+"""Identity, as other services reach it.
+
+Every call is made as the service that asks, for whoever pays. An allocation is named after its operation, so what was
+asked for twice is held once, and it can be found again without being told its id.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from dataclasses import dataclass, replace
+
+from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.identity.paths import ProjectPath
+from remuda.identity.quotas.rows import allocation_id
+from remuda.identity.quotas.wire import AllocationPath, AllocationSpecWire, AllocationWrite, AmountWire
+from remuda.identity.tenancy.wire import ReferencePath
+from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import Randomness
+from remuda.links.sending import Send
+from remuda.region.ports import Charge, Place, ProjectSeen
+from remuda.resources.labels import UNNAMED
+from remuda.resources.wire import MetadataWrite
+
+__all__ = ["IdentityLink", "WatchProjects"]
+
+WatchProjects = Callable[[], AsyncIterator[ProjectSeen]]
+"""Yields every project there is, then each that changes."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityLink:
+    """What a service asks of identity. It is region's `IdentityPort`, and compute's."""
+
+    send: Send
+    service: Callable[[], Awaitable[Principal]]
+    """Returns the service that asks, with its rights as they are now."""
+    randomness: Randomness
+    watch: WatchProjects
+
+    async def has_project(self, organization: str, project: str) -> bool:
+        """Tell whether an organization has a project."""
+        try:
+            await self._send("get_project", ProjectPath(organization=organization, project=project))
+        except NotFound:
+            return False
+        return True
+
+    async def refer(self, place: Place, reference: str) -> None:
+        """Keep a project from going."""
+        await self._send("add_project_reference", _reference(place, reference))
+
+    async def unrefer(self, place: Place, reference: str) -> None:
+        """Keep a project no longer; one that is not there is fine."""
+        try:
+            await self._send("remove_project_reference", _reference(place, reference))
+        except NotFound:
+            return
+
+    async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
+        """Hold what something costs; what was held before, and was given back, is held again."""
+        path = ProjectPath(organization=charge.payer.organization, project=charge.payer.project)
+        actor = "" if payer is None else payer.who
+        try:
+            await self._send("create_allocation", path, _allocation(charge), key=charge.operation, actor=actor)
+        except AlreadyExists as held:
+            try:
+                await self._send("renew_allocation", await self._row(charge))
+            except NotFound:
+                raise held from None  # another operation holds something for the same owner
+
+    async def confirm(self, charge: Charge) -> bool:
+        """Say that it is there; tell whether what it costs is held."""
+        try:
+            await self._send("confirm_allocation", await self._row(charge))
+        except NotFound:
+            return False
+        return True
+
+    async def change(self, charge: Charge) -> None:
+        """Hold what it costs now."""
+        await self._send("change_allocation", await self._row(charge), _allocation(charge))
+
+    async def release(self, charge: Charge) -> None:
+        """Hold nothing any more; what is not held is fine."""
+        try:
+            await self._send("delete_allocation", await self._row(charge))
+        except NotFound:
+            return
+
+    def projects(self) -> AsyncIterator[ProjectSeen]:
+        """Yield every project there is, then each that changes, without end."""
+        return self.watch()
+
+    async def _send(
+        self,
+        name: str,
+        path: ProjectPath | AllocationPath | ReferencePath,
+        body: AllocationWrite | None = None,
+        *,
+        key: str | None = None,
+        actor: str = "",
+    ) -> None:
+        """Send a request of its own: what is asked again later is asked anew, and no answer of before is repeated."""
+        service = (await self.service()).paying(path.organization, path.project)
+        context = Context(
+            principal=replace(service, actor=actor) if actor else service,
+            operation=random_id(self.randomness),
+            key=key,
+        )
+        await self.send(name, path, context, body)
+
+    async def _row(self, charge: Charge) -> AllocationPath:
+        service = await self.service()
+        return AllocationPath(
+            organization=charge.payer.organization,
+            project=charge.payer.project,
+            allocation=allocation_id(service.subject, charge.operation),
+        )
+
+
+def _reference(place: Place, reference: str) -> ReferencePath:
+    return ReferencePath(organization=place.organization, project=place.project, reference=reference)
+
+
+def _allocation(charge: Charge) -> AllocationWrite:
+    amounts = tuple(AmountWire(kind=each.kind, committed=each.committed, reserved=0) for each in charge.amounts)
+    return AllocationWrite(
+        metadata=MetadataWrite(name=UNNAMED),
+        spec=AllocationSpecWire(kind=charge.kind, id=charge.id, allocations=amounts),
+    )

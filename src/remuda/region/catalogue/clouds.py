@@ -1,0 +1,203 @@
+"""Clouds: a region's id becomes the region as it is stored and the provider that does the work in it.
+
+**Who sees a region.** One without organizations is everybody's. Any other is seen by whoever may read regions
+everywhere, and by those who have to do with one of its organizations. What is not seen is not there: NotFound. So is a
+region that the configuration has withdrawn (`seeding`), for everybody but those who work on what is in it already.
+
+**Calls.** All calls to one provider go through one `Calls`, whichever room or controller makes them. What is asked all
+the time, and changes seldom, is kept for a moment (`recent`).
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeVar
+
+from remuda.access.principal import Principal
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Malformed, NotFound, Unavailable
+from remuda.kernel.randomness import Randomness
+from remuda.providers.absences import Absences
+from remuda.providers.called.provider import called, verbs_of
+from remuda.providers.calls import Calls
+from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
+from remuda.providers.contract.provider import Provider
+from remuda.providers.metrics import CallMetrics
+from remuda.providers.settings import CallSettings
+from remuda.region.catalogue.recent import Freshness, Recent
+from remuda.region.catalogue.seeding import is_withdrawn
+from remuda.region.kinds.regions import Region
+from remuda.region.permissions import permission
+from remuda.region.ports import Providers
+from remuda.store.contract import Store
+
+__all__ = ["Cloud", "Clouds", "is_visible", "need"]
+
+CapabilityT = TypeVar("CapabilityT")
+AnswerT = TypeVar("AnswerT")
+
+_TOLD_S = 30.0  # in case an event was lost
+_OF_IMAGES = Freshness(fresh_s=2.0)  # they change while somebody waits for them
+
+
+def need(capability: CapabilityT | None) -> CapabilityT:
+    """Return what a request needs of a provider (`need(cloud.provider.networks)`), or refuse the request."""
+    if capability is None:
+        raise Malformed("region is not valid for this endpoint")
+    return capability
+
+
+def is_visible(region: Region, principal: Principal) -> bool:
+    """Tell whether a caller may know of a region."""
+    organizations, access = region.spec.organizations, principal.access
+    return (
+        not organizations
+        or permission("regions", "read") in access.everywhere
+        or not organizations.isdisjoint(access.organizations)
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Work:
+    """What is kept of a provider for as long as it is the one of its region."""
+
+    origin: Provider
+    provider: Provider
+    calls: Calls
+    absences: Absences
+    wait_s: float
+    flavors: Recent[Sequence[Flavor]]
+    external_networks: Recent[Sequence[ExternalNetwork]] | None
+    images: Recent[Sequence[Image]] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """A region at work."""
+
+    region: Region
+    work: _Work
+
+    @property
+    def provider(self) -> Provider:
+        """What does the work; every call goes through `calls`."""
+        return self.work.provider
+
+    @property
+    def calls(self) -> Calls:
+        """All calls to the provider: they tell of what nobody knows what became."""
+        return self.work.calls
+
+    @property
+    def absences(self) -> Absences:
+        """Since when things are not where they should be."""
+        return self.work.absences
+
+    @property
+    def wait_s(self) -> float:
+        """When to look again at what is under way: seldom, if the provider tells by itself how it goes on."""
+        return self.work.wait_s
+
+    async def flavors(self) -> Sequence[Flavor]:
+        """Return the flavors on offer, as they were a moment ago."""
+        return await self.work.flavors.read()
+
+    async def external_networks(self) -> Sequence[ExternalNetwork]:
+        """Return the ways out, as they were a moment ago; a cloud without any refuses the request."""
+        return await need(self.work.external_networks).read()
+
+    async def images(self) -> Sequence[Image]:
+        """Return all images, as they were a moment ago; a cloud without any refuses the request."""
+        return await need(self.work.images).read()
+
+    def forget_images(self) -> None:
+        """Have the cloud asked again for its images: one of them was changed."""
+        need(self.work.images).forget()
+
+
+class Clouds:
+    """All regions."""
+
+    def __init__(
+        self,
+        store: Store,
+        providers: Providers,
+        *,
+        clock: Clock,
+        randomness: Randomness,
+        settings: CallSettings | None = None,
+        look_again: timedelta = timedelta(seconds=5),
+        poll_busy: timedelta = timedelta(seconds=2),
+        freshness: Freshness | None = None,
+        metrics: CallMetrics | None = None,
+    ) -> None:
+        self._store, self._providers = store, providers
+        self._clock, self._randomness = clock, randomness
+        self._settings, self._metrics = settings, metrics
+        self._look_again, self._poll_busy, self._freshness = look_again, poll_busy, freshness
+        self._work: dict[str, _Work] = {}
+
+    async def get(self, region: str) -> Cloud:
+        """Return a region at work, for those who look after what is in it: nobody's rights are asked."""
+        return self.at_work(await self._store.get(Region, region))
+
+    async def seen(self, principal: Principal, region: str) -> Cloud:
+        """Return a region at work, or raise NotFound if the caller may not know of it."""
+        return self.at_work(await self.see(principal, region))
+
+    async def see(self, principal: Principal, region: str) -> Region:
+        """Return a region, or raise NotFound if the caller may not know of it."""
+        found = await self._store.get(Region, region)
+        if is_withdrawn(found) or not is_visible(found, principal):
+            raise NotFound(Region.__name__, region)
+        return found
+
+    async def all_seen(self, principal: Principal) -> Sequence[Region]:
+        """Return the regions that the caller may know of."""
+        regions = (await self._store.list(Region)).items
+        return [region for region in regions if not is_withdrawn(region) and is_visible(region, principal)]
+
+    def at_work(self, region: Region) -> Cloud:
+        """Return a region with its provider, or raise Unavailable if this process was given none for it."""
+        origin = self._providers.find(region.name)
+        if origin is None:
+            raise Unavailable(f"Nothing is set up for the region {region.name} here: have its provider configured.")
+        work = self._work.get(region.name)
+        if work is None or work.origin is not origin:
+            work = self._work[region.name] = self._begin(region.name, origin)
+        return Cloud(region=region, work=work)
+
+    def capabilities(self, region: Region) -> tuple[str, ...]:
+        """Return the names of what a region's provider has; nothing, where none is set up."""
+        found = self._providers.find(region.name)
+        return () if found is None else found.capabilities
+
+    async def close(self, grace_s: float = 10.0) -> None:
+        """Take no new calls, and wait for those under way."""
+        for work in self._work.values():
+            await work.calls.close(grace_s)
+
+    def _begin(self, region: str, origin: Provider) -> _Work:
+        calls = Calls(
+            region,
+            verbs_of(origin),
+            clock=self._clock,
+            randomness=self._randomness,
+            settings=self._settings,
+            metrics=self._metrics,
+        )
+        provider = called(origin, calls)
+        ways_out, images = provider.external_networks, provider.images
+        return _Work(
+            origin=origin,
+            provider=provider,
+            calls=calls,
+            absences=Absences(self._clock, apart_s=self._look_again.total_seconds()),
+            wait_s=self._poll_busy.total_seconds() if origin.events is None else _TOLD_S,
+            flavors=self._recent(provider.catalogue.flavors),
+            external_networks=None if ways_out is None else self._recent(ways_out.external_networks),
+            images=None if images is None else self._recent(images.images, _OF_IMAGES),
+        )
+
+    def _recent(self, ask: Callable[[], Awaitable[AnswerT]], freshness: Freshness | None = None) -> Recent[AnswerT]:
+        return Recent(ask, clock=self._clock, freshness=self._freshness or freshness)

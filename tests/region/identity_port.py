@@ -1,0 +1,190 @@
+"""Identity as region sees it, in memory: projects with their references, and a ledger with limits.
+
+It is outside our store, so it outlives a crash of ours. Whatever it is asked may be repeated, as with the real one, and
+may be made to fail: before the effect, or after it, as when an answer is lost::
+
+    identity = MemoryIdentity({Place(ORG, PROJECT)}, limits={"networks": 2})
+    identity.fail("allocate")                    # the next call raises Unavailable, and does nothing
+    identity.fail("refer", times=2, after=True)  # the next two do what they should, and raise all the same
+"""
+
+import asyncio
+from collections import defaultdict
+from collections.abc import AsyncIterator, Iterable, Mapping
+from dataclasses import dataclass
+
+from remuda.access.principal import Principal
+from remuda.kernel.errors import AlreadyExists, Forbidden, Malformed, NotFound, RemudaError, Unavailable
+from remuda.region.ports import Charge, Place, ProjectSeen
+
+__all__ = ["MemoryIdentity"]
+
+
+@dataclass
+class _Trouble:
+    times: int
+    after: bool
+    error: RemudaError
+
+
+class MemoryIdentity:
+    """An `IdentityPort`, and what a test may look at or change behind its back."""
+
+    def __init__(self, places: Iterable[Place] = (), *, limits: Mapping[str, int] | None = None) -> None:
+        self.places = set(places)
+        self.marked: set[Place] = set()
+        """The projects that are being deleted."""
+        self.references: dict[Place, set[str]] = defaultdict(set)
+        self.held: dict[tuple[Place, str], Charge] = {}
+        """What is held, by who pays and the operation that took it."""
+        self.confirmed: set[tuple[Place, str]] = set()
+        self.payers: list[Principal | None] = []
+        """Who asked for each allocation."""
+        self.asked: list[str] = []
+        """Every call there was, by its name."""
+        self.limits = dict(limits or {})
+        self._trouble: dict[str, _Trouble] = {}
+        self._news: set[asyncio.Queue[ProjectSeen]] = set()
+
+    # What tests say and see.
+
+    def fail(self, verb: str, *, times: int = 1, after: bool = False, error: RemudaError | None = None) -> None:
+        """Let the next calls fail."""
+        self._trouble[verb] = _Trouble(times, after, error or Unavailable("Identity does not answer: try again."))
+
+    def add(self, place: Place) -> None:
+        """Have a project."""
+        self.places.add(place)
+        self._tell(place)
+
+    def mark(self, place: Place) -> None:
+        """Begin to delete a project; it goes when nothing refers to it."""
+        self.marked.add(place)
+        self._tell(place)
+        self._let_go(place)
+
+    def lapse(self, operation: str) -> None:
+        """Hold no longer what nobody has confirmed in time."""
+        for key in [key for key in self.held if key[1] == operation and key not in self.confirmed]:
+            del self.held[key]
+
+    def total(self, kind: str, payer: Place) -> int:
+        """Return how much of a kind somebody holds."""
+        charges = [charge for (place, _), charge in self.held.items() if place == payer]
+        return sum(amount.committed for charge in charges for amount in charge.amounts if amount.kind == kind)
+
+    def everything(self) -> object:
+        """Return all that region has left here, as a value."""
+        references = {place: frozenset(each) for place, each in self.references.items() if each}
+        return references, dict(self.held), frozenset(self.confirmed)
+
+    # What region asks.
+
+    async def has_project(self, organization: str, project: str) -> bool:
+        """Tell whether an organization has a project."""
+        self._begin("has_project")
+        return Place(organization, project) in self.places
+
+    async def refer(self, place: Place, reference: str) -> None:
+        """Keep a project from going."""
+        self._begin("refer")
+        if place not in self.places:
+            raise NotFound("Project", place.project)
+        if place in self.marked and reference not in self.references[place]:
+            raise Malformed("unable to add reference, resource is being deleted")
+        self.references[place].add(reference)
+        self._end("refer")
+
+    async def unrefer(self, place: Place, reference: str) -> None:
+        """Keep a project no longer."""
+        self._begin("unrefer")
+        self.references[place].discard(reference)
+        self._let_go(place)
+        self._end("unrefer")
+
+    async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
+        """Hold what something costs, unless another operation holds something for it."""
+        self._begin("allocate")
+        self.payers.append(payer)
+        for (place, operation), held in self.held.items():
+            is_same = (held.kind, held.id, place.organization) == (charge.kind, charge.id, charge.payer.organization)
+            if is_same and operation != charge.operation:
+                raise AlreadyExists("Allocation", charge.id)
+        self._check(charge)
+        self.held.setdefault(_key(charge), charge)
+        self._end("allocate")
+
+    async def confirm(self, charge: Charge) -> bool:
+        """Say that it is there; tell whether what it costs is held."""
+        self._begin("confirm")
+        if _key(charge) not in self.held:
+            return False
+        self.confirmed.add(_key(charge))
+        self._end("confirm")
+        return True
+
+    async def change(self, charge: Charge) -> None:
+        """Hold what it costs now, or raise NotFound if nothing is held."""
+        self._begin("change")
+        if _key(charge) not in self.held:
+            raise NotFound("Allocation", charge.operation)
+        self._check(charge)
+        self.held[_key(charge)] = charge
+        self._end("change")
+
+    async def release(self, charge: Charge) -> None:
+        """Hold nothing any more."""
+        self._begin("release")
+        self.held.pop(_key(charge), None)
+        self.confirmed.discard(_key(charge))
+        self._end("release")
+
+    async def projects(self) -> AsyncIterator[ProjectSeen]:
+        """Yield every project there is, then each that changes."""
+        news: asyncio.Queue[ProjectSeen] = asyncio.Queue()
+        self._news.add(news)
+        try:
+            for place in sorted(self.places):
+                yield self._seen(place)
+            while True:
+                yield await news.get()
+        finally:
+            self._news.discard(news)
+
+    def _check(self, charge: Charge) -> None:
+        held = self.held.get(_key(charge))
+        before = {amount.kind: amount.committed for amount in held.amounts} if held is not None else {}
+        for amount in charge.amounts:
+            total = self.total(amount.kind, charge.payer) - before.get(amount.kind, 0) + amount.committed
+            limit = self.limits.get(amount.kind, total)
+            if total > limit:
+                raise Forbidden(f"total {amount.kind} allocation of {total} would exceed quota limit of {limit}")
+
+    def _begin(self, verb: str) -> None:
+        self.asked.append(verb)
+        self._stumble(verb, after=False)
+
+    def _end(self, verb: str) -> None:
+        self._stumble(verb, after=True)
+
+    def _stumble(self, verb: str, *, after: bool) -> None:
+        trouble = self._trouble.get(verb)
+        if trouble is not None and trouble.after is after and trouble.times > 0:
+            trouble.times -= 1
+            raise trouble.error
+
+    def _let_go(self, place: Place) -> None:
+        if place in self.marked and not self.references[place]:
+            self.places.discard(place)
+            self.marked.discard(place)
+
+    def _tell(self, place: Place) -> None:
+        for news in self._news:
+            news.put_nowait(self._seen(place))
+
+    def _seen(self, place: Place) -> ProjectSeen:
+        return ProjectSeen(place=place, is_marked=place in self.marked)
+
+
+def _key(charge: Charge) -> tuple[Place, str]:
+    return charge.payer, charge.operation
