@@ -1,0 +1,1 @@
+"""Networks, their hidden identities, and how their addresses are divided and handed out."""

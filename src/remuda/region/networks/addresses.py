@@ -1,0 +1,76 @@
+"""Addresses of a network, each given to one holder at a time, in our own store before any provider hears of it.
+
+To try is cheap and to list is not, so an address is tried for where few others look; only where that fails again and
+again is it worked out which are free. An address goes with its network, and before that when its holder gives it back:
+after the provider has let go of it, so that nobody else can have it too soon.
+"""
+
+from ipaddress import IPv4Address
+from itertools import islice
+
+from remuda.kernel.errors import AlreadyExists
+from remuda.reconcile.sources import names
+from remuda.region.kinds import labels as regional
+from remuda.region.kinds.addresses import Address, AddressSpec, address_name
+from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.networks.plan import free_address, mac_of, probe_order
+from remuda.region.networks.rules import plan_of
+from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+from remuda.store.objects import Metadata, ResourceT
+
+__all__ = ["find_address", "give_address_back", "take_address", "take_this_address"]
+
+_TRIES = 8
+
+
+async def find_address(store: Store, holder: ResourceT) -> Address | None:
+    """Return the address that a server or load balancer has; what another of its name had is none of its own."""
+    found = (await store.list(Address, index=("holder", holder.name))).items
+    return next((each for each in found if each.spec.holder_uid == holder.uid), None)
+
+
+async def take_address(store: Store, network: Network, holder: ResourceT) -> Address | None:
+    """Give a holder that has none an address of a network, or return None if all are taken."""
+    pool = plan_of(network).dhcp_pool
+    for ip in islice(probe_order(pool, holder.uid), _TRIES):
+        taken = await take_this_address(store, network, holder, ip)
+        if taken is not None:
+            return taken
+    while (free := free_address(pool, holder.uid, await _used(store, network))) is not None:
+        taken = await take_this_address(store, network, holder, free)
+        if taken is not None:
+            return taken
+    return None
+
+
+async def take_this_address(store: Store, network: Network, holder: ResourceT, ip: IPv4Address) -> Address | None:
+    """Give a holder this address of a network, or return None if another has it."""
+    where = {label: network.metadata.labels[label] for label in (ORGANIZATION, PROJECT, regional.REGION)}
+    metadata = Metadata(
+        name=address_name(network.name, ip),
+        labels=where | {regional.NETWORK: network.name},
+        owner_references=(NETWORK.owner(network),),
+    )
+    spec = AddressSpec(ip=str(ip), mac=mac_of(network.name, ip), holder=holder.name, holder_uid=holder.uid)
+    try:
+        return await store.create(Address(metadata=metadata, spec=spec))
+    except AlreadyExists:
+        found = await find(store, Address, metadata.name)
+        return found if found is not None and found.spec.holder_uid == holder.uid else None
+
+
+async def give_address_back(store: Store, holder: ResourceT) -> None:
+    """Let others have the address of a holder that has no more use for it."""
+    found = await find_address(store, holder)
+    if found is not None:
+        await store.delete(Address, found.name, uid=found.uid)
+
+
+async def _used(store: Store, network: Network) -> set[IPv4Address]:
+    """Return which addresses are taken, by the names of the objects that stand for them."""
+    return {
+        IPv4Address(name.rpartition(".")[2].replace("-", "."))
+        async for name in names(store, Address, labels={regional.NETWORK: network.name})
+    }

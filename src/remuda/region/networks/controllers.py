@@ -1,0 +1,254 @@
+"""What makes networks and their hidden identities true at a provider.
+
+An identity is a tenancy there, with a key pair of ours; its network is made in it. Both go in the other order: what is
+on the network, the network, what it cost, the tenancy, and last the identity's hold on its project.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists
+from remuda.kernel.randomness import Randomness
+from remuda.operations.kinds import Operation
+from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.networks import Network as CloudNetwork
+from remuda.providers.contract.networks import NetworkSpec as CloudNetworkSpec
+from remuda.providers.contract.networks import Range, Route, Tenancy
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.results import Again, Blocked, Done, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.sources import Source, labelled, through
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.kinds.identities import Identity, OpenstackIdentity, OpenstackIdentitySpec
+from remuda.region.kinds.labels import IDENTITY as IDENTITY_LABEL
+from remuda.region.kinds.labels import identity_of, region_of
+from remuda.region.kinds.lifecycle import IN_CARE, IpRange
+from remuda.region.kinds.networks import Network, NetworkOpenstack
+from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.making import (
+    OPERATION_OPEN,
+    SOON_S,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    payer_of,
+    settle_charge,
+    until_gone,
+    with_charged,
+)
+from remuda.region.networks import rules
+from remuda.region.networks.keypairs import new_key_pair
+from remuda.region.networks.sagas import charge_of, reference_of
+from remuda.region.ports import Charge, IdentityPort, Place
+from remuda.resources.labels import organization_of, project_of
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+from remuda.store.objects import Metadata
+
+__all__ = ["IdentityController", "NetworkController", "drivers"]
+
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityController:
+    """Keeps a tenancy at the provider for each identity."""
+
+    store: Store
+    randomness: Randomness
+    identity: IdentityPort
+    clouds: Clouds
+
+    async def provision(self, identity: Identity, run: Run) -> Result | Outcome[Identity]:
+        """Make the tenancy, with a key pair that is written down before."""
+        waiting = await begins(self.store, identity, identity.spec.operation, run)
+        if waiting is not None:
+            return waiting
+        cloud = await self.clouds.get(region_of(identity))
+        record = await find(self.store, OpenstackIdentity, identity.name)
+        if record is None:
+            return await self._write_record(identity, run)
+        wanted = _tenancy(identity, record)
+        tenancies = need(cloud.provider.tenancies)
+        if await tenancies.find_tenancy(wanted.name) != wanted:
+            run.acted = True
+            await tenancies.converge_tenancy(wanted)
+        return Done()
+
+    async def deprovision(self, identity: Identity, run: Run) -> Result:
+        """Remove the tenancy, then what is known of it, then let go of the project."""
+        if await is_being_made(self.store, identity.spec.operation):
+            return OPERATION_OPEN
+        left = None if is_abandoned(identity) else await self._remove_tenancy(identity)
+        if left is not None:
+            run.acted = True
+            return left
+        record = await find(self.store, OpenstackIdentity, identity.name)
+        if record is not None:
+            await self.store.delete(OpenstackIdentity, record.name, uid=record.uid)
+        place = Place(organization_of(identity), project_of(identity))
+        await self.identity.unrefer(place, reference_of(identity.name))
+        return Done()
+
+    async def _remove_tenancy(self, identity: Identity) -> Result | None:
+        """Remove the tenancy; return what to wait for, or None when it is gone."""
+        cloud = await self.clouds.get(region_of(identity))
+        tenancies, name = need(cloud.provider.tenancies), rules.tenancy_of(identity.metadata)
+        try:
+            return await until_gone(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud.absences)
+        except InUse:
+            return Again(SOON_S, "Deprovisioning", "the provider still has something in its tenancy")
+
+    async def _write_record(self, identity: Identity, run: Run) -> Result:
+        run.acted = True
+        pair = new_key_pair(self.randomness)
+        metadata = Metadata(name=identity.name, labels=dict(identity.metadata.labels))
+        spec = OpenstackIdentitySpec(ssh_private_key=pair.private, ssh_public_key=pair.public)
+        with suppress(AlreadyExists):  # another process that believes to lead was faster
+            await self.store.create(OpenstackIdentity(metadata=metadata, spec=spec))
+        return Again(0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NetworkController:
+    """Keeps a network at the provider for each network."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+
+    async def provision(self, network: Network, run: Run) -> Result | Outcome[Network]:
+        """Bring a network one step nearer to being there."""
+        waiting = await begins(self.store, network, network.spec.operation, run)
+        if waiting is not None:
+            return waiting
+        if not is_charged(network):
+            held = await settle_charge(self.identity, _charge(network))
+            return held or Outcome(Again(0, message="being made"), with_charged(network, self.clock))
+        home = await self.store.get(Identity, identity_of(network))
+        if not is_provisioned(home):
+            return Blocked("DependencyNotReady", "its place at the provider is being made")
+        cloud = await self.clouds.get(region_of(network))
+        networks, wanted = need(cloud.provider.networks), _wanted(network, home)
+        found = await networks.find_network(wanted.handle)
+        if found is None or found.spec != wanted:
+            run.acted = True
+            found = await networks.converge_network(wanted)
+        return Outcome(Done(), _seen(network, found))
+
+    async def deprovision(self, network: Network, run: Run) -> Result:
+        """Bring a network one step nearer to being gone: the provider first, then what it cost."""
+        if await is_being_made(self.store, network.spec.operation):
+            return OPERATION_OPEN
+        home = await find(self.store, Identity, identity_of(network))
+        if home is not None and not is_abandoned(network):
+            cloud = await self.clouds.get(region_of(network))
+            networks = need(cloud.provider.networks)
+            handle = rules.to_cloud(network, home)
+            try:
+                left = await until_gone(handle, networks.find_network, networks.remove_network, cloud.absences)
+            except InUse:
+                return Again(SOON_S, "Deprovisioning", "the provider still has something on it")
+            if left is not None:
+                run.acted = True
+                return left
+        await self.identity.release(_charge(network))
+        return Done()
+
+
+def _charge(network: Network) -> Charge:
+    return charge_of(network.name, network.spec.operation, payer_of(network))
+
+
+def _tenancy(identity: Identity, record: OpenstackIdentity) -> Tenancy:
+    return Tenancy(
+        name=rules.tenancy_of(identity.metadata),
+        organization=organization_of(identity),
+        project=project_of(identity),
+        public_key=record.spec.ssh_public_key,
+    )
+
+
+def _wanted(network: Network, home: Identity) -> CloudNetworkSpec:
+    plan, spec = rules.plan_of(network), network.spec
+    pool = plan.dhcp_pool
+    return CloudNetworkSpec(
+        handle=rules.to_cloud(network, home),
+        prefix=spec.prefix,
+        gateway=str(plan.gateway),
+        pool=Range(str(pool.first), str(pool.last)),
+        nameservers=spec.dns_nameservers,
+        routes=tuple(Route(route.prefix, route.next_hop) for route in spec.routes),
+    )
+
+
+def _seen(network: Network, found: CloudNetwork) -> Network:
+    storage = rules.plan_of(network).storage_range
+    at_cloud = NetworkOpenstack(
+        network_id=found.id,
+        subnet_id=found.subnet_id,
+        vlan_id=found.spec.vlan,
+        storage_range=None if storage is None else IpRange(start_ip=str(storage.first), end_ip=str(storage.last)),
+    )
+    return replace(network, status=replace(network.status, openstack=at_cloud))
+
+
+def drivers(
+    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: DriverSettings | None = None
+) -> Sequence[Driver]:
+    """Return the controllers of identities and networks."""
+    store = ports.store
+    identities = IdentityController(store=store, randomness=ports.randomness, identity=identity, clouds=clouds)
+    networks = NetworkController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
+    return (
+        Driver(
+            "identities",
+            Lifecycle(
+                Identity,
+                provision=identities.provision,
+                deprovision=identities.deprovision,
+                finalizer=IN_CARE,
+                ports=ports,
+            ),
+            kind=Identity,
+            ports=ports,
+            sources=(
+                Source(Identity),
+                Source(
+                    Operation,
+                    when=lambda operation: operation.phase,
+                    keys=through(store, Identity, "operation", lambda operation: operation.name),
+                ),
+            ),
+            settings=settings,
+        ),
+        Driver(
+            "networks",
+            Lifecycle(
+                Network,
+                provision=networks.provision,
+                deprovision=networks.deprovision,
+                finalizer=IN_CARE,
+                ports=ports,
+            ),
+            kind=Network,
+            ports=ports,
+            sources=(
+                Source(Network),
+                Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
+                Source(
+                    Operation,
+                    when=lambda operation: operation.phase,
+                    keys=through(store, Network, "operation", lambda operation: operation.name),
+                ),
+            ),
+            settings=settings,
+        ),
+    )

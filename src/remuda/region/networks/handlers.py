@@ -1,0 +1,51 @@
+"""The room's handlers: each asks the service and renders what it says."""
+
+from remuda.http.etag import untag
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, Nothing
+from remuda.region.kinds.networks import Network
+from remuda.region.networks import rules, wire
+from remuda.region.networks.service import Networks
+from remuda.region.scoping import RegionalQuery
+
+__all__ = ["add_reference", "create", "delete", "get", "list_all", "remove_reference", "update"]
+
+
+async def list_all(
+    networks: Networks, call: Call[Nothing, RegionalQuery, Nothing]
+) -> Collection[Network, list[wire.NetworkRead]]:
+    """List networks."""
+    return await networks.list(call.context, call.query)
+
+
+async def create(networks: Networks, call: Call[Nothing, Nothing, wire.NetworkCreate]) -> Rendered[wire.NetworkRead]:
+    """Make a network."""
+    return untag(rules.NETWORK_VIEW(await networks.create(call.context, call.body)))
+
+
+async def get(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]) -> Rendered[wire.NetworkRead]:
+    """Read a network."""
+    found = await networks.get(call.context, call.path.network)
+    return untag(await networks.store.get_view(Network, found.name, rules.NETWORK_VIEW))
+
+
+async def update(
+    networks: Networks, call: Call[wire.NetworkPath, Nothing, wire.NetworkUpdate]
+) -> Rendered[wire.NetworkRead]:
+    """Change a network."""
+    return untag(rules.NETWORK_VIEW(await networks.update(call.context, call.path.network, call.body)))
+
+
+async def delete(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]) -> None:
+    """Give a network up."""
+    await networks.delete(call.context, call.path.network)
+
+
+async def add_reference(networks: Networks, call: Call[wire.ReferencePath, Nothing, Nothing]) -> None:
+    """Keep a network."""
+    await networks.add_reference(call.context, call.path.network, call.path.reference)
+
+
+async def remove_reference(networks: Networks, call: Call[wire.ReferencePath, Nothing, Nothing]) -> None:
+    """Keep a network no longer."""
+    await networks.remove_reference(call.context, call.path.network, call.path.reference)

@@ -1,0 +1,168 @@
+"""The networks room: networks, and what keeps them from going.
+
+Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
+operation. A network goes as a whole: its hidden identity is what is deleted, and with it everything on the network.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from remuda.access.checks import allow_new_in_project
+from remuda.access.context import Context
+from remuda.access.principal import Permission
+from remuda.http.replies import Collection
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Malformed, NotFound
+from remuda.operations.operations import Operations
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.in_use import refuse_if_used
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.labels import identity_of, is_second
+from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.networks import rules
+from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
+from remuda.region.networks.wire import NetworkCreate, NetworkRead, NetworkUpdate
+from remuda.region.paying import paying_for
+from remuda.region.permissions import permission
+from remuda.region.ports import IdentityPort, Place
+from remuda.region.scoping import RegionalQuery, filters_of
+from remuda.resources.askers import asker_of
+from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.store.contract import Store
+
+__all__ = ["Networks"]
+
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Networks:
+    """The room."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+    operations: Operations
+
+    async def list(self, context: Context, query: RegionalQuery) -> Collection[Network, list[NetworkRead]]:
+        """Return the networks that the caller may see."""
+        right, filters = permission("networks:v2", "read"), filters_of(query)
+        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
+        return Collection(
+            store=self.store,
+            kind=Network,
+            view=rules.NETWORK_VIEW,
+            labels=filters.labels(),
+            visible=filters.visible(context.principal, right, lambda network: network.spec.tags),
+        )
+
+    async def create(self, context: Context, wanted: NetworkCreate) -> Network:
+        """Make a network, if its project may have another."""
+        spec, principal = wanted.spec, context.principal
+        place = Place(spec.organization_id, spec.project_id)
+        right = permission("networks:v2", "create")
+        await allow_new_in_project(
+            principal, right, place.organization, place.project, exists=self.identity.has_project
+        )
+        cloud = await self.clouds.seen(principal, spec.region_id)
+        need(cloud.provider.networks)
+        rules.check_new(wanted, principal)
+        done = await self.operations.run(
+            CREATE_NETWORK,
+            id=context.operation,
+            actor=principal.who,
+            input=NewNetwork(
+                network=context.operation,
+                wanted=wanted,
+                provider=cloud.provider.type,
+                by=asker_of(paying_for(principal, place)),
+            ),
+            trace_id=context.trace_id,
+            log=context.witness(NETWORK.plural, context.operation, organization=spec.organization_id),
+        )
+        return await self.store.get(Network, done.spec.subject)
+
+    async def get(self, context: Context, network: str) -> Network:
+        """Return a network."""
+        return await self._network(context, permission("networks:v2", "read"), network)
+
+    async def update(self, context: Context, network: str, wanted: NetworkUpdate) -> Network:
+        """Replace what a client may change of a network."""
+
+        async def change() -> Network:
+            found = await self._network(context, permission("networks:v2", "update"), network)
+            if found.is_marked:
+                raise Malformed("network is being deleted")
+            check_state(context, found, rules.writable_network(found))
+            rules.check_update(wanted.spec)
+            changed = rules.changed_network(found, wanted, context.principal, self.clock.now())
+            return await self.store.update(changed, log=witnessed(context, NETWORK.plural, found))
+
+        return await until_written(change)
+
+    async def delete(self, context: Context, network: str) -> None:
+        """Ask for a network to go, with all that is on it and does not keep it."""
+
+        async def delete() -> None:
+            found = await self._network(context, permission("networks:v2", "delete"), network)
+            check_state(context, found, rules.writable_network(found))
+            if found.is_marked:
+                return
+            await refuse_if_used(self.store, found, "network is in use and cannot be deleted")
+            root = await self.store.get(Identity, identity_of(found))
+            await self.store.delete(Identity, root.name, uid=root.uid, log=witnessed(context, NETWORK.plural, found))
+
+        await until_written(delete)
+
+    async def add_reference(self, context: Context, network: str, reference: str) -> None:
+        """Keep a network from going, for something of another service."""
+
+        async def change() -> None:
+            found = await self._referred(context, permission("networks:v2/references", "create"), network)
+            rules.check_reference(reference)
+            if found.is_marked:
+                raise Malformed("unable to add reference, resource is being deleted")
+            if reference not in found.metadata.finalizers:
+                await self._write_finalizers(context, found, (*found.metadata.finalizers, reference))
+
+        await until_written(change)
+
+    async def remove_reference(self, context: Context, network: str, reference: str) -> None:
+        """Let a network go, as far as something of another service is concerned."""
+
+        async def change() -> None:
+            found = await self._referred(context, permission("networks:v2/references", "delete"), network)
+            rules.check_reference(reference)
+            if reference in found.metadata.finalizers:
+                kept = tuple(each for each in found.metadata.finalizers if each != reference)
+                await self._write_finalizers(context, found, kept)
+
+        await until_written(change)
+
+    async def _network(self, context: Context, right: Permission, network: str) -> Network:
+        """Return a network that the caller may read and do this to."""
+        found = await self._found(network)
+        allow_for(context.principal, permission("networks:v2", "read"), found)
+        allow_for(context.principal, right, found)
+        return found
+
+    async def _referred(self, context: Context, right: Permission, network: str) -> Network:
+        """Return a network that the caller may do this to: who puts references there need not read it."""
+        found = await self._found(network)
+        allow_for(context.principal, right, found)
+        return found
+
+    async def _found(self, network: str) -> Network:
+        """Return a network; one that another API made is none of ours."""
+        found = await self.store.get(Network, network)
+        if not is_second(found):
+            raise NotFound("Network", network)
+        return found
+
+    async def _write_finalizers(self, context: Context, network: Network, finalizers: Sequence[str]) -> None:
+        changed = replace(network, metadata=replace(network.metadata, finalizers=tuple(finalizers)))
+        await self.store.update(changed, log=witnessed(context, NETWORK.plural, network))

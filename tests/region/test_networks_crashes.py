@@ -1,0 +1,138 @@
+"""The power goes at any moment of a network's life: what was acknowledged is kept, and nothing is left over.
+
+Identity and the cloud are outside our store, and remember what they were told.
+"""
+
+from collections.abc import Awaitable, Callable, Iterator
+from itertools import count
+
+import apsw
+from structlog.testing import capture_logs
+
+from remuda.kernel.errors import RemudaError
+from remuda.region.authorities.api import AUTHORITIES
+from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.networks.api import NETWORKS
+from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.store.objects import Resource
+from tests.example.contract import Reply
+from tests.region.identity_port import MemoryIdentity
+from tests.region.networks_asking import KEY, all_is_gone
+from tests.region.networks_ground import HOME, TENANT, Ground, network, open_ground, simulated_cloud
+from tests.region.room import ORG, PROJECT, make_region
+from tests.sim.platter import Keep
+from tests.sim.runner import World, simulate
+
+FIRST_DELETE, STEPS = 4, 6
+Step = Callable[[str], Awaitable[Reply]]
+
+
+class Story:
+    """What a tenant does, one request after the other, each under its own key; it can be told again from the top."""
+
+    def __init__(self) -> None:
+        self.network = self.group = self.authority = ""
+        self.told = 0
+        """How many of its requests were acknowledged at most."""
+
+    async def tell(self, ground: Ground) -> None:
+        """Go on until the end, or until somebody says that it cannot be done now."""
+        for number, step in enumerate(self._steps(ground)):
+            reply = await step(f"step-{number}")
+            if reply.status == 503:
+                return
+            is_done_before = number >= FIRST_DELETE and reply.status == 404
+            assert reply.status < 300 or is_done_before, reply
+            self.told = max(self.told, number + 1)
+            await ground.world.clock.sleep(1)
+
+    def _steps(self, ground: Ground) -> Iterator[Step]:
+        networks, groups, authorities = (
+            room.ask(TENANT) for room in (ground.networks, ground.groups, ground.authorities)
+        )
+
+        async def make_network(key: str) -> Reply:
+            reply = await networks.post(NETWORKS, network(), idempotency_key=key)
+            self.network = _id(reply) or self.network
+            return reply
+
+        async def make_group(key: str) -> Reply:
+            rules = [{"direction": "ingress", "protocol": "tcp", "port": 22}]
+            body = {"metadata": {"name": "sg"}, "spec": {"networkId": self.network, "rules": rules}}
+            reply = await groups.post(SECURITY_GROUPS, body, idempotency_key=key)
+            self.group = _id(reply) or self.group
+            return reply
+
+        async def make_authority(key: str) -> Reply:
+            spec = {"organizationId": ORG, "projectId": PROJECT, "publicKey": KEY}
+            reply = await authorities.post(AUTHORITIES, {"metadata": {"name": "ca"}, "spec": spec}, idempotency_key=key)
+            self.authority = _id(reply) or self.authority
+            return reply
+
+        async def change_network(key: str) -> Reply:
+            body = {"metadata": {"name": "net"}, "spec": {"dnsNameservers": ["1.1.1.1"]}}
+            return await networks.put(f"{NETWORKS}/{self.network}", body, idempotency_key=key)
+
+        yield make_network
+        yield make_group
+        yield make_authority
+        yield change_network
+        yield lambda key: authorities.delete(f"{AUTHORITIES}/{self.authority}", idempotency_key=key)
+        yield lambda key: networks.delete(f"{NETWORKS}/{self.network}", idempotency_key=key)
+
+
+def _id(reply: Reply) -> str:
+    return reply.json["metadata"]["id"] if reply.status == 201 else ""
+
+
+async def check_kept(ground: Ground, story: Story) -> None:
+    """What was acknowledged is there; what was asked next may be as well: nobody knows."""
+    if story.told >= FIRST_DELETE:
+        return
+    made: list[tuple[type[Resource], str]] = [
+        (Network, story.network),
+        (SecurityGroup, story.group),
+        (SSHCertificateAuthority, story.authority),
+    ]
+    for kind, name in made[: story.told]:
+        assert not (await ground.store.get(kind, name)).is_marked
+
+
+def lose_power(sync: int, keep: Keep) -> bool:
+    """Lose power at the nth sync, tell the story again from the top, and tell whether the power went at all."""
+    reached: list[bool] = []
+
+    async def scenario(world: World) -> None:
+        story, identity, cloud = Story(), MemoryIdentity({HOME}, limits={"networks": 1}), simulated_cloud(world)
+        async with open_ground(world, identity=identity, cloud=cloud, at_work=False) as ground:
+            await make_region(ground.store)
+        world.plan_power_cut(sync, keep=keep)
+        try:
+            async with open_ground(world, identity=identity, cloud=cloud, at_work=True) as ground:
+                await story.tell(ground)
+        except (RemudaError, apsw.Error):
+            pass
+        reached.append(world.disk.is_cut)
+        world.power_cut(keep)
+        async with open_ground(world, identity=identity, cloud=cloud, at_work=True) as ground:
+            await check_kept(ground, story)
+            await ground.rest()
+            await story.tell(ground)
+            assert story.told == STEPS
+            await ground.rest()
+            await all_is_gone(ground)
+            assert not (await ground.store.list(SSHCertificateAuthority)).items
+            await ground.look_again()
+        await cloud.stop()
+
+    with capture_logs():
+        simulate(scenario, [sync])
+    return reached[0]
+
+
+def test_a_loss_of_power_at_any_write_leaves_nothing_lost_and_nothing_over() -> None:
+    for keep in ("none", "all"):
+        syncs = next(sync for sync in count(1) if not lose_power(sync, keep)) - 1
+        assert syncs > 15

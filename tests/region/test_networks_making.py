@@ -1,0 +1,304 @@
+"""Networks over HTTP: what a new one may be, in which order that is judged, and how it is told."""
+
+from typing import Any
+
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.providers.contract.provider import Provider
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.labels import API_VERSION, IDENTITY
+from remuda.region.kinds.labels import REGION as REGION_LABEL
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.networks import Network
+from remuda.region.networks.api import NETWORKS
+from remuda.region.ports import Amount, Place
+from remuda.resources.labels import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from tests.region.networks_asking import (
+    INSIDER,
+    NOT_FOUND,
+    OUTSIDE,
+    READER,
+    STRANGER,
+    forbidden,
+    nothing_was_made,
+)
+from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, network, on_ground
+from tests.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal
+
+
+def test_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it() -> None:
+    async def scenario(ground: Ground) -> None:
+        client = ground.networks.ask(TENANT)
+        reply = await client.post(
+            NETWORKS, network(prefix="10.0.0.5/16", routes=[{"prefix": "1.2.3.4/8", "nexthop": "10.0.0.9"}])
+        )
+        assert reply.status == 201
+        metadata = reply.json["metadata"]
+        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("pending", "unknown")
+        assert (metadata["organizationId"], metadata["projectId"]) == (ORG, PROJECT)
+        assert metadata["createdBy"] == "ann@example.com"
+        assert "modifiedBy" not in metadata
+        assert reply.json["spec"] == {
+            "dnsNameservers": ["8.8.8.8"],
+            "routes": [{"prefix": "1.0.0.0/8", "nexthop": "10.0.0.9"}],
+        }
+        assert reply.json["status"] == {
+            "regionId": REGION,
+            "prefix": "10.0.0.0/16",
+            "reservations": {"prefixLength": 25, "providerReservedPrefixLength": 28},
+        }
+        read = await client.get(f"{NETWORKS}/{metadata['id']}")
+        assert (read.status, read.json) == (200, reply.json)
+        stored = await ground.store.get(Network, metadata["id"])
+        (owner,) = stored.metadata.owner_references
+        hidden = await ground.store.get(Identity, owner.name)
+        assert stored.metadata.labels[IDENTITY] == hidden.name
+        assert hidden.metadata.labels["unikorn-cloud.org/name"] == "networkv2-service-principal"
+        for each in (stored, hidden):
+            assert IN_CARE in each.metadata.finalizers
+            labels = each.metadata.labels
+            assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
+            assert (labels[REGION_LABEL], labels[API_VERSION]) == (REGION, "2")
+        assert stored.spec.reservations is None, "the default is worked out, not stored"
+
+    on_ground(scenario)
+
+
+def test_a_network_holds_its_project_and_what_it_costs() -> None:
+    async def scenario(ground: Ground) -> None:
+        name = await ground.make_network()
+        stored = await ground.store.get(Network, name)
+        hidden = stored.metadata.labels[IDENTITY]
+        assert ground.identity.references[HOME] == {f"identities.region.unikorn-cloud.org/{hidden}"}
+        (charge,) = ground.identity.held.values()
+        assert (charge.payer, charge.kind, charge.id) == (HOME, "networks.region.unikorn-cloud.org", name)
+        assert charge.amounts == (Amount("networks", 1),)
+        assert not ground.identity.confirmed, "its controller does that"
+        (payer,) = ground.identity.payers
+        assert payer is not None
+        assert payer.subject == "ann@example.com"
+
+    on_ground(scenario)
+
+
+@pytest.mark.parametrize(
+    ("claimed", "payer"),
+    [
+        ((OTHER_ORG, OTHER_PROJECT), Place(OTHER_ORG, OTHER_PROJECT)),
+        ((OTHER_ORG, None), HOME),
+        ((None, None), HOME),
+        (("00000000-0000-4000-8000-000000000001", OTHER_PROJECT), HOME),
+        (("acme", "prod"), HOME),
+    ],
+    ids=["another project", "no project", "nobody", "what fits no label", "no ids"],
+)
+def test_whoever_is_charged_is_whom_the_labels_name(claimed: tuple[str | None, str | None], payer: Place) -> None:
+    async def scenario(ground: Ground) -> None:
+        service = Principal(subject="unikorn-kubernetes", type="system", access=TENANT.access).paying(*claimed)
+        name = await ground.make_network(service)
+        labels = (await ground.store.get(Network, name)).metadata.labels
+        assert Place(labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == payer
+        assert [place for place, _ in ground.identity.held] == [payer]
+        assert ground.identity.references[HOME], "it is in the project all the same"
+
+    on_ground(scenario)
+
+
+def test_the_same_request_under_its_key_makes_one_network() -> None:
+    async def scenario(ground: Ground) -> None:
+        client = ground.networks.ask(TENANT)
+        replies = [await client.post(NETWORKS, network(), idempotency_key="once") for _ in range(2)]
+        assert [reply.status for reply in replies] == [201, 201]
+        assert replies[0].json == replies[1].json
+        assert len((await ground.store.list(Network)).items) == 1
+        assert len(ground.identity.held) == 1
+
+    on_ground(scenario)
+
+
+def test_a_request_that_failed_can_be_sent_again_under_its_key() -> None:
+    async def scenario(ground: Ground) -> None:
+        client = ground.networks.ask(TENANT)
+        ground.identity.fail("allocate", after=True)
+        assert (await client.post(NETWORKS, network(), idempotency_key="once")).status == 503
+        await ground.rest()
+        await nothing_was_made(ground)
+        assert (await client.post(NETWORKS, network(), idempotency_key="once")).status == 201
+        assert len((await ground.store.list(Network)).items) == 1
+        assert [len(each) for each in (ground.identity.held, ground.identity.references[HOME])] == [1, 1]
+
+    on_ground(scenario)
+
+
+# What no network can be.
+
+REFUSED: list[tuple[str, dict[str, Any], int, str]] = [
+    ("no prefix at all", {"prefix": "pony"}, 400, "unable to parse IPv4 prefix"),
+    ("no mask", {"prefix": "10.0.0.0"}, 400, "unable to parse IPv4 prefix"),
+    ("a small network", {"prefix": "10.0.0.0/25"}, 400, "minimum network prefix size is /24"),
+    ("IPv6", {"prefix": "fd00::/8"}, 400, "unable to parse IPv4 prefix, IPv6 is not supported"),
+    (
+        "a reservation as long as the mask",
+        {"reservations": {"prefixLength": 24}},
+        422,
+        "the address reservation prefix length must be greater than the network prefix length",
+    ),
+    (
+        "a reservation of all and more",
+        {"prefix": "10.0.0.0/16", "reservations": {"prefixLength": 8}},
+        422,
+        "the address reservation prefix length must be greater than the network prefix length",
+    ),
+    (
+        "more for the provider than is reserved",
+        {"reservations": {"prefixLength": 26, "providerReservedPrefixLength": 25}},
+        422,
+        "the provider reserved prefix length must be greater than or equal to the reservation prefix length",
+    ),
+    ("a name server that is a name", {"dnsNameservers": ["8.8.8.8", "dns"]}, 400, "unable to parse IPv4 address"),
+    (
+        "a name server of IPv6",
+        {"dnsNameservers": ["2001:4860:4860::8888"]},
+        400,
+        "unable to parse IPv4 address, IPv6 is not supported",
+    ),
+    ("a route to nowhere", {"routes": [{"prefix": "x", "nexthop": "10.0.0.1"}]}, 400, "failed to parse route prefix"),
+    (
+        "a route by nobody",
+        {"routes": [{"prefix": "10.0.0.0/8", "nexthop": "x"}]},
+        400,
+        "failed to parse route next-hop",
+    ),
+]
+
+
+@pytest.mark.parametrize(("spec", "status", "sentence"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_no_network_can_be_is_refused_and_nothing_is_made(
+    spec: dict[str, Any], status: int, sentence: str
+) -> None:
+    async def scenario(ground: Ground) -> None:
+        reply = await ground.networks.ask(TENANT).post(NETWORKS, network(**spec))
+        assert refusal(reply) == (status, sentence)
+        await nothing_was_made(ground)
+        assert ground.identity.asked == ["has_project"], "it is judged before anything is begun"
+
+    on_ground(scenario)
+
+
+@pytest.mark.parametrize(
+    ("spec", "field"),
+    [
+        ({"organizationId": "acme"}, "organizationId"),
+        ({"projectId": "prod"}, "projectId"),
+        ({"regionId": "north"}, "regionId"),
+        ({"reservations": {"prefixLength": 31}}, "prefixLength"),
+        ({"reservations": {}}, "prefixLength"),
+        ({"dnsNameservers": None}, "dnsNameservers"),
+        ({"prefix": None}, "prefix"),
+    ],
+    ids=["organization", "project", "region", "too long", "no length", "no name servers", "no prefix"],
+)
+def test_what_does_not_fit_the_schema_is_refused_with_the_field_that_does_not(spec: dict[str, Any], field: str) -> None:
+    async def scenario(ground: Ground) -> None:
+        status, sentence = refusal(await ground.networks.ask(TENANT).post(NETWORKS, network(**spec)))
+        assert status == 400
+        assert field in sentence
+        await nothing_was_made(ground)
+
+    on_ground(scenario)
+
+
+def test_tags_that_are_not_the_callers_to_give_are_refused_before_anything_is_begun() -> None:
+    async def scenario(ground: Ground) -> None:
+        client = ground.networks.ask(TENANT)
+        for tags in ([("compute.unikorn-cloud.org/cluster", "x")], [("a", "1"), ("a", "2")]):
+            wanted = network()
+            wanted["metadata"]["tags"] = [{"name": name, "value": value} for name, value in tags]
+            status, sentence = refusal(await client.post(NETWORKS, wanted))
+            assert status == 422
+            assert "metadata.tags" in sentence
+        await nothing_was_made(ground)
+        assert set(ground.identity.asked) == {"has_project"}
+
+    on_ground(scenario)
+
+
+def test_a_service_can_give_its_own_tags_whoever_it_acts_for() -> None:
+    async def scenario(ground: Ground) -> None:
+        service = Principal(subject="ann@example.com", type="user", service="unikorn-compute", access=TENANT.access)
+        wanted = network()
+        wanted["metadata"]["tags"] = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
+        reply = await ground.networks.ask(service).post(NETWORKS, wanted)
+        assert reply.status == 201
+        assert reply.json["metadata"]["tags"] == wanted["metadata"]["tags"]
+
+    on_ground(scenario)
+
+
+def test_a_quota_that_is_used_up_is_told_in_the_words_of_identity_and_nothing_is_left() -> None:
+    async def scenario(ground: Ground) -> None:
+        await ground.make_network()
+        before = ground.identity.everything()
+        reply = await ground.networks.ask(TENANT).post(NETWORKS, network())
+        assert refusal(reply) == (403, "total networks allocation of 2 would exceed quota limit of 1")
+        assert len((await ground.store.list(Network)).items) == 1
+        assert len((await ground.store.list(Identity)).items) == 1
+        assert ground.identity.everything() == before
+
+    on_ground(scenario, limits={"networks": 1})
+
+
+# Who may make one, and in which order that is judged.
+
+
+def test_rights_come_first_then_the_project_then_the_region_then_what_is_wanted() -> None:
+    async def scenario(ground: Ground) -> None:
+        bad: dict[str, Any] = {"regionId": ABSENT, "prefix": "pony"}
+        reply = await ground.networks.ask(READER).post(NETWORKS, network(projectId=ABSENT, **bad))
+        assert refusal(reply) == forbidden("create", OUTSIDE)
+        reply = await ground.networks.ask(STRANGER).post(NETWORKS, network(**bad))
+        assert refusal(reply) == forbidden("create", " — organization is not in this principal's accessible set")
+        client = ground.networks.ask(TENANT)
+        assert refusal(await client.post(NETWORKS, network(projectId=ABSENT, **bad))) == NOT_FOUND
+        ground.identity.asked.clear()
+        for region in (ABSENT, OTHER_REGION):
+            reply = await client.post(NETWORKS, network(regionId=region, prefix="pony"))
+            assert refusal(reply) == NOT_FOUND
+        reply = await client.post(NETWORKS, network(prefix="pony"))
+        assert refusal(reply) == (400, "unable to parse IPv4 prefix")
+        await nothing_was_made(ground)
+
+    on_ground(scenario)
+
+
+@pytest.mark.parametrize(
+    ("fate", "status", "sentence"),
+    [("gone", 404, "resource not found"), ("going", 400, "unable to add reference, resource is being deleted")],
+)
+def test_a_project_that_only_the_access_list_knows_or_that_goes_gets_no_network(
+    fate: str, status: int, sentence: str
+) -> None:
+    async def scenario(ground: Ground) -> None:
+        if fate == "going":
+            ground.identity.references[HOME].add("servers.example/keeps-it")
+            ground.identity.mark(HOME)
+        else:
+            ground.identity.places.clear()
+        reply = await ground.networks.ask(INSIDER).post(NETWORKS, network())
+        assert refusal(reply) == (status, sentence)
+        assert not (await ground.store.list(Identity)).items
+        assert not ground.identity.held
+
+    on_ground(scenario)
+
+
+def test_a_region_without_networks_is_not_valid_here() -> None:
+    async def scenario(ground: Ground) -> None:
+        ground.providers[REGION] = Provider(type="kubernetes", catalogue=ground.provider.catalogue)
+        reply = await ground.networks.ask(TENANT).post(NETWORKS, network())
+        assert refusal(reply) == (400, "region is not valid for this endpoint")
+        await nothing_was_made(ground)
+
+    on_ground(scenario)
