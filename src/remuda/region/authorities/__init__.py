@@ -1,0 +1,1 @@
+"""SSH certificate authorities: whose certificates a server's users may log in with."""

@@ -1,0 +1,39 @@
+"""The room's handlers: each asks the service and renders what it says."""
+
+from remuda.http.etag import untag
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, Nothing
+from remuda.region.authorities import wire
+from remuda.region.authorities.objects import AUTHORITY_VIEW
+from remuda.region.authorities.service import Authorities
+from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.scoping import ProjectQuery
+
+__all__ = ["create", "delete", "get", "list_all"]
+
+
+async def list_all(
+    authorities: Authorities, call: Call[Nothing, ProjectQuery, Nothing]
+) -> Collection[SSHCertificateAuthority, list[wire.AuthorityRead]]:
+    """List authorities."""
+    return await authorities.list(call.context, call.query)
+
+
+async def create(
+    authorities: Authorities, call: Call[Nothing, Nothing, wire.AuthorityCreate]
+) -> Rendered[wire.AuthorityRead]:
+    """Make an authority."""
+    return untag(AUTHORITY_VIEW(await authorities.create(call.context, call.body)))
+
+
+async def get(
+    authorities: Authorities, call: Call[wire.AuthorityPath, Nothing, Nothing]
+) -> Rendered[wire.AuthorityRead]:
+    """Read an authority."""
+    found = await authorities.get(call.context, call.path.authority)
+    return untag(await authorities.store.get_view(SSHCertificateAuthority, found.name, AUTHORITY_VIEW))
+
+
+async def delete(authorities: Authorities, call: Call[wire.AuthorityPath, Nothing, Nothing]) -> None:
+    """Give an authority up."""
+    await authorities.delete(call.context, call.path.authority)

@@ -1,0 +1,66 @@
+"""Authorities as they are stored and read. What may be their key is in `rules`."""
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.http.etag import tagged
+from remuda.region.authorities.rules import authority_key
+from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead, AuthoritySpecWire
+from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
+from remuda.region.kinds.labels import API_VERSION, SECOND
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.metadata import (
+    check_tags,
+    new_metadata,
+    read_project_metadata,
+    stored_tags,
+    writable_metadata,
+)
+from remuda.resources.reserved import own_tags
+from remuda.resources.wire import MetadataWrite
+
+__all__ = ["AUTHORITY_VIEW", "check_new", "new_authority", "read_authority", "writable_authority"]
+
+
+def check_new(wanted: AuthorityCreate, by: Principal) -> None:
+    """Refuse what no authority can be, and tags that are not the caller's to give."""
+    authority_key(wanted.spec.public_key)
+    check_tags(wanted.metadata.tags)
+    own_tags(stored_tags(wanted.metadata), by)
+
+
+def new_authority(authority: str, wanted: AuthorityCreate, by: Principal, *, operation: str) -> SSHCertificateAuthority:
+    """Return an authority as it is stored; what is wanted was checked before."""
+    where = {
+        ORGANIZATION: wanted.spec.organization_id,
+        PROJECT: wanted.spec.project_id,
+        API_VERSION: SECOND,
+    }
+    return SSHCertificateAuthority(
+        metadata=new_metadata(authority, wanted.metadata, by, labels=where, finalizers=(IN_CARE,)),
+        spec=SSHCertificateAuthoritySpec(
+            public_key=authority_key(wanted.spec.public_key), operation=operation, tags=stored_tags(wanted.metadata)
+        ),
+    )
+
+
+def writable_authority(authority: SSHCertificateAuthority) -> MetadataWrite:
+    """Return what can tell one state of an authority from another: its key never changes."""
+    return writable_metadata(authority.metadata, authority.spec.tags)
+
+
+def read_authority(authority: SSHCertificateAuthority) -> AuthorityRead:
+    """Return an authority as clients read it: it is ready at once, whatever its controller has to say of it."""
+    return AuthorityRead(
+        metadata=read_project_metadata(authority.metadata, authority.spec.tags),
+        spec=AuthoritySpecWire(public_key=authority.spec.public_key),
+    )
+
+
+def _render_authority(authority: SSHCertificateAuthority) -> bytes:
+    return msgspec.json.encode(read_authority(authority))
+
+
+AUTHORITY_VIEW = tagged(_render_authority, writable_authority)
+"""An authority as JSON, with its tag."""

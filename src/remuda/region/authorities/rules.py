@@ -1,0 +1,99 @@
+"""What may be the public key of an SSH certificate authority.
+
+It is one line as in OpenSSH's `authorized_keys`, without options: `type base64 [comment]`. The key inside is really
+read, and must be of the type that the line says; sshd would pass over a line that is not, and lock everybody out. A
+line without a comment is stored as its key is written canonically; one with a comment is stored as it came, without the
+blanks around it. The words of a refusal are those that clients know, and none repeats what was sent.
+"""
+
+import base64
+import binascii
+import re
+from typing import NamedTuple
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
+
+from remuda.kernel.errors import Invalid
+
+__all__ = ["AUTHORITY_KEY_TYPES", "authority_key"]
+
+AUTHORITY_KEY_TYPES = frozenset(
+    {"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
+)
+"""The types of key that an authority may sign with."""
+
+_OTHER_TYPES = frozenset(
+    {
+        "ssh-dss",
+        "sk-ssh-ed25519@openssh.com",
+        "sk-ecdsa-sha2-nistp256@openssh.com",
+        "sk-ssh-ed25519-cert-v01@openssh.com",
+        "sk-ecdsa-sha2-nistp256-cert-v01@openssh.com",
+        "ssh-dss-cert-v01@openssh.com",
+        *(f"{each}-cert-v01@openssh.com" for each in AUTHORITY_KEY_TYPES),
+    }
+)
+_LONGEST_LINE = 16384
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_OPTIONS = re.compile(r'(?:[^\s"]|"(?:\\.|[^"\\])*")+[ \t]+(?P<key>.+)')
+_LENGTH_BYTES = 4
+
+
+class _Line(NamedTuple):
+    type: str
+    blob: bytes
+    comment: str
+
+
+def authority_key(text: str) -> str:
+    """Return the key as it is stored, or raise Invalid."""
+    trimmed = text.strip()
+    if not trimmed:
+        raise _refused("public key must be specified")
+    first, *others = re.split(r"[\r\n]+", trimmed)
+    plain = _read(first)
+    line = plain or _read_behind_options(first)
+    if line is None:
+        raise _refused("public key must be a valid OpenSSH authorized key")
+    if others:
+        raise _refused("public key must contain a single key")
+    if plain is None:
+        raise _refused("public key options are not supported")
+    if line.type not in AUTHORITY_KEY_TYPES:
+        raise _refused("public key type is not supported for SSH certificate authorities")
+    return trimmed if line.comment else f"{line.type} {base64.b64encode(line.blob).decode()}"
+
+
+def _read(text: str) -> _Line | None:
+    if len(text) > _LONGEST_LINE or _CONTROL.search(text):
+        return None
+    kind, encoded, comment = [*re.split(r"[ \t]+", text, maxsplit=2), "", ""][:3]
+    try:
+        blob = base64.b64decode(encoded, validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    is_whole = _is_key(kind, encoded) if kind in AUTHORITY_KEY_TYPES else kind in _OTHER_TYPES
+    return _Line(kind, blob, comment) if is_whole and _type_inside(blob) == kind else None
+
+
+def _read_behind_options(text: str) -> _Line | None:
+    options = _OPTIONS.fullmatch(text)
+    return _read(options["key"]) if options else None
+
+
+def _is_key(kind: str, encoded: str) -> bool:
+    try:
+        key = load_ssh_public_key(f"{kind} {encoded}".encode())
+        return key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).startswith(f"{kind} ".encode())
+    except (ValueError, UnsupportedAlgorithm):
+        return False
+
+
+def _type_inside(blob: bytes) -> str:
+    length = int.from_bytes(blob[:_LENGTH_BYTES])
+    return blob[_LENGTH_BYTES : _LENGTH_BYTES + length].decode("ascii", "replace")
+
+
+def _refused(sentence: str) -> Invalid:
+    return Invalid("spec.publicKey", sentence)

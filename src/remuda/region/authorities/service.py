@@ -1,0 +1,96 @@
+"""The room of SSH certificate authorities.
+
+Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
+operation. An authority belongs to its project and to no region, and never changes.
+"""
+
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_new_in_project
+from remuda.access.context import Context
+from remuda.access.principal import Permission
+from remuda.http.replies import Collection
+from remuda.operations.operations import Operations
+from remuda.region.authorities.objects import AUTHORITY_VIEW, check_new, writable_authority
+from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
+from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead
+from remuda.region.in_use import refuse_if_used
+from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
+from remuda.region.paying import paying_for
+from remuda.region.permissions import permission
+from remuda.region.ports import IdentityPort, Place
+from remuda.region.scoping import ProjectQuery, filters_of
+from remuda.resources.askers import asker_of
+from remuda.resources.deleting import request_deletion
+from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.writing import until_written, witnessed
+from remuda.store.contract import Store
+
+__all__ = ["Authorities"]
+
+_ENDPOINT = "sshcertificateauthorities:v2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Authorities:
+    """The room."""
+
+    store: Store
+    identity: IdentityPort
+    operations: Operations
+
+    async def list(
+        self, context: Context, query: ProjectQuery
+    ) -> Collection[SSHCertificateAuthority, list[AuthorityRead]]:
+        """Return the authorities that the caller may see."""
+        right, filters = permission(_ENDPOINT, "read"), filters_of(query, is_versioned=False)
+        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
+        return Collection(
+            store=self.store,
+            kind=SSHCertificateAuthority,
+            view=AUTHORITY_VIEW,
+            labels=filters.labels(),
+            visible=filters.visible(context.principal, right, lambda authority: authority.spec.tags),
+        )
+
+    async def create(self, context: Context, wanted: AuthorityCreate) -> SSHCertificateAuthority:
+        """Make an authority."""
+        spec, principal = wanted.spec, context.principal
+        place = Place(spec.organization_id, spec.project_id)
+        right = permission(_ENDPOINT, "create")
+        await allow_new_in_project(
+            principal, right, place.organization, place.project, exists=self.identity.has_project
+        )
+        check_new(wanted, principal)
+        done = await self.operations.run(
+            CREATE_AUTHORITY,
+            id=context.operation,
+            actor=principal.who,
+            input=NewAuthority(authority=context.operation, wanted=wanted, by=asker_of(paying_for(principal, place))),
+            trace_id=context.trace_id,
+            log=context.witness(AUTHORITY.plural, context.operation, organization=spec.organization_id),
+        )
+        return await self.store.get(SSHCertificateAuthority, done.spec.subject)
+
+    async def get(self, context: Context, authority: str) -> SSHCertificateAuthority:
+        """Return an authority."""
+        return await self._authority(context, permission(_ENDPOINT, "read"), authority)
+
+    async def delete(self, context: Context, authority: str) -> None:
+        """Ask for an authority to go that no server was made with."""
+
+        async def delete() -> None:
+            found = await self._authority(context, permission(_ENDPOINT, "delete"), authority)
+            if not found.is_marked:
+                await refuse_if_used(self.store, found, "SSH certificate authority is in use and cannot be deleted")
+            log = witnessed(context, AUTHORITY.plural, found)
+            await request_deletion(self.store, context, found, writable_authority(found), log)
+
+        await until_written(delete)
+
+    async def _authority(self, context: Context, right: Permission, authority: str) -> SSHCertificateAuthority:
+        """Return an authority that the caller may read and do this to, whichever API made it."""
+        found = await self.store.get(SSHCertificateAuthority, authority)
+        allow_for(context.principal, permission(_ENDPOINT, "read"), found)
+        allow_for(context.principal, right, found)
+        return found

@@ -1,0 +1,1 @@
+"""Security groups: what may reach the servers of a network."""

@@ -1,0 +1,86 @@
+"""What makes security groups true at a provider. A group is made when its network is there, and goes before it."""
+
+from dataclasses import dataclass
+
+from remuda.providers.contract.errors import InUse
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.lifecycle import Lifecycle
+from remuda.reconcile.results import Again, Blocked, Done, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.sources import Source, labelled
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.kinds import labels
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.making import SOON_S, is_provisioned, until_gone
+from remuda.region.securitygroups import rules
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+__all__ = ["SecurityGroupController", "driver"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityGroupController:
+    """Keeps a security group at the provider for each of ours."""
+
+    store: Store
+    clouds: Clouds
+
+    async def provision(self, group: SecurityGroup, run: Run) -> Result:
+        """Make the group, or bring its rules up to date."""
+        home = await self.store.get(Identity, labels.identity_of(group))
+        network = await self.store.get(Network, labels.network_of(group))
+        if not (is_provisioned(home) and is_provisioned(network)):
+            return Blocked("DependencyNotReady", "its network is being made")
+        cloud = await self.clouds.get(labels.region_of(group))
+        groups, wanted = need(cloud.provider.security_groups), rules.to_cloud(group, home)
+        found = await groups.find_group(wanted.handle)
+        if found is None or set(found.rules) != set(wanted.rules):
+            run.acted = True
+            await groups.converge_group(wanted)
+        return Done()
+
+    async def deprovision(self, group: SecurityGroup, run: Run) -> Result:
+        """Remove the group, as soon as no port is in it."""
+        home = await find(self.store, Identity, labels.identity_of(group))
+        if home is None or is_abandoned(group):
+            return Done()  # nothing of a tenancy outlives its identity
+        cloud = await self.clouds.get(labels.region_of(group))
+        groups, handle = need(cloud.provider.security_groups), rules.handle_of(group, home)
+        try:
+            left = await until_gone(handle, groups.find_group, groups.remove_group, cloud.absences)
+        except InUse:
+            return Again(SOON_S, "Deprovisioning", "the provider still has a server in it")
+        if left is not None:
+            run.acted = True
+            return left
+        return Done()
+
+
+def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: DriverSettings | None = None) -> Driver:
+    """Return the controller of security groups."""
+    store = ports.store
+    groups = SecurityGroupController(store=store, clouds=clouds)
+    lifecycle = Lifecycle(
+        SecurityGroup,
+        provision=groups.provision,
+        deprovision=groups.deprovision,
+        finalizer=IN_CARE,
+        ports=ports,
+    )
+    return Driver(
+        "securitygroups",
+        lifecycle,
+        kind=SecurityGroup,
+        ports=ports,
+        sources=(
+            Source(SecurityGroup),
+            Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, labels.NETWORK)),
+            Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, labels.IDENTITY)),
+        ),
+        settings=settings,
+    )

@@ -1,0 +1,41 @@
+"""The room's handlers: each asks the service and renders what it says."""
+
+from remuda.http.etag import untag
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, Nothing
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.scoping import NetworkedQuery
+from remuda.region.securitygroups import rules, wire
+from remuda.region.securitygroups.service import SecurityGroups
+
+__all__ = ["create", "delete", "get", "list_all", "update"]
+
+
+async def list_all(
+    groups: SecurityGroups, call: Call[Nothing, NetworkedQuery, Nothing]
+) -> Collection[SecurityGroup, list[wire.GroupRead]]:
+    """List security groups."""
+    return await groups.list(call.context, call.query)
+
+
+async def create(groups: SecurityGroups, call: Call[Nothing, Nothing, wire.GroupCreate]) -> Rendered[wire.GroupRead]:
+    """Make a security group."""
+    return untag(rules.GROUP_VIEW(await groups.create(call.context, call.body)))
+
+
+async def get(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> Rendered[wire.GroupRead]:
+    """Read a security group."""
+    found = await groups.get(call.context, call.path.group)
+    return untag(await groups.store.get_view(SecurityGroup, found.name, rules.GROUP_VIEW))
+
+
+async def update(
+    groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, wire.GroupUpdate]
+) -> Rendered[wire.GroupRead]:
+    """Change a security group."""
+    return untag(rules.GROUP_VIEW(await groups.update(call.context, call.path.group, call.body)))
+
+
+async def delete(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> None:
+    """Give a security group up."""
+    await groups.delete(call.context, call.path.group)

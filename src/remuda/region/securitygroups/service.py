@@ -1,0 +1,115 @@
+"""The security groups room.
+
+Every method takes the context of the call, checks the caller's rights itself, and has at most one effect. Who makes or
+changes a group must be able to read its network, which says where it is.
+"""
+
+from dataclasses import dataclass
+
+from remuda.access.context import Context
+from remuda.access.principal import Permission
+from remuda.http.replies import Collection
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.in_use import refuse_if_used
+from remuda.region.kinds.labels import is_second, network_of, region_of
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
+from remuda.region.paying import paying_for
+from remuda.region.permissions import permission
+from remuda.region.ports import IdentityPort, Place
+from remuda.region.scoping import NetworkedQuery, filters_of
+from remuda.region.securitygroups import rules
+from remuda.region.securitygroups.wire import GroupCreate, GroupRead, GroupUpdate
+from remuda.resources.deleting import request_deletion
+from remuda.resources.labels import organization_of, project_of
+from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.store.contract import Store
+
+__all__ = ["SecurityGroups"]
+
+_ENDPOINT = "securitygroups:v2"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecurityGroups:
+    """The room."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+
+    async def list(self, context: Context, query: NetworkedQuery) -> Collection[SecurityGroup, list[GroupRead]]:
+        """Return the security groups that the caller may see."""
+        right, filters = permission(_ENDPOINT, "read"), filters_of(query)
+        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
+        return Collection(
+            store=self.store,
+            kind=SecurityGroup,
+            view=rules.GROUP_VIEW,
+            labels=filters.labels(),
+            visible=filters.visible(context.principal, right, lambda group: group.spec.tags),
+        )
+
+    async def create(self, context: Context, wanted: GroupCreate) -> SecurityGroup:
+        """Make a security group on a network."""
+        network = await self._network(context, wanted.spec.network_id)
+        allow_for(context.principal, permission(_ENDPOINT, "create"), network)
+        if network.is_marked:
+            raise Malformed("network is being deleted")
+        need((await self.clouds.get(region_of(network))).provider.security_groups)
+        payer = paying_for(context.principal, Place(organization_of(network), project_of(network)))
+        group = rules.new_group(context.operation, wanted, network, payer)
+        try:
+            return await self.store.create(group, log=witnessed(context, SECURITY_GROUP.plural, group))
+        except AlreadyExists:
+            return await self.store.get(SecurityGroup, group.name)  # the same request, whose answer was lost
+
+    async def get(self, context: Context, group: str) -> SecurityGroup:
+        """Return a security group."""
+        return await self._group(context, permission(_ENDPOINT, "read"), group)
+
+    async def update(self, context: Context, group: str, wanted: GroupUpdate) -> SecurityGroup:
+        """Replace what a client may change of a security group."""
+
+        async def change() -> SecurityGroup:
+            found = await self._group(context, permission(_ENDPOINT, "update"), group)
+            await self._network(context, network_of(found))
+            if found.is_marked:
+                raise Malformed("security group is being deleted")
+            check_state(context, found, rules.writable_group(found))
+            changed = rules.changed_group(found, wanted, context.principal, self.clock.now())
+            return await self.store.update(changed, log=witnessed(context, SECURITY_GROUP.plural, found))
+
+        return await until_written(change)
+
+    async def delete(self, context: Context, group: str) -> None:
+        """Ask for a security group to go that no server is in."""
+
+        async def delete() -> None:
+            found = await self._group(context, permission(_ENDPOINT, "delete"), group)
+            if not found.is_marked:
+                await refuse_if_used(self.store, found, "security group is in use and cannot be deleted")
+            log = witnessed(context, SECURITY_GROUP.plural, found)
+            await request_deletion(self.store, context, found, rules.writable_group(found), log)
+
+        await until_written(delete)
+
+    async def _group(self, context: Context, right: Permission, group: str) -> SecurityGroup:
+        """Return a group that the caller may read and do this to; one that another API made is none of ours."""
+        found = await self.store.get(SecurityGroup, group)
+        if not is_second(found):
+            raise NotFound("SecurityGroup", group)
+        allow_for(context.principal, permission(_ENDPOINT, "read"), found)
+        allow_for(context.principal, right, found)
+        return found
+
+    async def _network(self, context: Context, network: str) -> Network:
+        found = await self.store.get(Network, network)
+        if not is_second(found):
+            raise NotFound("Network", network)
+        allow_for(context.principal, permission("networks:v2", "read"), found)
+        return found

@@ -1,0 +1,382 @@
+"""Security groups over HTTP: what may be asked of them, in which order that is judged, and how it is told."""
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.region.kinds.labels import API_VERSION, IDENTITY
+from remuda.region.kinds.labels import NETWORK as NETWORK_LABEL
+from remuda.region.kinds.labels import REGION as REGION_LABEL
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup
+from remuda.region.kinds.servers import Server, ServerGroup, ServerImage, ServerNetwork, ServerSpec
+from remuda.region.networks.api import NETWORKS
+from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.store.objects import Metadata
+from tests.region.networks_asking import NOT_FOUND, OUTSIDE, make_group
+from tests.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, on_ground
+from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, member, refusal
+
+SSH = {"direction": "ingress", "protocol": "tcp", "port": 22, "prefix": "10.0.0.0/8"}
+STRANGER = member("eve@example.com", OTHER_ORG, "region:securitygroups:v2 CRUD, region:networks:v2 R")
+ENDPOINT = "region:securitygroups:v2"
+
+
+def group(network: str, *rules: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": "sg"}, "spec": {"networkId": network, "rules": list(rules)}}
+
+
+def update(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": "sg"}, "spec": {"rules": list(rules)}}
+
+
+def forbidden(verb: str, why: str = OUTSIDE, endpoint: str = ENDPOINT) -> tuple[int, str]:
+    return 403, f"operation is not allowed by rbac: operation '{verb}' on endpoint '{endpoint}'{why}"
+
+
+def test_a_new_group_is_where_its_network_is_and_belongs_to_it() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        client = ground.groups.ask(TENANT)
+        reply = await client.post(SECURITY_GROUPS, group(network, SSH))
+        assert reply.status == 201
+        metadata = reply.json["metadata"]
+        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("pending", "unknown")
+        assert (metadata["organizationId"], metadata["projectId"]) == (ORG, PROJECT)
+        assert metadata["createdBy"] == "ann@example.com"
+        assert reply.json["spec"] == {"rules": [SSH]}
+        assert reply.json["status"] == {"regionId": REGION, "networkId": network}
+        read = await client.get(f"{SECURITY_GROUPS}/{metadata['id']}")
+        assert (read.status, read.json) == (200, reply.json)
+        stored, parent = await ground.store.get(SecurityGroup, metadata["id"]), await ground.store.get(Network, network)
+        assert [owner.uid for owner in stored.metadata.owner_references] == [parent.uid]
+        assert IN_CARE in stored.metadata.finalizers
+        labels = stored.metadata.labels
+        assert (labels[NETWORK_LABEL], labels[REGION_LABEL], labels[API_VERSION]) == (network, REGION, "2")
+        assert labels[IDENTITY] == parent.metadata.labels[IDENTITY]
+
+    on_ground(scenario)
+
+
+def test_the_same_request_under_its_key_makes_one_group() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        client = ground.groups.ask(TENANT)
+        replies = [await client.post(SECURITY_GROUPS, group(network), idempotency_key="once") for _ in range(2)]
+        assert [reply.status for reply in replies] == [201, 201]
+        assert replies[0].json == replies[1].json
+        assert len((await ground.store.list(SecurityGroup)).items) == 1
+
+    on_ground(scenario)
+
+
+# Rules.
+
+STORED: list[tuple[str, dict[str, Any], Rule, dict[str, Any]]] = [
+    (
+        "one port",
+        SSH,
+        Rule(direction="ingress", protocol="tcp", port=RulePort(number=22), cidr="10.0.0.0/8"),
+        SSH,
+    ),
+    (
+        "a range",
+        {"direction": "egress", "protocol": "udp", "port": 1, "portMax": 65535},
+        Rule(direction="egress", protocol="udp", port=RulePort(range=PortRange(start=1, end=65535))),
+        {"direction": "egress", "protocol": "udp", "port": 1, "portMax": 65535},
+    ),
+    (
+        "bits of a host",
+        {"direction": "ingress", "protocol": "any", "prefix": "10.1.2.3/16"},
+        Rule(direction="ingress", protocol="any", cidr="10.1.0.0/16"),
+        {"direction": "ingress", "protocol": "any", "prefix": "10.1.0.0/16"},
+    ),
+    (
+        "a last port without a first",
+        {"direction": "ingress", "protocol": "tcp", "portMax": 90},
+        Rule(direction="ingress", protocol="tcp"),
+        {"direction": "ingress", "protocol": "tcp"},
+    ),
+    (
+        "a last port where there are none",
+        {"direction": "ingress", "protocol": "vrrp", "portMax": 90},
+        Rule(direction="ingress", protocol="vrrp"),
+        {"direction": "ingress", "protocol": "vrrp"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("sent", "stored", "read"), [row[1:] for row in STORED], ids=[row[0] for row in STORED])
+def test_a_rule_is_stored_and_read_like_this(sent: dict[str, Any], stored: Rule, read: dict[str, Any]) -> None:
+    async def scenario(ground: Ground) -> None:
+        name = await make_group(ground, await ground.make_network(), sent, sent)
+        assert (await ground.store.get(SecurityGroup, name)).spec.rules == (stored, stored), "however often it is there"
+        reply = await ground.groups.ask(TENANT).get(f"{SECURITY_GROUPS}/{name}")
+        assert reply.json["spec"]["rules"] == [read, read]
+
+    on_ground(scenario)
+
+
+REFUSED: list[tuple[str, dict[str, Any], str]] = [
+    ("no prefix", {"prefix": "pony"}, "unable to parse prefix"),
+    ("an empty prefix", {"prefix": ""}, "unable to parse prefix"),
+    ("an address", {"prefix": "10.0.0.1"}, "unable to parse prefix"),
+    ("IPv6", {"prefix": "fd00::/8"}, "unable to parse prefix, IPv6 is not supported"),
+    ("a port of any", {"protocol": "any", "port": 1}, "rule specified ports for a layer 3 protocol"),
+    ("a port of icmp", {"protocol": "icmp", "port": 1}, "rule specified ports for a layer 3 protocol"),
+    ("ports of vrrp", {"protocol": "vrrp", "port": 1, "portMax": 2}, "rule specified ports for a layer 3 protocol"),
+    ("a range of one", {"port": 5, "portMax": 5}, "rule must have a range where start < end"),
+    ("a range backwards", {"port": 6, "portMax": 5}, "rule must have a range where start < end"),
+]
+
+
+@pytest.mark.parametrize(("rule", "sentence"), [row[1:] for row in REFUSED], ids=[row[0] for row in REFUSED])
+def test_what_no_rule_can_be_is_refused_when_made_and_when_changed(rule: dict[str, Any], sentence: str) -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        name = await make_group(ground, network)
+        before = await ground.versions()
+        bad = {"direction": "ingress", "protocol": "tcp"} | rule
+        client = ground.groups.ask(TENANT)
+        assert refusal(await client.post(SECURITY_GROUPS, group(network, SSH, bad))) == (400, sentence)
+        assert refusal(await client.put(f"{SECURITY_GROUPS}/{name}", update(SSH, bad))) == (400, sentence)
+        assert await ground.versions() == before
+
+    on_ground(scenario)
+
+
+@pytest.mark.parametrize(
+    "rule",
+    [{"direction": "up"}, {"protocol": "sctp"}, {"port": 0}, {"port": 65536}, {"port": 1, "portMax": 70000}],
+    ids=["direction", "protocol", "port 0", "port 65536", "last port"],
+)
+def test_what_does_not_fit_the_schema_is_refused(rule: dict[str, Any]) -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        bad = {"direction": "ingress", "protocol": "tcp"} | rule
+        status, sentence = refusal(await ground.groups.ask(TENANT).post(SECURITY_GROUPS, group(network, bad)))
+        assert status == 400
+        assert list(rule)[-1] in sentence
+        assert not (await ground.store.list(SecurityGroup)).items
+
+    on_ground(scenario)
+
+
+# Who may do what.
+
+
+def test_a_network_that_is_not_there_or_cannot_be_seen_gets_no_group() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        assert refusal(await ground.groups.ask(TENANT).post(SECURITY_GROUPS, group(ABSENT))) == NOT_FOUND
+        assert refusal(await ground.groups.ask(STRANGER).post(SECURITY_GROUPS, group(network))) == NOT_FOUND
+        blind = member("tom@example.com", ORG, "region:securitygroups:v2 CRUD")
+        reply = await ground.groups.ask(blind).post(SECURITY_GROUPS, group(network))
+        assert refusal(reply) == forbidden("read", endpoint="region:networks:v2")
+        reader = member("bob@example.com", ORG, "region:securitygroups:v2 R, region:networks:v2 R")
+        reply = await ground.groups.ask(reader).post(SECURITY_GROUPS, group(network, {**SSH, "prefix": "x"}))
+        assert refusal(reply) == forbidden("create"), "rights come first"
+        assert not (await ground.store.list(SecurityGroup)).items
+
+    on_ground(scenario)
+
+
+def test_a_network_of_the_first_api_or_that_goes_gets_no_group() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        stored = await ground.store.get(Network, network)
+        labels = {label: value for label, value in stored.metadata.labels.items() if label != API_VERSION}
+        await ground.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=stored.spec))
+        client = ground.groups.ask(TENANT)
+        assert refusal(await client.post(SECURITY_GROUPS, group(ABSENT))) == NOT_FOUND
+        assert (await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
+        assert refusal(await client.post(SECURITY_GROUPS, group(network))) == (400, "network is being deleted")
+
+    on_ground(scenario)
+
+
+def test_a_region_without_security_groups_is_not_valid_here() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        ground.providers[REGION] = dataclasses.replace(ground.provider, security_groups=None)
+        reply = await ground.groups.ask(TENANT).post(SECURITY_GROUPS, group(network))
+        assert refusal(reply) == (400, "region is not valid for this endpoint")
+
+    on_ground(scenario)
+
+
+def test_strangers_find_nothing_and_members_are_told_what_they_lack() -> None:
+    async def scenario(ground: Ground) -> None:
+        path = f"{SECURITY_GROUPS}/{await make_group(ground, await ground.make_network())}"
+        stranger = ground.groups.ask(STRANGER)
+        for reply in (await stranger.get(path), await stranger.put(path, update()), await stranger.delete(path)):
+            assert refusal(reply) == NOT_FOUND
+        reader = ground.groups.ask(member("bob@example.com", ORG, "region:securitygroups:v2 R, region:networks:v2 R"))
+        assert (await reader.get(path)).status == 200
+        assert refusal(await reader.put(path, update())) == forbidden("update")
+        assert refusal(await reader.delete(path)) == forbidden("delete")
+        assert refusal(await reader.get(f"{SECURITY_GROUPS}/{ABSENT}")) == NOT_FOUND
+
+    on_ground(scenario)
+
+
+def test_a_change_takes_the_right_to_change_and_to_read_the_network_not_the_right_to_delete() -> None:
+    async def scenario(ground: Ground) -> None:
+        path = f"{SECURITY_GROUPS}/{await make_group(ground, await ground.make_network())}"
+        changer = member("cho@example.com", ORG, "region:securitygroups:v2 RU, region:networks:v2 R")
+        assert (await ground.groups.ask(changer).put(path, update(SSH))).status == 202
+        remover = member("rex@example.com", ORG, "region:securitygroups:v2 RD, region:networks:v2 R")
+        assert refusal(await ground.groups.ask(remover).put(path, update())) == forbidden("update")
+        blind = member("tom@example.com", ORG, "region:securitygroups:v2 RU")
+        reply = await ground.groups.ask(blind).put(path, update())
+        assert refusal(reply) == forbidden("read", endpoint="region:networks:v2")
+
+    on_ground(scenario)
+
+
+def test_what_the_first_api_made_is_not_there() -> None:
+    async def scenario(ground: Ground) -> None:
+        name = await make_group(ground, await ground.make_network())
+        stored = await ground.store.get(SecurityGroup, name)
+        labels = {label: value for label, value in stored.metadata.labels.items() if label != API_VERSION}
+        await ground.store.create(SecurityGroup(metadata=Metadata(name=ABSENT, labels=labels), spec=stored.spec))
+        client, path = ground.groups.ask(TENANT), f"{SECURITY_GROUPS}/{ABSENT}"
+        for reply in (await client.get(path), await client.put(path, update()), await client.delete(path)):
+            assert refusal(reply) == NOT_FOUND
+        assert [each["metadata"]["id"] for each in (await client.get(SECURITY_GROUPS)).json] == [name]
+
+    on_ground(scenario)
+
+
+def test_a_list_has_what_was_asked_for_and_may_be_seen() -> None:
+    async def scenario(ground: Ground) -> None:
+        here, there = await ground.make_network(), await ground.make_network(projectId=OTHER_PROJECT)
+        mine, beside = await make_group(ground, here), await make_group(ground, there)
+        inside = "region:securitygroups:v2 R"
+        insider = member("pat@example.com", ORG, "", a0000000_0000_4000_8000_00000000000a=inside)
+
+        async def seen(who: Principal, *query: tuple[str, str]) -> list[str]:
+            reply = await ground.groups.ask(who).get(SECURITY_GROUPS, query)
+            assert reply.status == 200, reply
+            return [each["metadata"]["id"] for each in reply.json]
+
+        assert await seen(TENANT) == sorted([mine, beside])
+        assert await seen(insider) == [mine]
+        assert await seen(STRANGER) == []
+        assert await seen(TENANT, ("networkID", there)) == [beside]
+        assert await seen(TENANT, ("networkID", there), ("networkID", here)) == sorted([mine, beside])
+        assert await seen(TENANT, ("networkID", ABSENT)) == []
+        assert await seen(TENANT, ("regionID", REGION), ("projectID", PROJECT)) == [mine]
+
+    on_ground(scenario)
+
+
+# Changes, and the end.
+
+
+def test_a_put_replaces_all_that_can_be_changed_and_says_who_did() -> None:
+    async def scenario(ground: Ground) -> None:
+        wanted = group(await ground.make_network(), SSH)
+        wanted["metadata"] |= {"description": "old", "tags": [{"name": "a", "value": "1"}]}
+        made = (await ground.groups.ask(TENANT).post(SECURITY_GROUPS, wanted)).json
+        path = f"{SECURITY_GROUPS}/{made['metadata']['id']}"
+        await ground.world.clock.sleep(5)
+        changer = member("cho@example.com", ORG, "region:securitygroups:v2 RU, region:networks:v2 R")
+        body = {"metadata": {"name": "new"}, "spec": {"rules": [], "networkId": ABSENT}}
+        reply = await ground.groups.ask(changer).put(path, body)
+        assert reply.status == 202
+        metadata = reply.json["metadata"]
+        assert metadata["name"] == "new"
+        assert not {"description", "tags"} & metadata.keys()
+        assert (metadata["createdBy"], metadata["modifiedBy"]) == ("ann@example.com", "cho@example.com")
+        assert metadata["modifiedTime"] > metadata["creationTime"] == made["metadata"]["creationTime"]
+        assert reply.json["spec"] == {"rules": []}
+        assert reply.json["status"] == made["status"], "its network is settled"
+
+    on_ground(scenario)
+
+
+def test_tags_of_a_service_are_refused_from_others_and_outlive_their_changes() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        tags = [{"name": "compute.unikorn-cloud.org/cluster", "value": "x"}]
+        wanted = group(network)
+        wanted["metadata"]["tags"] = tags
+        status, sentence = refusal(await ground.groups.ask(TENANT).post(SECURITY_GROUPS, wanted))
+        assert status == 422
+        assert "metadata.tags" in sentence
+        service = Principal(subject="unikorn-compute", type="system", access=TENANT.access)
+        reply = await ground.groups.ask(service).post(SECURITY_GROUPS, wanted)
+        assert reply.status == 201
+        path = f"{SECURITY_GROUPS}/{reply.json['metadata']['id']}"
+        reply = await ground.groups.ask(TENANT).put(path, update(SSH))
+        assert reply.json["metadata"]["tags"] == tags
+
+    on_ground(scenario)
+
+
+def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through() -> None:
+    async def scenario(ground: Ground) -> None:
+        client = ground.groups.ask(TENANT)
+        path = f"{SECURITY_GROUPS}/{await make_group(ground, await ground.make_network())}"
+        old = (await client.get(path)).headers["etag"]
+        assert (await client.put(path, update(SSH), if_match=old)).status == 202
+        assert (await client.put(path, update(), if_match=old)).status == 412
+        assert (await client.delete(path, if_match=old)).status == 412
+        new = (await client.get(path)).headers["etag"]
+        assert (await client.delete(path, if_match=new)).status == 202
+
+    on_ground(scenario)
+
+
+def test_a_group_goes_once_and_cannot_be_changed_while_it_does() -> None:
+    async def scenario(ground: Ground) -> None:
+        client = ground.groups.ask(TENANT)
+        path = f"{SECURITY_GROUPS}/{await make_group(ground, await ground.make_network())}"
+        reply = await client.delete(path)
+        assert (reply.status, reply.body) == (202, b"")
+        assert (await client.get(path)).json["metadata"]["provisioningStatus"] == "deprovisioning"
+        before = await ground.versions()
+        assert (await client.delete(path)).status == 202
+        assert refusal(await client.put(path, update())) == (400, "security group is being deleted")
+        assert await ground.versions() == before
+
+    on_ground(scenario)
+
+
+def test_a_server_keeps_its_groups() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        name, client = await make_group(ground, network), ground.groups.ask(TENANT)
+        spec = ServerSpec(
+            flavor_id="flavor",
+            image=ServerImage(id="image"),
+            networks=(ServerNetwork(id=network),),
+            security_groups=(ServerGroup(id=name),),
+        )
+        server = await ground.store.create(Server(metadata=Metadata(name="server"), spec=spec))
+        reply = await client.delete(f"{SECURITY_GROUPS}/{name}")
+        assert refusal(reply) == (403, "security group is in use and cannot be deleted")
+        assert not (await ground.store.get(SecurityGroup, name)).is_marked
+        await ground.store.delete(Server, server.name, uid=server.uid)
+        assert (await client.delete(f"{SECURITY_GROUPS}/{name}")).status == 202
+
+    on_ground(scenario)
+
+
+def test_every_change_is_witnessed_in_its_organization() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.make_network()
+        name, client = await make_group(ground, network), ground.groups.ask(TENANT)
+        await client.put(f"{SECURITY_GROUPS}/{name}", update())
+        await client.delete(f"{SECURITY_GROUPS}/{name}")
+        assert (await ground.audited())[1:] == [
+            ("POST", "securitygroups", name, 201),
+            ("PUT", "securitygroups", name, 202),
+            ("DELETE", "securitygroups", name, 202),
+        ]
+
+    on_ground(scenario)
