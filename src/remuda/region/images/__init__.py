@@ -1,0 +1,1 @@
+"""Images: what servers boot from, and how one is fetched from elsewhere."""

@@ -1,0 +1,87 @@
+"""The room's routes. Images are made and given up below their organization, as in the first generation of the API."""
+
+from remuda.http.routes import AnyRoute, Route
+from remuda.region.images import handlers, wire
+from remuda.region.paths import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath
+from remuda.region.permissions import permission
+from remuda.resources.about import DAY_S
+
+__all__ = ["IMAGES", "IMAGES_OF_ORGANIZATION", "routes"]
+
+IMAGES = f"{REGION}/images"
+"""The images of a region."""
+IMAGES_OF_ORGANIZATION = f"{REGION_OF_ORGANIZATION}/images"
+"""The images of a region that an organization can use."""
+
+
+def routes() -> list[AnyRoute]:
+    """Return all of them."""
+    return [
+        Route(
+            method="GET",
+            path=IMAGES,
+            name="list_images",
+            summary="List the images of a region",
+            description="Those that nobody owns are everybody's; its own an organization shows to its readers.",
+            scope="authenticated",
+            path_type=RegionPath,
+            query_type=wire.ImageQuery,
+            answer_type=list[wire.ImageRead],
+            handler=handlers.query,
+        ),
+        Route(
+            method="GET",
+            path=IMAGES_OF_ORGANIZATION,
+            name="list_images_in",
+            summary="List the images of a region that an organization can use now",
+            scope="organization",
+            permission=permission("images", "read"),
+            path_type=OrganizationRegionPath,
+            answer_type=list[wire.ImageRead],
+            max_age_s=DAY_S,
+            handler=handlers.list_ready,
+        ),
+        Route(
+            method="POST",
+            path=IMAGES_OF_ORGANIZATION,
+            name="import_image",
+            summary="Have an image fetched from elsewhere",
+            description=(
+                "Its first 512 bytes are looked at before the answer; all of it is fetched after that, checked once "
+                "more, and given to the region. Until it is ready it is pending or creating, and failed if it never "
+                "will be."
+            ),
+            scope="organization",
+            permission=permission("images", "create"),
+            path_type=OrganizationRegionPath,
+            body_type=wire.ImageCreate,
+            answer_type=wire.ImageRead,
+            handler=handlers.import_image,
+        ),
+        Route(
+            method="DELETE",
+            path=f"{IMAGES_OF_ORGANIZATION}/{{imageID}}",
+            name="delete_image",
+            summary="Give an image up",
+            description="While a server is made of it, it stays. One that is being fetched is broken off.",
+            scope="organization",
+            permission=permission("images", "delete"),
+            path_type=wire.ImagePath,
+            success=202,
+            handler=handlers.delete,
+        ),
+        Route(
+            method="POST",
+            path="/api/v2/servers/{serverID}/snapshot",
+            name="snapshot_server",
+            summary="Make an image of a server",
+            description="It belongs to the server's organization, in which the caller also needs to create images.",
+            scope="project",
+            permission=permission("servers", "read"),
+            path_type=wire.SnapshotPath,
+            body_type=wire.SnapshotCreate,
+            answer_type=wire.ImageRead,
+            success=201,
+            handler=handlers.create_snapshot,
+        ),
+    ]

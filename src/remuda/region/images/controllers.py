@@ -1,0 +1,172 @@
+"""What brings images to their provider, one look in each pass; the way there is a transfer's (`transfers`).
+
+::
+
+    it is not there  →  a transfer of it  →  the provider has it  →  it is ready  →  we forget about it
+
+Whoever comes back after a crash looks for the image by its id first: the provider has it, or it is fetched anew. What
+is wrong with the content is so for good. Trouble on the way may pass, and it is tried again a few times. Either way the
+import stays `failed` until somebody deletes it, and its condition says why.
+
+Once an image is ready it is the provider's, and ours no more: what we know of it goes, with the address that it came
+from, as soon as nobody can have an older list of the provider's.
+"""
+
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+
+import msgspec
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.conditions import find_condition
+from remuda.kernel.errors import RemudaError, Unavailable
+from remuda.providers.called.catalogue import image_key
+from remuda.providers.contract.catalogue import Image
+from remuda.providers.contract.errors import InUse
+from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.status import AVAILABLE
+from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.images.rules import to_cloud
+from remuda.region.images.transfers import Transfer, Transfers
+from remuda.region.kinds.images import ImageImport
+from remuda.region.kinds.labels import region_of
+from remuda.region.making import SOON_S, until_gone
+from remuda.region.unmaking import unmake
+from remuda.resources.reading import is_there
+from remuda.store.contract import Store
+
+__all__ = ["KEPT", "ImageController"]
+
+KEPT = timedelta(seconds=60)
+"""How long a ready image is remembered: longer than any process keeps what its provider said."""
+
+_A_WHILE_S = 10.0
+_UNEXPLAINED = "it could not be brought to the provider"
+_LOST = Unavailable("The provider took it and does not have it: import it again.")
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageController:
+    """Looks after images on their way."""
+
+    store: Store
+    clock: Clock
+    clouds: Clouds
+    transfers: Transfers
+    attempts: int
+
+    async def provision(self, image: ImageImport, run: Run) -> Result | Outcome[ImageImport]:
+        """Bring an image one step nearer to being there."""
+        if image.status.state == "ready":
+            return await self._forget(image, run)
+        if image.status.state == "failed":
+            return _still_failed(image)
+        cloud = await self.clouds.get(region_of(image))
+        found = await need(cloud.provider.images).find_image(image.name)
+        if found is not None:
+            cloud.forget_images()
+            return self._arrived(image, found, run)
+        transfer = self.transfers.find(image.name)
+        if transfer is None:
+            return self._begin(image, cloud, run)
+        if not transfer.has_ended:
+            return _on_its_way(image, transfer)
+        return self._ended(image, transfer, cloud, run)
+
+    async def deprovision(self, image: ImageImport, run: Run) -> Result:
+        """Break off what is on its way, and remove what has arrived."""
+        cloud = await self.clouds.get(region_of(image))
+        if not self.transfers.break_off(image.name) or cloud.calls.is_unknown(image_key(image.name)):
+            run.acted = True
+            return Again(SOON_S, "Deprovisioning", "its transfer is being broken off")
+        images = need(cloud.provider.images)
+        try:
+            left = await until_gone(image.name, images.find_image, images.remove_image, cloud.absences)
+        except InUse:
+            return Blocked("InUse", "a server is made of it")
+        cloud.forget_images()
+        if left is None:
+            self.transfers.forget(image.name)
+        else:
+            run.acted = True
+        return left or Done()
+
+    def _begin(self, image: ImageImport, cloud: Cloud, run: Run) -> Result | Outcome[ImageImport]:
+        if cloud.calls.is_unknown(image_key(image.name)):
+            return Again(SOON_S, message="an earlier call to the provider has not ended")
+        run.acted = True
+        is_wanted = partial(is_there, self.store, ImageImport, image.name, marked=False)
+        self.transfers.begin(need(cloud.provider.images), to_cloud(image), image.spec.uri, is_wanted)
+        return Again(_A_WHILE_S, message="it waits for its turn to be fetched")
+
+    def _arrived(self, image: ImageImport, found: Image, run: Run) -> Outcome[ImageImport]:
+        if found.state == "failed":
+            return self._give_up(image, "the provider could not make an image of it", run)
+        if found.state != "ready":
+            return Outcome(Again(_A_WHILE_S, message=f"it is {found.state}"), _with(image, state="creating"))
+        arrived, facts = _with(image, state="ready"), {}
+        transfer = self.transfers.find(image.name)
+        if transfer is not None and transfer.sha256:
+            facts = {"size": transfer.received, "sha256": transfer.sha256}
+            arrived = _with(arrived, received=transfer.received, **facts)
+        self.transfers.forget(image.name)
+        run.wake_after(KEPT.total_seconds())
+        return Outcome(Done(), arrived, [run.entry(image, "Imported", **facts)])
+
+    def _ended(self, image: ImageImport, transfer: Transfer, cloud: Cloud, run: Run) -> Result | Outcome[ImageImport]:
+        """Look at a transfer that has ended, of an image that is not to be seen."""
+        trouble = transfer.trouble or _LOST
+        failures, why = image.status.failures + 1, _said(trouble)
+        is_last = failures >= self.attempts or not trouble.retry
+        may_be_there = transfer.trouble is None or (is_last and trouble.retry)
+        if may_be_there and not cloud.absences.is_gone(image.name):
+            return Again(cloud.absences.apart_s, message="looking whether the provider has it after all")
+        cloud.absences.is_there(image.name)
+        if is_last:
+            return self._give_up(image, why, run)
+        self.transfers.forget(image.name)
+        interrupted = _with(image, state="pending", received=0, failures=failures)
+        entry = run.entry(image, "Interrupted", failures=failures, why=why)
+        return Outcome(Failed("ImportInterrupted", f"{why}; it is tried again"), interrupted, [entry])
+
+    def _give_up(self, image: ImageImport, why: str, run: Run) -> Outcome[ImageImport]:
+        self.transfers.forget(image.name)
+        failed = _with(image, state="failed")
+        return Outcome(Blocked("Errored", why), failed, [run.entry(image, "ImportFailed", why=why)])
+
+    async def _forget(self, image: ImageImport, run: Run) -> Result:
+        """Let go of an image that arrived a while ago; it stays at the provider."""
+        available = find_condition(image.status.conditions, AVAILABLE)
+        age = timedelta(0) if available is None else self.clock.now() - available.last_transition_time
+        if age < KEPT:
+            run.wake_after((KEPT - age).total_seconds())
+        else:
+            run.acted = True
+            await unmake(self.store, ImageImport, image.name, lambda found: found.status.state == "ready")
+        return Done()
+
+
+def _still_failed(image: ImageImport) -> Result:
+    """Say again what was said when it failed."""
+    said = find_condition(image.status.conditions, AVAILABLE)
+    return Blocked("Errored", _UNEXPLAINED) if said is None else Blocked(said.reason, said.message)
+
+
+def _on_its_way(image: ImageImport, transfer: Transfer) -> Outcome[ImageImport]:
+    if not transfer.is_running:
+        return Outcome(Again(_A_WHILE_S, message="it waits for its turn to be fetched"), image)
+    seen = _with(image, state="creating", received=transfer.received)
+    return Outcome(Again(_A_WHILE_S, message="it is being fetched"), seen)
+
+
+def _said(trouble: RemudaError) -> str:
+    """Return what is told of trouble; sentences of ours and of providers hold no address and no content."""
+    return trouble.sentence.rstrip(".") or _UNEXPLAINED
+
+
+def _with(image: ImageImport, **changes: object) -> ImageImport:
+    return replace(image, status=replace(image.status, **changes))

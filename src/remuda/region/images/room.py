@@ -1,0 +1,16 @@
+"""The images room as its handlers are given it."""
+
+from dataclasses import dataclass
+
+from remuda.region.images.service import Images
+from remuda.region.images.snapshots import Snapshots
+
+__all__ = ["ImageRoom"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImageRoom:
+    """The room."""
+
+    images: Images
+    snapshots: Snapshots

@@ -1,0 +1,152 @@
+"""The rules of images, as pure functions: what may be asked, what is stored of it, how it reads."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.kernel.errors import Invalid
+from remuda.kernel.tags import Tag
+from remuda.providers.contract.catalogue import Image, ImageGpu, NewImage, OperatingSystem
+from remuda.region.images.wire import (
+    ImageCreate,
+    ImageGpuWire,
+    ImageOsWire,
+    ImageQuery,
+    ImageRead,
+    ImageSpecRead,
+    ImageStatusRead,
+)
+from remuda.region.kinds import images as stored
+from remuda.region.kinds.labels import REGION
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.resources.labels import NAME, ORGANIZATION, organization_of
+from remuda.resources.metadata import check_tags, new_metadata, stored_tags
+from remuda.resources.reserved import is_reserved, own_tags
+from remuda.resources.wire import MetadataWrite, StaticMetadataRead, TagWire
+
+__all__ = [
+    "asked_for",
+    "check_new",
+    "image_of",
+    "new_import",
+    "read_image",
+    "snapshot_of",
+    "to_cloud",
+]
+
+_GIB = 2**30
+convert = msgspec.convert
+_SOURCE = "images.unikorn-cloud.org:source"
+_OWNER = "images.unikorn-cloud.org:organization-id"
+
+
+def check_new(wanted: ImageCreate, by: Principal) -> None:
+    """Refuse what no image can be, and tags that are not the caller's to give."""
+    gpu = wanted.spec.gpu
+    if gpu is not None and not gpu.driver:
+        raise Invalid("spec.gpu.driver", "is empty", remedy="name the version of the driver that is on the image")
+    if gpu is not None and not all(gpu.models or ("",)):
+        raise Invalid("spec.gpu.models", "names no model", remedy="name at least one that the driver is for")
+    check_tags(wanted.metadata.tags)
+    own_tags(stored_tags(wanted.metadata), by)
+
+
+def new_import(image: str, wanted: ImageCreate, by: Principal, *, organization: str, region: str) -> stored.ImageImport:
+    """Return an image on its way as it is stored; what is wanted was checked before."""
+    spec = wanted.spec
+    where = {ORGANIZATION: organization, REGION: region}
+    return stored.ImageImport(
+        metadata=new_metadata(image, wanted.metadata, by, labels=where, finalizers=(IN_CARE,)),
+        spec=stored.ImageImportSpec(
+            uri=spec.uri,
+            architecture=spec.architecture,
+            virtualization=spec.virtualization,
+            os=convert(spec.os, stored.ImageOs, from_attributes=True),
+            software_versions=spec.software_versions,
+            gpu=convert(spec.gpu, stored.ImageGpu | None, from_attributes=True),
+            tags=_with_own(stored_tags(wanted.metadata), "import", organization),
+        ),
+    )
+
+
+def to_cloud(image: stored.ImageImport) -> NewImage:
+    """Return an image on its way as a provider is asked for it."""
+    spec = image.spec
+    return NewImage(
+        id=image.name,
+        name=image.metadata.labels[NAME],
+        architecture=spec.architecture,
+        virtualization=spec.virtualization,
+        os=convert(spec.os, OperatingSystem, from_attributes=True),
+        software_versions=dict(spec.software_versions),
+        gpu=convert(spec.gpu, ImageGpu | None, from_attributes=True),
+        tags={tag.name: tag.value for tag in spec.tags},
+        organization=organization_of(image),
+    )
+
+
+def image_of(image: stored.ImageImport) -> Image:
+    """Return an image on its way as if the provider had it: it is not ready before the provider says so."""
+    created, status = image.metadata.creation_timestamp, image.status
+    assert created is not None, "a stored object has a creation time"
+    return Image(
+        **_fields(to_cloud(image)),
+        size_gib=-(-(status.size or 0) // _GIB),
+        state="creating" if status.state == "ready" else status.state,
+        created=created,
+    )
+
+
+def snapshot_of(source: Image, image: str, wanted: MetadataWrite, *, organization: str) -> NewImage:
+    """Return what a server's disk becomes: what it was made of, under another name and with other tags."""
+    own = [tag for tag in stored_tags(wanted) if not is_reserved(tag.name)]
+    tags = _with_own(own, "snapshot", organization)
+    changes = {
+        "id": image,
+        "name": wanted.name,
+        "tags": {tag.name: tag.value for tag in tags},
+        "organization": organization,
+    }
+    return NewImage(**_fields(source) | changes)
+
+
+def _with_own(tags: Sequence[Tag], source: Literal["import", "snapshot"], organization: str) -> tuple[Tag, ...]:
+    """Return tags with those that say where an image comes from and whose it is, whatever anybody else says."""
+    ours = (Tag(_SOURCE, source), Tag(_OWNER, organization))
+    return (*(tag for tag in tags if tag.name not in {_SOURCE, _OWNER}), *ours)
+
+
+def _fields(image: NewImage) -> dict[str, Any]:
+    return {name: getattr(image, name) for name in NewImage.__dataclass_fields__}
+
+
+def asked_for(images: Iterable[Image], query: ImageQuery, owners: frozenset[str]) -> list[Image]:
+    """Return the images that a query asks for, if the caller may see into all of `owners`."""
+    is_only_owned = query.scope == "owned" and bool(query.organizations)
+    visible = owners if is_only_owned else owners | {""}
+    states = frozenset(query.status)
+    return [each for each in images if each.organization in visible and (not states or each.state in states)]
+
+
+def read_image(image: Image) -> ImageRead:
+    """Return an image as clients read it."""
+    return ImageRead(
+        metadata=StaticMetadataRead(
+            id=image.id, name=image.name, tags=_read_tags(image.tags), creation_time=image.created
+        ),
+        spec=ImageSpecRead(
+            architecture=image.architecture,
+            size_gib=image.size_gib,
+            virtualization=image.virtualization,
+            os=convert(image.os, ImageOsWire, from_attributes=True),
+            software_versions=dict(image.software_versions),
+            gpu=convert(image.gpu, ImageGpuWire | None, from_attributes=True),
+        ),
+        status=ImageStatusRead(state=image.state),
+    )
+
+
+def _read_tags(tags: Mapping[str, str]) -> tuple[TagWire, ...]:
+    return tuple(TagWire(name=name, value=value) for name, value in tags.items())
