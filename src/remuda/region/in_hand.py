@@ -1,0 +1,74 @@
+"""What an operation has in hand: an object that it changes, and may yet put back as it was.
+
+While an object is in hand no other change gets in, and no controller acts on it. Nothing has to be let go in the end: a
+hand closes with its operation, however that ends.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from remuda.kernel.errors import Conflict
+from remuda.region.kinds.api_groups import OURS
+from remuda.region.making import is_being_made
+from remuda.resources.labels import DESCRIPTION, MODIFIED, MODIFIER, NAME
+from remuda.store.contract import Store
+from remuda.store.objects import Resource, ResourceT
+
+__all__ = ["IN_HAND", "Before", "before_of", "hand_of", "in_hand_of", "is_in_hand", "refuse_while_in_hand", "restored"]
+
+IN_HAND = f"{OURS}/in-hand"
+"""Annotation: the operation that changed an object last together with its cost, and has it in hand while it is open."""
+
+_SAID = (DESCRIPTION, MODIFIER, MODIFIED)
+SpecT = TypeVar("SpecT")
+replace = msgspec.structs.replace
+
+
+class Before(msgspec.Struct, Generic[SpecT], frozen=True, kw_only=True):
+    """An object as it was judged, and as it is again if the operation is undone."""
+
+    name: str
+    said: Mapping[str, str]
+    """The annotations of what was said about it."""
+    spec: SpecT
+
+
+def before_of(resource: Resource) -> Before[Any]:
+    """Return what there is to put back of an object."""
+    metadata, spec = resource.metadata, resource.spec  # type: ignore[attr-defined]  # every kind that costs has one
+    said = {key: metadata.annotations[key] for key in _SAID if key in metadata.annotations}
+    return Before(name=metadata.labels[NAME], said=said, spec=spec)
+
+
+async def is_in_hand(store: Store, resource: Resource) -> bool:
+    """Tell whether an operation changes an object just now."""
+    return await is_being_made(store, hand_of(resource))
+
+
+async def refuse_while_in_hand(store: Store, resource: Resource, made_by: str) -> None:
+    """Raise Conflict while the operation that made an object, or one that changes it, may yet take that back."""
+    if await is_in_hand(store, resource) or await is_being_made(store, made_by):
+        raise Conflict(type(resource).__name__, resource.name)
+
+
+def hand_of(resource: Resource) -> str:
+    """Return the operation that has an object in hand, or had it last."""
+    return resource.metadata.annotations.get(IN_HAND, "")
+
+
+def in_hand_of(resource: ResourceT, operation: str) -> ResourceT:
+    """Return an object in the hand of an operation; of nobody, if that is empty."""
+    kept = {key: value for key, value in resource.metadata.annotations.items() if key != IN_HAND}
+    annotations = kept | ({IN_HAND: operation} if operation else {})
+    return replace(resource, metadata=replace(resource.metadata, annotations=annotations))
+
+
+def restored(resource: ResourceT, before: Before[Any]) -> ResourceT:
+    """Return an object as it was, in whose hand it may be."""
+    metadata = resource.metadata
+    kept = {key: value for key, value in metadata.annotations.items() if key not in _SAID}
+    labels = dict(metadata.labels) | {NAME: before.name}
+    metadata = replace(metadata, labels=labels, annotations=kept | dict(before.said))
+    return replace(resource, metadata=metadata, spec=before.spec)

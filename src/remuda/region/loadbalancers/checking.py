@@ -1,0 +1,75 @@
+"""What a load balancer cannot be, and what it cannot become."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from ipaddress import AddressValueError, IPv4Address, IPv4Network
+
+from remuda.kernel.errors import Invalid, Malformed
+from remuda.region.kinds.loadbalancers import Listener, LoadBalancer
+from remuda.region.loadbalancers.wire import ListenerWire
+
+__all__ = ["check_listeners", "check_same_listeners"]
+
+
+def check_listeners(listeners: Sequence[ListenerWire]) -> None:
+    """Refuse listeners that are the same, or that are not possible."""
+    _check_unique((each.name for each in listeners), "listener names must be unique")
+    _check_unique(
+        ((each.protocol, each.port) for each in listeners),
+        "listener protocol and port combinations must be unique",
+    )
+    for listener in listeners:
+        _check_listener(listener)
+
+
+def check_same_listeners(balancer: LoadBalancer, listeners: Sequence[ListenerWire]) -> None:
+    """Refuse a listener that has become another under its old name."""
+    before = {listener.name: listener for listener in balancer.spec.listeners}
+    for listener in listeners:
+        if listener.name in before:
+            _check_same(before[listener.name], listener)
+
+
+def _check_same(before: Listener, listener: ListenerWire) -> None:
+    if listener.protocol != before.protocol:
+        raise Invalid("spec.listeners", "listener protocol cannot be changed for an existing listener name")
+    if listener.port != before.port:
+        raise Invalid("spec.listeners", "listener port cannot be changed for an existing listener name")
+    if bool(listener.pool.proxy_protocol_v2) != before.pool.proxy_protocol_v2:
+        raise Invalid("spec.listeners", "listener pool proxyProtocolV2 cannot be changed for an existing listener name")
+
+
+def _check_listener(listener: ListenerWire) -> None:
+    if listener.protocol == "udp":
+        if listener.idle_timeout_seconds is not None:
+            raise Invalid("spec.listeners", "idleTimeoutSeconds is only supported for TCP listeners")
+        if listener.pool.proxy_protocol_v2:
+            raise Invalid("spec.listeners", "proxyProtocolV2 is only supported for TCP listeners")
+    for prefix in listener.allowed_cidrs:
+        try:
+            IPv4Network(prefix, strict=False)
+        except ValueError:
+            raise Malformed("allowedCidrs must contain valid IPv4 CIDR prefixes") from None
+    _check_members(listener)
+    check = listener.pool.health_check
+    if check is not None and check.timeout_seconds >= check.interval_seconds:
+        raise Invalid("spec.listeners", "timeoutSeconds must be less than intervalSeconds")
+
+
+def _check_members(listener: ListenerWire) -> None:
+    for member in listener.pool.members:
+        try:
+            IPv4Address(member.address)
+        except AddressValueError:
+            raise Malformed("member address must be a valid IPv4 address") from None
+    _check_unique(
+        ((each.address, each.port) for each in listener.pool.members),
+        "pool members must be unique by address and port",
+    )
+
+
+def _check_unique(values: Iterable[Hashable], otherwise: str) -> None:
+    seen = set()
+    for value in values:
+        if value in seen:
+            raise Invalid("spec.listeners", otherwise)
+        seen.add(value)

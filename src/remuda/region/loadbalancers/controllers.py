@@ -1,0 +1,203 @@
+"""What makes load balancers true at a provider: an address of ours, then a balancer with that address.
+
+It goes in the other order: the balancer, its address, what it cost.
+"""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+import msgspec
+
+from remuda.kernel.clock import Clock
+from remuda.operations.kinds import Operation
+from remuda.providers.contract.balancers import HealthCheck as CloudHealthCheck
+from remuda.providers.contract.balancers import Listener as CloudListener
+from remuda.providers.contract.balancers import LoadBalancer as CloudBalancer
+from remuda.providers.contract.balancers import LoadBalancerSpec as CloudBalancerSpec
+from remuda.providers.contract.balancers import Member as CloudMember
+from remuda.providers.contract.errors import NoCapacity
+from remuda.providers.contract.names import Handle, balancer_name
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.sources import Source, labelled
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.changing import about
+from remuda.region.in_hand import is_in_hand
+from remuda.region.kinds.addresses import Address
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.labels import NETWORK, identity_of, network_of, region_of
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.loadbalancers import LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.loadbalancers.sagas import charge_for
+from remuda.region.making import (
+    OPERATION_OPEN,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    settle_charge,
+    until_gone,
+    with_charged,
+)
+from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
+from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.ports import IdentityPort
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+__all__ = ["LoadBalancerController", "driver"]
+
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadBalancerController:
+    """Keeps a load balancer at the provider for each load balancer."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+
+    async def provision(self, balancer: LoadBalancer, run: Run) -> Result | Outcome[LoadBalancer]:
+        """Bring a load balancer one step nearer to being as it is wanted."""
+        waiting = await begins(self.store, balancer, balancer.spec.operation, run)
+        if waiting is not None:
+            return waiting
+        if await is_in_hand(self.store, balancer):
+            return OPERATION_OPEN
+        if not is_charged(balancer):
+            held = await settle_charge(self.identity, charge_for(balancer))
+            return held or Outcome(Again(0, message="being made"), with_charged(balancer, self.clock))
+        network = await self.store.get(Network, network_of(balancer))
+        if not is_provisioned(network):
+            return Blocked("DependencyNotReady", "its network is being made")
+        address = await self._address(balancer, network, run)
+        if not isinstance(address, Address):
+            return address
+        home = await self.store.get(Identity, identity_of(balancer))
+        return await self._converge(balancer, _wanted(balancer, home, network, address), run)
+
+    async def deprovision(self, balancer: LoadBalancer, run: Run) -> Result:
+        """Bring a load balancer one step nearer to being gone."""
+        if await is_being_made(self.store, balancer.spec.operation) or await is_in_hand(self.store, balancer):
+            return OPERATION_OPEN
+        home = await find(self.store, Identity, identity_of(balancer))
+        if home is not None and not is_abandoned(balancer):
+            cloud = await self.clouds.get(region_of(balancer))
+            balancers = need(cloud.provider.load_balancers)
+            handle = _handle(balancer, home)
+            left = await until_gone(handle, balancers.find_balancer, balancers.remove_balancer, cloud.absences)
+            if left is not None:
+                run.acted = True
+                return left
+        if not is_abandoned(balancer):
+            await give_address_back(self.store, balancer)
+        await self.identity.release(charge_for(balancer))
+        return Done()
+
+    async def _address(self, balancer: LoadBalancer, network: Network, run: Run) -> Address | Result:
+        found = await find_address(self.store, balancer)
+        if found is not None:
+            return found
+        run.acted = True
+        asked = balancer.spec.requested_vip_address
+        if not asked:
+            taken = await take_address(self.store, network, balancer)
+            return taken or Blocked("AddressesExhausted", "its network has no free address: remove something")
+        taken = await take_this_address(self.store, network, balancer, IPv4Address(asked))
+        return taken or Blocked("AddressTaken", f"something else on its network has {asked}: ask for another")
+
+    async def _converge(
+        self, balancer: LoadBalancer, wanted: CloudBalancerSpec, run: Run
+    ) -> Result | Outcome[LoadBalancer]:
+        cloud = await self.clouds.get(region_of(balancer))
+        balancers = need(cloud.provider.load_balancers)
+        found = await balancers.find_balancer(wanted.handle)
+        if found is None or found.spec != wanted:
+            run.acted = True
+            try:
+                found = await balancers.converge_balancer(wanted)
+            except NoCapacity:
+                return Failed("PublicAddressesExhausted", "the provider has no public address left")
+        seen = _seen(balancer, found)
+        match found.state:
+            case "active":
+                return Outcome(Done(), seen)
+            case "failed":
+                return Outcome(Failed("Errored", "the provider says that it failed"), seen)
+            case _:
+                return Outcome(Again(cloud.wait_s, message="being made"), seen)
+
+
+def _handle(balancer: LoadBalancer, home: Identity) -> Handle:
+    return Handle(tenancy_of(home.metadata), balancer_name(balancer.name, balancer.uid))
+
+
+def _wanted(balancer: LoadBalancer, home: Identity, network: Network, address: Address) -> CloudBalancerSpec:
+    return CloudBalancerSpec(
+        handle=_handle(balancer, home),
+        network=to_cloud(network, home).name,
+        address=address.spec.ip,
+        mac=address.spec.mac,
+        is_public=balancer.spec.public_ip,
+        listeners=tuple(map(_listener, balancer.spec.listeners)),
+    )
+
+
+def _listener(listener: Listener) -> CloudListener:
+    check = listener.pool.health_check
+    return CloudListener(
+        name=listener.name,
+        protocol=listener.protocol,
+        port=listener.port,
+        allowed_prefixes=listener.allowed_cidrs,
+        idle_timeout_s=listener.idle_timeout_seconds,
+        members=tuple(CloudMember(address=each.address, port=each.port) for each in listener.pool.members),
+        has_proxy_protocol=listener.pool.proxy_protocol_v2,
+        health_check=None if check is None else _health_check(check),
+    )
+
+
+def _health_check(check: HealthCheck) -> CloudHealthCheck:
+    return CloudHealthCheck(
+        interval_s=check.interval_seconds,
+        timeout_s=check.timeout_seconds,
+        healthy_threshold=check.healthy_threshold,
+        unhealthy_threshold=check.unhealthy_threshold,
+    )
+
+
+def _seen(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
+    status = replace(balancer.status, vip_address=found.spec.address, public_ip=found.public_address)
+    return replace(balancer, status=status)
+
+
+def driver(
+    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: DriverSettings | None = None
+) -> Driver:
+    """Return the controller of load balancers."""
+    store = ports.store
+    balancers = LoadBalancerController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
+    return Driver(
+        "loadbalancers",
+        Lifecycle(
+            LoadBalancer,
+            provision=balancers.provision,
+            deprovision=balancers.deprovision,
+            finalizer=IN_CARE,
+            ports=ports,
+        ),
+        kind=LoadBalancer,
+        ports=ports,
+        sources=(
+            Source(LoadBalancer),
+            Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
+            Source(Operation, when=lambda operation: operation.phase, keys=about(LOAD_BALANCER)),
+        ),
+        settings=settings,
+    )

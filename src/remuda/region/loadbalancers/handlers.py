@@ -1,0 +1,43 @@
+"""The room's handlers: each asks the service and renders what it says."""
+
+from remuda.http.etag import untag
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, Nothing
+from remuda.region.kinds.loadbalancers import LoadBalancer
+from remuda.region.loadbalancers import rules, wire
+from remuda.region.loadbalancers.service import LoadBalancers
+from remuda.region.scoping import NetworkedQuery
+
+__all__ = ["create", "delete", "get", "list_all", "update"]
+
+
+async def list_all(
+    balancers: LoadBalancers, call: Call[Nothing, NetworkedQuery, Nothing]
+) -> Collection[LoadBalancer, list[wire.BalancerRead]]:
+    """List load balancers."""
+    return await balancers.list(call.context, call.query)
+
+
+async def create(
+    balancers: LoadBalancers, call: Call[Nothing, Nothing, wire.BalancerCreate]
+) -> Rendered[wire.BalancerRead]:
+    """Make a load balancer."""
+    return untag(rules.BALANCER_VIEW(await balancers.create(call.context, call.body)))
+
+
+async def get(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> Rendered[wire.BalancerRead]:
+    """Read a load balancer."""
+    found = await balancers.get(call.context, call.path.balancer)
+    return untag(await balancers.store.get_view(LoadBalancer, found.name, rules.BALANCER_VIEW))
+
+
+async def update(
+    balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, wire.BalancerUpdate]
+) -> Rendered[wire.BalancerRead]:
+    """Change a load balancer."""
+    return untag(rules.BALANCER_VIEW(await balancers.update(call.context, call.path.balancer, call.body)))
+
+
+async def delete(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> None:
+    """Give a load balancer up."""
+    await balancers.delete(call.context, call.path.balancer)

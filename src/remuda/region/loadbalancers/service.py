@@ -1,0 +1,147 @@
+"""The load balancers room.
+
+Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
+operation.
+"""
+
+from dataclasses import dataclass
+from ipaddress import IPv4Network
+
+from remuda.access.context import Context
+from remuda.access.principal import Permission
+from remuda.http.replies import Collection
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.ids import derived_id
+from remuda.operations.operations import Operations
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.in_hand import before_of, refuse_while_in_hand
+from remuda.region.kinds.labels import is_second, network_of, region_of
+from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer
+from remuda.region.kinds.networks import Network
+from remuda.region.loadbalancers import rules
+from remuda.region.loadbalancers.checking import check_listeners, check_same_listeners
+from remuda.region.loadbalancers.sagas import CREATE_BALANCER, UPDATE_BALANCER, ChangedBalancer, NewBalancer
+from remuda.region.loadbalancers.wire import BalancerCreate, BalancerRead, BalancerUpdate
+from remuda.region.networks.plan import read_vip
+from remuda.region.paying import paying_for
+from remuda.region.permissions import permission
+from remuda.region.ports import IdentityPort, Place
+from remuda.region.scoping import NetworkedQuery, filters_of
+from remuda.resources.askers import asker_of
+from remuda.resources.deleting import request_deletion
+from remuda.resources.labels import organization_of, project_of
+from remuda.resources.metadata import check_tags, stored_tags
+from remuda.resources.reserved import own_tags
+from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.store.contract import Store
+
+__all__ = ["LoadBalancers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadBalancers:
+    """The room."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+    operations: Operations
+
+    async def list(self, context: Context, query: NetworkedQuery) -> Collection[LoadBalancer, list[BalancerRead]]:
+        """Return the load balancers that the caller may see."""
+        right, filters = permission("loadbalancers:v2", "read"), filters_of(query)
+        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
+        return Collection(
+            store=self.store,
+            kind=LoadBalancer,
+            view=rules.BALANCER_VIEW,
+            labels=filters.labels(),
+            visible=filters.visible(context.principal, right, lambda balancer: balancer.spec.tags),
+        )
+
+    async def create(self, context: Context, wanted: BalancerCreate) -> LoadBalancer:
+        """Make a load balancer, if its project may have another."""
+        network, principal = await self._network(context, wanted.spec.network_id), context.principal
+        allow_for(principal, permission("loadbalancers:v2", "create"), network)
+        need((await self.clouds.get(region_of(network))).provider.load_balancers)
+        if wanted.spec.vip_address is not None:
+            read_vip(wanted.spec.vip_address, IPv4Network(network.spec.prefix))
+        check_listeners(wanted.spec.listeners)
+        check_tags(wanted.metadata.tags)
+        own_tags(stored_tags(wanted.metadata), principal)
+        payer = paying_for(principal, Place(organization_of(network), project_of(network)))
+        done = await self.operations.run(
+            CREATE_BALANCER,
+            id=context.operation,
+            actor=principal.who,
+            input=NewBalancer(balancer=context.operation, wanted=wanted, by=asker_of(payer)),
+            trace_id=context.trace_id,
+            log=context.witness(LOAD_BALANCER.plural, context.operation, organization=organization_of(network)),
+        )
+        return await self.store.get(LoadBalancer, done.spec.subject)
+
+    async def get(self, context: Context, balancer: str) -> LoadBalancer:
+        """Return a load balancer."""
+        return await self._balancer(context, permission("loadbalancers:v2", "read"), balancer)
+
+    async def update(self, context: Context, balancer: str, wanted: BalancerUpdate) -> LoadBalancer:
+        """Replace what a client may change of a load balancer."""
+
+        async def change() -> LoadBalancer:
+            found = await self._balancer(context, permission("loadbalancers:v2", "update"), balancer)
+            if found.is_marked:
+                raise Invalid("load balancer", "load balancer is being deleted")
+            await self._network(context, network_of(found))
+            await refuse_while_in_hand(self.store, found, found.spec.operation)
+            check_state(context, found, rules.writable_balancer(found))
+            check_listeners(wanted.spec.listeners)
+            check_same_listeners(found, wanted.spec.listeners)
+            changed = rules.changed_balancer(found, wanted, context.principal, self.clock.now())
+            if changed.spec.public_ip != found.spec.public_ip:
+                return await self._change_costs(context, found, wanted)
+            return await self.store.update(changed, log=witnessed(context, LOAD_BALANCER.plural, found))
+
+        return await until_written(change)
+
+    async def delete(self, context: Context, balancer: str) -> None:
+        """Ask for a load balancer to go."""
+
+        async def delete() -> None:
+            found = await self._balancer(context, permission("loadbalancers:v2", "delete"), balancer)
+            log = witnessed(context, LOAD_BALANCER.plural, found)
+            await request_deletion(self.store, context, found, rules.writable_balancer(found), log)
+
+        await until_written(delete)
+
+    async def _change_costs(self, context: Context, found: LoadBalancer, wanted: BalancerUpdate) -> LoadBalancer:
+        """Change what costs something else then. Each try is an operation of its own, about what it has judged."""
+        now = self.clock.now()
+        await self.operations.run(
+            UPDATE_BALANCER,
+            id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
+            actor=context.principal.who,
+            input=ChangedBalancer(
+                id=found.name, before=before_of(found), wanted=wanted, by=asker_of(context.principal), now=now
+            ),
+            trace_id=context.trace_id,
+            log=witnessed(context, LOAD_BALANCER.plural, found),
+        )
+        return await self.store.get(LoadBalancer, found.name)
+
+    async def _network(self, context: Context, network: str) -> Network:
+        found = await self.store.get(Network, network)
+        if not is_second(found):
+            raise NotFound("Network", network)
+        allow_for(context.principal, permission("networks:v2", "read"), found)
+        return found
+
+    async def _balancer(self, context: Context, right: Permission, balancer: str) -> LoadBalancer:
+        found = await self.store.get(LoadBalancer, balancer)
+        if not is_second(found):
+            raise NotFound("LoadBalancer", balancer)
+        allow_for(context.principal, permission("loadbalancers:v2", "read"), found)
+        allow_for(context.principal, right, found)
+        return found

@@ -1,0 +1,124 @@
+"""What clients send and read of load balancers."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from remuda.http.routes import Id, Parameters, Wire
+from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+
+__all__ = [
+    "BalancerCreate",
+    "BalancerCreateSpec",
+    "BalancerPath",
+    "BalancerRead",
+    "BalancerSpecWire",
+    "BalancerStatusRead",
+    "BalancerUpdate",
+    "HealthCheckWire",
+    "ListenerWire",
+    "MemberWire",
+    "PoolWire",
+]
+
+_OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])"
+_Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
+_Seconds = Annotated[int, msgspec.Meta(ge=1, le=300)]
+_Times = Annotated[int, msgspec.Meta(ge=1, le=10)]
+_Prefix = Annotated[str, msgspec.Meta(pattern=rf"^(?:{_OCTET}\.){{3}}{_OCTET}\/(?:3[0-2]|[1-2]?[0-9])$")]
+
+
+class HealthCheckWire(Wire, frozen=True, omit_defaults=False):
+    """How it is found out whether a member is well."""
+
+    interval_seconds: _Seconds = 10
+    timeout_seconds: Annotated[_Seconds, msgspec.Meta(description="Less than the interval.")] = 5
+    healthy_threshold: _Times = 2
+    unhealthy_threshold: _Times = 2
+
+
+class MemberWire(Wire, frozen=True):
+    """Somebody who answers."""
+
+    address: Annotated[str, msgspec.Meta(description="IPv4 address.")]
+    port: _Port
+
+
+class PoolWire(Wire, frozen=True):
+    """Those who answer on a listener's behalf."""
+
+    members: Annotated[tuple[MemberWire, ...], msgspec.Meta(max_length=256)]
+    proxy_protocol_v2: Annotated[
+        bool | None, msgspec.Meta(description="Tell members who is connected; for TCP alone.")
+    ] = msgspec.field(default=None, name="proxyProtocolV2")
+    health_check: HealthCheckWire | None = None
+
+
+class ListenerWire(Wire, frozen=True):
+    """Where a load balancer can be reached. Its name tells it from the others, and its protocol and port stay."""
+
+    name: Annotated[str, msgspec.Meta(max_length=63, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+    protocol: Literal["tcp", "udp"]
+    port: _Port
+    pool: PoolWire
+    allowed_cidrs: Annotated[
+        tuple[_Prefix, ...], msgspec.Meta(max_length=256, description="From where; none means anywhere.")
+    ] = ()
+    idle_timeout_seconds: (
+        Annotated[int, msgspec.Meta(ge=1, le=86400, description="For TCP alone, where it is 60 unless given.")] | None
+    ) = None
+
+
+class BalancerSpecWire(Wire, frozen=True, kw_only=True):
+    """What can be changed of a load balancer."""
+
+    public_ip: Annotated[bool | None, msgspec.Meta(description="It has a public address.")] = msgspec.field(
+        default=None, name="publicIP"
+    )
+    listeners: Annotated[tuple[ListenerWire, ...], msgspec.Meta(min_length=1, max_length=64)]
+
+
+class BalancerCreateSpec(BalancerSpecWire, frozen=True, kw_only=True):
+    """What a new load balancer is to be."""
+
+    network_id: Id
+    vip_address: Annotated[
+        str | None, msgspec.Meta(description="The IPv4 address that it asks for; left out, it gets a free one.")
+    ] = None
+
+
+class BalancerCreate(Wire, frozen=True):
+    """A load balancer as it is asked for."""
+
+    metadata: MetadataWrite
+    spec: BalancerCreateSpec
+
+
+class BalancerUpdate(Wire, frozen=True):
+    """A load balancer as it is to be from now on."""
+
+    metadata: MetadataWrite
+    spec: BalancerSpecWire
+
+
+class BalancerStatusRead(Wire, frozen=True):
+    """What is known of a load balancer."""
+
+    region_id: str
+    network_id: str
+    vip_address: str = ""
+    public_ip: str = msgspec.field(default="", name="publicIP")
+
+
+class BalancerRead(Wire, frozen=True):
+    """A load balancer."""
+
+    metadata: ProjectMetadataRead
+    spec: BalancerSpecWire
+    status: BalancerStatusRead
+
+
+class BalancerPath(Parameters, frozen=True, rename={"balancer": "loadBalancerID"}):
+    """A load balancer."""
+
+    balancer: Id

@@ -1,0 +1,223 @@
+"""Load balancers over a simulated cloud: how they come to be, change and go."""
+
+from ipaddress import IPv4Address
+from typing import Any
+
+from remuda.providers.contract.balancers import LoadBalancer as CloudBalancer
+from remuda.region.kinds.addresses import Address
+from remuda.region.kinds.loadbalancers import LoadBalancer
+from remuda.region.kinds.networks import Network
+from remuda.region.loadbalancers.api import LOAD_BALANCERS
+from remuda.region.networks.addresses import take_this_address
+from remuda.region.networks.api import NETWORKS
+from tests.region.holdings_ground import HOME, TENANT, Site, on_site
+from tests.region.room import refusal
+
+WEB = {"name": "web", "protocol": "tcp", "port": 80, "pool": {"members": [{"address": "10.0.0.200", "port": 8080}]}}
+
+
+def wanted(network: str, **spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "lb"}, "spec": {"networkId": network, "listeners": [WEB], **spec}}
+
+
+def update(**spec: Any) -> dict[str, Any]:
+    return {"metadata": {"name": "lb"}, "spec": {"listeners": [WEB], **spec}}
+
+
+async def at_cloud(site: Site) -> list[CloudBalancer]:
+    assert site.provider.load_balancers is not None
+    return [each async for part in site.provider.load_balancers.balancers() for each in part]
+
+
+async def read(site: Site, balancer: str) -> Any:
+    reply = await site.balancers.ask(TENANT).get(f"{LOAD_BALANCERS}/{balancer}")
+    assert reply.status == 200, reply
+    return reply.json
+
+
+def test_the_address_that_is_asked_for_is_the_one_that_it_gets() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        balancer = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        assert "vipAddress" not in (await read(site, balancer))["status"]
+        await site.rest()
+        seen = await read(site, balancer)
+        assert seen["metadata"]["provisioningStatus"] == "provisioned"
+        assert seen["status"]["vipAddress"] == "10.0.0.77"
+        (there,) = await at_cloud(site)
+        assert (there.spec.address, there.state, there.spec.is_public) == ("10.0.0.77", "active", False)
+        (listener,) = there.spec.listeners
+        assert (listener.port, listener.idle_timeout_s) == (80, 60)
+        assert [(each.address, each.port) for each in listener.members] == [("10.0.0.200", 8080)]
+        assert site.identity.total("loadbalancers", HOME) == 1
+        await site.look_again()
+
+    on_site(scenario)
+
+
+def test_an_address_that_another_has_is_waited_for() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        first = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        await site.rest()
+        second = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        await site.rest()
+        said = await site.available(LoadBalancer, second)
+        assert (said.status, said.reason) == ("False", "AddressTaken")
+        assert said.message == "something else on its network has 10.0.0.77: ask for another"
+        assert len(await at_cloud(site)) == 1
+        assert (await site.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{second}")).status == 202
+        await site.rest()
+        assert [each.name for each in (await site.store.list(LoadBalancer)).items] == [first]
+        assert len((await site.store.list(Address)).items) == 1, "it gave back nothing that was not its own"
+
+    on_site(scenario)
+
+
+def test_a_network_without_free_addresses_says_so_and_one_that_is_given_back_is_used() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network(reservations={"prefixLength": 25, "providerReservedPrefixLength": 28})
+        found = await site.store.get(Network, network)
+        pool = [f"10.0.0.{number}" for number in range(128, 255)]
+        client = site.balancers.ask(TENANT)
+        first = await site.make_balancer(wanted(network, vipAddress=pool[0]))
+        await site.rest()
+        for ip in pool[1:]:
+            await _occupy(site, found, ip)
+        late = await site.make_balancer(wanted(network))
+        await site.rest()
+        assert (await site.available(LoadBalancer, late)).reason == "AddressesExhausted"
+        assert (await client.delete(f"{LOAD_BALANCERS}/{first}")).status == 202
+        await site.world.clock.sleep(20_000)
+        assert (await read(site, late))["status"]["vipAddress"] == pool[0]
+
+    on_site(scenario)
+
+
+async def _occupy(site: Site, network: Network, ip: str) -> None:
+    assert await take_this_address(site.store, network, network, IPv4Address(ip)) is not None
+
+
+def test_a_public_address_comes_and_goes_with_what_it_costs() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        balancer = await site.make_balancer(wanted(network))
+        await site.rest()
+        path, client = f"{LOAD_BALANCERS}/{balancer}", site.balancers.ask(TENANT)
+        before = await read(site, balancer)
+        assert (before["spec"]["publicIP"], site.identity.total("publicips", HOME)) == (False, 0)
+        reply = await client.put(path, update(publicIP=True))
+        assert (reply.status, reply.json["spec"]["publicIP"]) == (202, True)
+        assert site.identity.total("publicips", HOME) == 1
+        await site.rest()
+        seen = await read(site, balancer)
+        assert seen["status"]["publicIP"].startswith("198.51.100.")
+        assert seen["status"]["vipAddress"] == before["status"]["vipAddress"]
+        await site.look_again()
+        assert (await client.put(path, update())).status == 202
+        assert site.identity.total("publicips", HOME) == 0
+        await site.rest()
+        seen = await read(site, balancer)
+        assert "publicIP" not in seen["status"]
+        assert seen["metadata"]["provisioningStatus"] == "provisioned"
+        await site.look_again()
+
+    on_site(scenario)
+
+
+def test_a_public_address_that_exceeds_the_quota_changes_nothing() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        balancer = await site.make_balancer(wanted(network))
+        await site.rest()
+        path, client = f"{LOAD_BALANCERS}/{balancer}", site.balancers.ask(TENANT)
+        before = await read(site, balancer)
+        reply = await client.put(path, {"metadata": {"name": "other"}, "spec": {"listeners": [WEB], "publicIP": True}})
+        assert refusal(reply) == (403, "total publicips allocation of 1 would exceed quota limit of 0")
+        assert await read(site, balancer) == before
+        assert site.identity.total("loadbalancers", HOME) == 1
+        await site.rest()
+        assert (await read(site, balancer)) == before
+
+    on_site(scenario, limits={"publicips": 0})
+
+
+def test_a_cloud_without_public_addresses_is_tried_again() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        first = await site.make_balancer(wanted(network, publicIP=True))
+        await site.rest()
+        second = await site.make_balancer(wanted(network, publicIP=True))
+        await site.rest()
+        assert (await read(site, first))["metadata"]["provisioningStatus"] == "provisioned"
+        assert (await site.available(LoadBalancer, second)).reason == "PublicAddressesExhausted"
+        assert (await site.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{first}")).status == 202
+        await site.world.clock.sleep(3600)
+        assert (await read(site, second))["status"]["publicIP"] == "198.51.100.1"
+
+    on_site(scenario, public_addresses=("198.51.100.1/32",))
+
+
+def test_one_that_takes_its_time_is_provisioned_when_the_cloud_says_so() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        balancer = await site.make_balancer(wanted(network))
+        await site.world.clock.sleep(0.9)
+        assert (await read(site, balancer))["metadata"]["provisioningStatus"] in {"pending", "provisioning"}
+        await site.world.clock.sleep(5)
+        assert (await read(site, balancer))["metadata"]["provisioningStatus"] == "provisioned"
+        await site.look_again()
+
+    on_site(scenario, is_instant=False)
+
+
+def test_listeners_are_replaced_where_it_is() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        balancer = await site.make_balancer(wanted(network))
+        await site.rest()
+        dns = {"name": "dns", "protocol": "udp", "port": 53, "pool": {"members": []}, "allowedCidrs": ["10.1.2.3/8"]}
+        body = {"metadata": {"name": "renamed"}, "spec": {"listeners": [dns]}}
+        assert (await site.balancers.ask(TENANT).put(f"{LOAD_BALANCERS}/{balancer}", body)).status == 202
+        await site.rest()
+        (there,) = await at_cloud(site)
+        assert [(each.name, each.allowed_prefixes) for each in there.spec.listeners] == [("dns", ("10.0.0.0/8",))]
+        await site.look_again()
+
+    on_site(scenario)
+
+
+def test_what_is_deleted_leaves_nothing_behind() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        balancer = await site.make_balancer(wanted(network, publicIP=True))
+        await site.rest()
+        path, client = f"{LOAD_BALANCERS}/{balancer}", site.balancers.ask(TENANT)
+        assert (await client.delete(path)).status == 202
+        again = await client.delete(path)
+        assert again.status == 202
+        assert (await read(site, balancer))["metadata"]["provisioningStatus"] == "deprovisioning"
+        assert refusal(await client.put(path, update())) == (422, "load balancer is being deleted")
+        await site.rest()
+        assert (await client.get(path)).status == 404
+        assert await at_cloud(site) == []
+        assert (await site.store.list(Address)).items == []
+        assert (site.identity.total("loadbalancers", HOME), site.identity.total("publicips", HOME)) == (0, 0)
+        await site.look_again()
+
+    on_site(scenario)
+
+
+def test_load_balancers_go_with_their_network() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        for _ in range(3):
+            await site.make_balancer(wanted(network))
+        await site.rest()
+        assert (await site.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")).status == 202
+        await site.rest()
+        assert (await site.store.list(LoadBalancer)).items == []
+        assert await at_cloud(site) == []
+        assert site.identity.everything() == ({}, {}, frozenset())
+
+    on_site(scenario)

@@ -1,0 +1,172 @@
+"""The generic proofs on the making and changing of a load balancer: at every failure it is done, or was never begun."""
+
+from datetime import UTC, datetime
+
+import msgspec
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.operations.registry import Sagas
+from remuda.region.in_hand import IN_HAND, before_of
+from remuda.region.kinds import labels as regional
+from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec
+from remuda.region.kinds.networks import Network, NetworkSpec
+from remuda.region.loadbalancers import rules
+from remuda.region.loadbalancers.sagas import (
+    CREATE_BALANCER,
+    UPDATE_BALANCER,
+    BalancerPorts,
+    ChangedBalancer,
+    NewBalancer,
+    bound,
+    charge_for,
+)
+from remuda.region.loadbalancers.wire import (
+    BalancerCreate,
+    BalancerCreateSpec,
+    BalancerSpecWire,
+    BalancerUpdate,
+    ListenerWire,
+    PoolWire,
+)
+from remuda.region.ports import Place
+from remuda.resources.askers import asker_of
+from remuda.resources.labels import NAME, ORGANIZATION
+from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.wire import MetadataWrite
+from remuda.store.contract import Store
+from remuda.store.kinds import Registry
+from remuda.store.objects import Metadata
+from tests.operations.proofs import Case, Proof, assert_all_proven, cases
+from tests.region.identity_port import MemoryIdentity
+from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
+from tests.sim.runner import World
+
+OTHER_PROJECT = "b0000000-0000-4000-8000-00000000000b"
+PAYER = Place(OTHER_ORG, OTHER_PROJECT)
+ANN = Principal(subject="ann@example.com", type="user").paying(PAYER.organization, PAYER.project)
+NETWORK = "e0000000-0000-4000-8000-000000000001"
+IDENTITY = "e0000000-0000-4000-8000-000000000002"
+ONE, TWO = "d0000000-0000-4000-8000-000000000001", "d0000000-0000-4000-8000-000000000002"
+WEB = ListenerWire(name="web", protocol="tcp", port=80, pool=PoolWire(members=()))
+DNS = ListenerWire(name="dns", protocol="udp", port=53, pool=PoolWire(members=()))
+NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+class Country:
+    """A network, and a project that pays for what is on it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.registry: Registry = registry()
+        self.identity = MemoryIdentity({Place(ORG, PROJECT), PAYER}, limits={"loadbalancers": 2, "publicips": 2})
+
+    async def prepare(self, store: Store) -> None:
+        """Make the network."""
+        where = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, regional.REGION: REGION, regional.IDENTITY: IDENTITY}
+        metadata = Metadata(name=NETWORK, labels={**where, NAME: "net", regional.API_VERSION: "2"})
+        await store.create(Network(metadata=metadata, spec=NetworkSpec(prefix="10.0.0.0/24")))
+
+    def ports(self, store: Store) -> BalancerPorts:
+        """Return what the steps work on."""
+        return BalancerPorts(store=store, identity=self.identity)
+
+    async def observe(self, store: Store) -> object:
+        """Return what there is, here and at identity, even what is only marked; whose hand it was in is left out."""
+        return (
+            [
+                (
+                    each.name,
+                    each.spec,
+                    each.metadata.labels,
+                    {key: said for key, said in each.metadata.annotations.items() if key != IN_HAND},
+                    each.metadata.finalizers,
+                    each.is_marked,
+                    [owner.name for owner in each.metadata.owner_references],
+                )
+                for each in (await store.list(LoadBalancer)).items
+            ],
+            self.identity.everything(),
+        )
+
+
+class Settled(Country):
+    """The same, with a load balancer that has no public address."""
+
+    def __init__(self, world: World, *, is_public: bool = False) -> None:
+        super().__init__(world)
+        self._wanted = _wanted(ONE, is_public=is_public).wanted
+
+    async def prepare(self, store: Store) -> None:
+        """Make it, and hold what it costs."""
+        await super().prepare(store)
+        network = await store.get(Network, NETWORK)
+        made = await store.create(rules.new_balancer(ONE, self._wanted, network, ANN, operation=TWO))
+        await self.identity.allocate(charge_for(made))
+
+
+def _wanted(balancer: str, *, is_public: bool) -> NewBalancer:
+    spec = BalancerCreateSpec(network_id=NETWORK, public_ip=is_public, listeners=(WEB,))
+    return NewBalancer(
+        balancer=balancer, wanted=BalancerCreate(metadata=MetadataWrite(name="lb"), spec=spec), by=asker_of(ANN)
+    )
+
+
+def _judged(*, is_public: bool) -> LoadBalancer:
+    """Return the load balancer as it stands to begin with."""
+    home = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT, regional.REGION: REGION, regional.IDENTITY: IDENTITY}
+    network = Network(metadata=Metadata(name=NETWORK, labels=home), spec=NetworkSpec(prefix="10.0.0.0/24"))
+    return rules.new_balancer(ONE, _wanted(ONE, is_public=is_public).wanted, network, ANN, operation=TWO)
+
+
+def _changed(name: str, *listeners: ListenerWire, is_public: bool) -> ChangedBalancer:
+    wanted = BalancerUpdate(
+        metadata=MetadataWrite(name=name), spec=BalancerSpecWire(public_ip=is_public, listeners=listeners)
+    )
+    return ChangedBalancer(
+        id=ONE, before=before_of(_judged(is_public=not is_public)), wanted=wanted, by=asker_of(ANN), now=NOW
+    )
+
+
+PROOFS = [
+    Proof(
+        saga=CREATE_BALANCER,
+        make_world=Country,
+        input=_wanted(ONE, is_public=True),
+        rival=_wanted(TWO, is_public=False),
+    ),
+    Proof(
+        saga=UPDATE_BALANCER,
+        make_world=Settled,
+        input=_changed("public", WEB, DNS, is_public=True),
+        rival=_changed("other", DNS, is_public=True),
+    ),
+    Proof(
+        saga=UPDATE_BALANCER,
+        make_world=lambda world: Settled(world, is_public=True),
+        input=_changed("private", WEB, is_public=False),
+    ),
+]
+SAME = Proof(saga=CREATE_BALANCER, make_world=Country, input=_wanted(ONE, is_public=True))
+
+
+@pytest.mark.parametrize("case", [case for proof in PROOFS for case in cases(proof)], ids=str)
+def test_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
+    case.run()
+
+
+@pytest.mark.parametrize("case", [case for case in cases(SAME) if "another" in case.name], ids=str)
+def test_of_two_that_want_the_same_name_one_has_it_and_the_other_leaves_nothing(case: Case) -> None:
+    case.run()
+
+
+def test_every_saga_is_proven() -> None:
+    ports = BalancerPorts(store=None, identity=MemoryIdentity())  # type: ignore[arg-type]  # nothing is asked of it
+    assert_all_proven(Sagas([each.saga for each in bound(ports)]), PROOFS)
+
+
+def test_what_an_operation_remembers_of_a_change_can_be_read_again() -> None:
+    change = _changed("public", WEB, DNS, is_public=True)
+    again = msgspec.json.decode(msgspec.json.encode(change), type=ChangedBalancer)
+    assert again == change
+    assert isinstance(again.before.spec, LoadBalancerSpec)
