@@ -10,6 +10,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import LifecycleStatus, ProviderType, Settling, given
@@ -18,6 +19,7 @@ from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
 __all__ = [
+    "ADDRESSES_EXHAUSTED",
     "SERVER",
     "AddressPair",
     "Adopted",
@@ -36,6 +38,9 @@ __all__ = [
     "ServerVolumeStatus",
     "SshInjection",
 ]
+
+ADDRESSES_EXHAUSTED = "AddressesExhausted"
+"""Why a server is not made whose network has no free address."""
 
 Phase = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
 """Where in its life a server is, as far as the cloud has told."""
@@ -193,10 +198,26 @@ class Server(Resource, frozen=True):
     spec: ServerSpec
     status: ServerStatus = ServerStatus()
 
+    @property
+    def cloud_uid(self) -> str:
+        """The uid in its names at the cloud: its own, unless it was adopted."""
+        return self.uid if self.spec.adopted is None else self.spec.adopted.uid
+
+    def cloud_number(self, replacement: int) -> int:
+        """Return what its names at the cloud count a replacement as: the same, unless it was adopted."""
+        return replacement if self.spec.adopted is None else self.spec.adopted.number + replacement
+
 
 def _images(server: Server) -> Iterator[str]:
     """Yield the image that is wanted, and the one that it still runs from."""
     yield from {server.spec.image.id, *given(server.status.image_id)}
+
+
+def _without_address(server: Server) -> Iterator[str]:
+    """Yield the network on which a server waits for a free address."""
+    available = find_condition(server.status.conditions, "Available")
+    if available is not None and available.reason == ADDRESSES_EXHAUSTED:
+        yield from (each.id for each in server.spec.networks)
 
 
 SERVER = Kind(
@@ -217,6 +238,7 @@ SERVER = Kind(
     indexes=(
         Index(name="operation", values=lambda server: given(server.spec.operation)),
         Index(name="image", values=_images),
+        Index(name="without address", values=_without_address),
         Index(name="group", values=lambda server: [each.id for each in server.spec.security_groups]),
     ),
     columns={
@@ -226,4 +248,5 @@ SERVER = Kind(
         "Public IP": ".status.publicIP",
     },
 )
-"""Servers, found by their labels, by the operation that made them, by image and by security group."""
+"""Servers, found by their labels, by the operation that made them, by image and by security group, and those that wait
+for an address by their network."""

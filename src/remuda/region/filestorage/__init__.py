@@ -1,0 +1,1 @@
+"""File storage, and the classes that it comes in."""

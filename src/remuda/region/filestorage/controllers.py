@@ -1,0 +1,211 @@
+"""What makes file storage true at a provider.
+
+It goes in the other order: the storage, what it cost, its hold on its project. Only then do the networks that it was
+attached to become free.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import NotFound
+from remuda.operations.kinds import Operation
+from remuda.providers.contract.errors import NoCapacity, Refused
+from remuda.providers.contract.networks import Range
+from remuda.providers.contract.storage import Attachment as CloudAttachment
+from remuda.providers.contract.storage import FileStorage as CloudStorage
+from remuda.providers.contract.storage import FileStorageSpec as CloudStorageSpec
+from remuda.providers.contract.storage import SnapshotPolicy as CloudPolicy
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.sources import Source, through
+from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.changing import about
+from remuda.region.filestorage import rules
+from remuda.region.filestorage.classes import offered_as
+from remuda.region.filestorage.observing import seen_as
+from remuda.region.filestorage.sagas import charge_for
+from remuda.region.in_hand import is_in_hand
+from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, Nfs
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.labels import identity_of, region_of
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.kinds.snapshots import SnapshotPolicy
+from remuda.region.kinds.storageclasses import FileStorageClass
+from remuda.region.making import (
+    OPERATION_OPEN,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    settle_charge,
+    until_gone,
+    with_charged,
+)
+from remuda.region.networks.rules import to_cloud
+from remuda.region.ports import IdentityPort, Place
+from remuda.resources.labels import organization_of, project_of
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+__all__ = ["FileStorageController", "driver"]
+
+_LOOK_S = 300.0
+"""How often to see how full storage is, where the provider tells nothing by itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStorageController:
+    """Keeps file storage at the provider for each of ours."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+
+    async def provision(self, storage: FileStorage, run: Run) -> Result | Outcome[FileStorage]:
+        """Bring file storage one step nearer to being as it is wanted."""
+        waiting = await begins(self.store, storage, storage.spec.operation, run)
+        if waiting is not None:
+            return waiting
+        if await is_in_hand(self.store, storage):
+            return OPERATION_OPEN
+        if not is_charged(storage):
+            held = await settle_charge(self.identity, charge_for(storage))
+            return held or Outcome(Again(0, message="being made"), with_charged(storage, self.clock))
+        return await self._keep(storage, run)
+
+    async def _keep(self, storage: FileStorage, run: Run) -> Result | Outcome[FileStorage]:
+        """Look at the provider, and have there what is wanted."""
+        storage_class = await find(self.store, FileStorageClass, storage.spec.storage_class_id)
+        if storage_class is None:
+            return Failed("DependencyNotFound", "its class is not there any more")
+        cloud = await self.clouds.get(region_of(storage))
+        found = await need(cloud.provider.file_storages).find_storage(rules.to_cloud(storage))
+        attached = await self._attached(storage.spec.attachments, found)
+        if not isinstance(attached, tuple):
+            return attached
+        wanted = _wanted(storage, offered_as(storage_class), attached)
+        if cloud.provider.events is None:
+            run.wake_after(_LOOK_S)
+        if found is not None and found.spec == wanted:
+            return Outcome(Done(), seen_as(storage, found, self.clock.now()))
+        run.acted = True
+        return await self._converge(storage, wanted, found, cloud)
+
+    async def deprovision(self, storage: FileStorage, run: Run) -> Result:
+        """Bring file storage one step nearer to being gone."""
+        operation = storage.spec.operation
+        if await is_being_made(self.store, operation) or await is_in_hand(self.store, storage):
+            return OPERATION_OPEN
+        left = None if is_abandoned(storage) else await self._remove(storage)
+        if left is not None:
+            run.acted = True
+            return left
+        await self.identity.release(charge_for(storage))
+        place = Place(organization_of(storage), project_of(storage))
+        await self.identity.unrefer(place, rules.reference_of(operation or storage.name))
+        return Done()
+
+    async def _remove(self, storage: FileStorage) -> Result | None:
+        cloud = await self.clouds.get(region_of(storage))
+        storages = need(cloud.provider.file_storages)
+        handle = rules.to_cloud(storage)
+        return await until_gone(handle, storages.find_storage, storages.remove_storage, cloud.absences)
+
+    async def _attached(
+        self, wanted: Iterable[Attachment], found: CloudStorage | None
+    ) -> tuple[CloudAttachment, ...] | Result:
+        """Return the attachments as the provider knows them, or what they wait for.
+
+        A network has to be there before storage is attached to it; what becomes of it later is no matter of ours.
+        """
+        present = {each.network for each in found.spec.attachments} if found is not None else set()
+        attached = []
+        for each in wanted:
+            network = await self.store.get(Network, each.network_id)
+            handle = to_cloud(network, await self.store.get(Identity, identity_of(network)))
+            if handle not in present and not is_provisioned(network):
+                return Blocked("DependencyNotReady", f"the network {network.name} is being made")
+            if each.ip_range is None:
+                return Failed("Errored", f"it has no addresses on the network {network.name}: attach it anew")
+            addresses = Range(each.ip_range.start_ip, each.ip_range.end_ip)
+            attached.append(CloudAttachment(network=handle, addresses=addresses, vlan=each.segmentation_id))
+        return tuple(attached)
+
+    async def _converge(
+        self, storage: FileStorage, wanted: CloudStorageSpec, found: CloudStorage | None, cloud: Cloud
+    ) -> Result | Outcome[FileStorage]:
+        now = self.clock.now()
+        try:
+            made = await need(cloud.provider.file_storages).converge_storage(wanted)
+        except (Refused, NoCapacity, NotFound) as error:
+            failed = Failed("Errored", _why(error, wanted, found))
+            return failed if found is None else Outcome(failed, seen_as(storage, found, now))
+        return Outcome(Done(), seen_as(storage, made, now))
+
+
+def _why(error: Exception, wanted: CloudStorageSpec, found: CloudStorage | None) -> str:
+    if isinstance(error, NoCapacity):
+        return "the provider has no room for it"
+    if isinstance(error, NotFound):
+        return "the provider does not know its class, or a network that it is attached to"
+    if found is not None and wanted.size_bytes < found.used_bytes:
+        return "more is on it than would fit: make it larger again, or remove something"
+    return "the provider refuses it as it is wanted: change it"
+
+
+def _wanted(storage: FileStorage, offered: str, attachments: tuple[CloudAttachment, ...]) -> CloudStorageSpec:
+    spec = storage.spec
+    return CloudStorageSpec(
+        handle=rules.to_cloud(storage),
+        storage_class=offered,
+        size_bytes=spec.size,
+        has_root_squash=(spec.nfs or Nfs()).root_squash,
+        attachments=attachments,
+        policies=tuple(map(_policy, spec.snapshot_policies)),
+    )
+
+
+def _policy(policy: SnapshotPolicy) -> CloudPolicy:
+    schedule = policy.schedule
+    return CloudPolicy(
+        name=policy.name,
+        interval=schedule.interval,
+        keep=policy.retention.keep,
+        time_of_day=schedule.time_of_day,
+        day_of_week=schedule.day_of_week or "",
+        day_of_month=schedule.day_of_month,
+    )
+
+
+def driver(
+    ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: DriverSettings | None = None
+) -> Driver:
+    """Return the controller of file storage."""
+    store = ports.store
+    storages = FileStorageController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
+    return Driver(
+        "filestorages",
+        Lifecycle(
+            FileStorage,
+            provision=storages.provision,
+            deprovision=storages.deprovision,
+            finalizer=IN_CARE,
+            ports=ports,
+        ),
+        kind=FileStorage,
+        ports=ports,
+        sources=(
+            Source(FileStorage),
+            Source(
+                Network, when=is_provisioned, keys=through(store, FileStorage, "network", lambda network: network.name)
+            ),
+            Source(Operation, when=lambda operation: operation.phase, keys=about(FILE_STORAGE)),
+        ),
+        settings=settings,
+    )

@@ -1,0 +1,50 @@
+"""The room's handlers: each asks the service and renders what it says."""
+
+from remuda.http.etag import untag
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, Nothing
+from remuda.region.filestorage import wire
+from remuda.region.filestorage.reading import STORAGE_VIEW
+from remuda.region.filestorage.service import FileStorageRoom
+from remuda.region.kinds.filestorage import FileStorage
+from remuda.region.kinds.storageclasses import FileStorageClass
+from remuda.region.scoping import RegionalQuery
+
+__all__ = ["create", "delete", "get", "list_all", "list_classes", "update"]
+
+
+async def list_all(
+    room: FileStorageRoom, call: Call[Nothing, RegionalQuery, Nothing]
+) -> Collection[FileStorage, list[wire.StorageRead]]:
+    """List file storage."""
+    return await room.list(call.context, call.query)
+
+
+async def create(room: FileStorageRoom, call: Call[Nothing, Nothing, wire.StorageCreate]) -> Rendered[wire.StorageRead]:
+    """Make file storage."""
+    return untag(STORAGE_VIEW(await room.create(call.context, call.body)))
+
+
+async def get(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> Rendered[wire.StorageRead]:
+    """Read file storage."""
+    found = await room.get(call.context, call.path.storage)
+    return untag(await room.store.get_view(FileStorage, found.name, STORAGE_VIEW))
+
+
+async def update(
+    room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, wire.StorageUpdate]
+) -> Rendered[wire.StorageRead]:
+    """Change file storage."""
+    return untag(STORAGE_VIEW(await room.update(call.context, call.path.storage, call.body)))
+
+
+async def delete(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> None:
+    """Give file storage up."""
+    await room.delete(call.context, call.path.storage)
+
+
+async def list_classes(
+    room: FileStorageRoom, call: Call[Nothing, wire.ClassQuery, Nothing]
+) -> Collection[FileStorageClass, list[wire.ClassRead]]:
+    """List the classes of file storage."""
+    return await room.list_classes(call.context, call.query)

@@ -1,0 +1,227 @@
+"""The file storage room.
+
+Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
+operation.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from remuda.access.checks import allow_in_organization, allow_new_in_project
+from remuda.access.context import Context
+from remuda.access.principal import Permission, Principal
+from remuda.http.replies import Collection
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Invalid, Malformed, NotFound
+from remuda.kernel.ids import derived_id
+from remuda.operations.operations import Operations
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.filestorage import rules
+from remuda.region.filestorage.attaching import Attaching
+from remuda.region.filestorage.checking import check_policies, check_room, check_size
+from remuda.region.filestorage.classes import is_offered
+from remuda.region.filestorage.reading import CLASS_VIEW, STORAGE_VIEW, writable_storage
+from remuda.region.filestorage.sagas import CREATE_STORAGE, UPDATE_STORAGE, ChangedStorage, NewStorage, Resized
+from remuda.region.filestorage.wire import (
+    ClassQuery,
+    ClassRead,
+    StorageCreate,
+    StorageCreateSpec,
+    StorageRead,
+    StorageSpecWire,
+    StorageUpdate,
+)
+from remuda.region.in_hand import before_of, refuse_while_in_hand
+from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage
+from remuda.region.kinds.labels import REGION, region_of
+from remuda.region.kinds.storageclasses import FileStorageClass
+from remuda.region.paying import paying_for
+from remuda.region.permissions import permission
+from remuda.region.ports import IdentityPort, Place
+from remuda.region.scoping import RegionalQuery, filters_of
+from remuda.resources.askers import asker_of
+from remuda.resources.deleting import request_deletion
+from remuda.resources.labels import ORGANIZATION, organization_of, project_of
+from remuda.resources.reading import find
+from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.store.contract import Store
+
+__all__ = ["FileStorageRoom"]
+
+_ENDPOINT = "filestorage:v2"
+_READ_CLASSES = permission("filestorageclass:v2", "read")
+_Classes = Collection[FileStorageClass, list[ClassRead]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileStorageRoom:
+    """The room."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+    operations: Operations
+
+    async def list(self, context: Context, query: RegionalQuery) -> Collection[FileStorage, list[StorageRead]]:
+        """Return the file storage that the caller may see, whichever API made it."""
+        right, filters = permission(_ENDPOINT, "read"), filters_of(query, is_versioned=False)
+        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
+        return Collection(
+            store=self.store,
+            kind=FileStorage,
+            view=STORAGE_VIEW,
+            labels=filters.labels(),
+            visible=filters.visible(context.principal, right, lambda storage: storage.spec.tags),
+        )
+
+    async def list_classes(self, context: Context, query: ClassQuery) -> _Classes:
+        """Return the classes on offer that the caller may see, in regions that it may see."""
+        regions = {region.name for region in await self.clouds.all_seen(context.principal)}
+        wanted = regions.intersection(query.regions) if query.regions else regions
+        return Collection(
+            store=self.store, kind=FileStorageClass, view=CLASS_VIEW, visible=_visible(context.principal, wanted)
+        )
+
+    async def create(self, context: Context, wanted: StorageCreate) -> FileStorage:
+        """Make file storage, if its project may have so much."""
+        spec, principal = wanted.spec, context.principal
+        place = Place(spec.organization_id, spec.project_id)
+        right = permission(_ENDPOINT, "create")
+        await allow_new_in_project(
+            principal, right, place.organization, place.project, exists=self.identity.has_project
+        )
+        check_size(spec.size_gib)
+        await self._check_region(principal, spec.region_id)
+        storage_class = await self._class(principal, spec)
+        attaching = Attaching(
+            store=self.store, principal=principal, place=place, region=spec.region_id, storage_class=storage_class
+        )
+        attachments = await attaching.attach(_networks(spec))
+        _check_policies(spec)
+        rules.check_tags_of(wanted, principal)
+        done = await self.operations.run(
+            CREATE_STORAGE,
+            id=context.operation,
+            actor=principal.who,
+            input=NewStorage(
+                storage=context.operation,
+                wanted=wanted,
+                attachments=attachments,
+                by=asker_of(paying_for(principal, place)),
+            ),
+            trace_id=context.trace_id,
+            log=context.witness(FILE_STORAGE.plural, context.operation, organization=spec.organization_id),
+        )
+        return await self.store.get(FileStorage, done.spec.subject)
+
+    async def get(self, context: Context, storage: str) -> FileStorage:
+        """Return file storage."""
+        return await self._storage(context, permission(_ENDPOINT, "read"), storage)
+
+    async def update(self, context: Context, storage: str, wanted: StorageUpdate) -> FileStorage:
+        """Replace what a client may change of file storage."""
+
+        async def change() -> FileStorage:
+            found = await self._storage(context, permission(_ENDPOINT, "update"), storage)
+            if found.is_marked:
+                raise Malformed("filestorage is being deleted")
+            await refuse_while_in_hand(self.store, found, found.spec.operation)
+            check_state(context, found, writable_storage(found))
+            check_size(wanted.spec.size_gib)
+            check_room(found, wanted.spec.size_gib)
+            attachments = await self._attach(context.principal, found, wanted.spec)
+            _check_policies(wanted.spec)
+            changed = rules.changed_storage(found, wanted, attachments, context.principal, self.clock.now())
+            if changed.spec.size != found.spec.size:
+                return await self._resize(context, found, Resized(update=wanted, attachments=attachments))
+            return await self.store.update(changed, log=witnessed(context, FILE_STORAGE.plural, found))
+
+        return await until_written(change)
+
+    async def delete(self, context: Context, storage: str) -> None:
+        """Ask for file storage to go, with all that is on it."""
+
+        async def delete() -> None:
+            found = await self._storage(context, permission(_ENDPOINT, "delete"), storage)
+            log = witnessed(context, FILE_STORAGE.plural, found)
+            await request_deletion(self.store, context, found, writable_storage(found), log)
+
+        await until_written(delete)
+
+    async def _resize(self, context: Context, found: FileStorage, wanted: Resized) -> FileStorage:
+        """Change what costs something else then. Each try is an operation of its own, about what it has judged."""
+        now = self.clock.now()
+        await self.operations.run(
+            UPDATE_STORAGE,
+            id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
+            actor=context.principal.who,
+            input=ChangedStorage(
+                id=found.name, before=before_of(found), wanted=wanted, by=asker_of(context.principal), now=now
+            ),
+            trace_id=context.trace_id,
+            log=witnessed(context, FILE_STORAGE.plural, found),
+        )
+        return await self.store.get(FileStorage, found.name)
+
+    async def _check_region(self, principal: Principal, region: str) -> None:
+        try:
+            cloud = await self.clouds.seen(principal, region)
+        except NotFound:
+            raise Invalid("spec.regionId", "region does not exist") from None
+        need(cloud.provider.file_storages)
+
+    async def _class(self, principal: Principal, wanted: StorageCreateSpec) -> FileStorageClass:
+        found = await find(self.store, FileStorageClass, wanted.storage_class_id, marked=False)
+        if found is None or not is_offered(found):
+            raise Invalid("spec.storageClassId", "storage class not found")
+        organization = found.metadata.labels.get(ORGANIZATION)
+        if organization is not None:
+            allow_in_organization(principal, _READ_CLASSES, organization)
+        if found.metadata.labels.get(REGION) != wanted.region_id:
+            raise Invalid("spec.storageClassId", "storage class not available in region")
+        return found
+
+    async def _attach(
+        self, principal: Principal, found: FileStorage, wanted: StorageSpecWire
+    ) -> tuple[Attachment, ...]:
+        attaching = Attaching(
+            store=self.store,
+            principal=principal,
+            place=Place(organization_of(found), project_of(found)),
+            region=region_of(found),
+            storage_class=await find(self.store, FileStorageClass, found.spec.storage_class_id),
+        )
+        return await attaching.attach(_networks(wanted), found.spec.attachments)
+
+    async def _storage(self, context: Context, right: Permission, storage: str) -> FileStorage:
+        """Return file storage that the caller may read and do this to, whichever API made it."""
+        found = await self.store.get(FileStorage, storage)
+        allow_for(context.principal, permission(_ENDPOINT, "read"), found)
+        allow_for(context.principal, right, found)
+        return found
+
+
+def _networks(wanted: StorageSpecWire) -> Sequence[str]:
+    asked = wanted.attachments
+    return () if isinstance(asked, msgspec.UnsetType) else asked.network_ids
+
+
+def _check_policies(wanted: StorageSpecWire) -> None:
+    if not isinstance(wanted.snapshot_policies, msgspec.UnsetType):
+        check_policies(wanted.snapshot_policies)
+
+
+def _visible(principal: Principal, regions: set[str]) -> Callable[[FileStorageClass], bool]:
+    access = principal.access
+    readable = {name for name, inside in access.organizations.items() if _READ_CLASSES in inside.permissions}
+
+    def is_visible(found: FileStorageClass) -> bool:
+        organization = found.metadata.labels.get(ORGANIZATION)
+        is_readable = organization is None or _READ_CLASSES in access.everywhere or organization in readable
+        return is_readable and is_offered(found) and found.metadata.labels.get(REGION) in regions
+
+    return is_visible

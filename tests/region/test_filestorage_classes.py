@@ -1,0 +1,262 @@
+"""The classes of file storage: how they come from providers, and who sees them."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from msgspec.structs import replace as changed
+
+from remuda.kernel.errors import Unavailable
+from remuda.providers.contract.provider import Provider
+from remuda.providers.contract.storage import StorageClass
+from remuda.region.catalogue.clouds import Clouds
+from remuda.region.filestorage import api
+from remuda.region.filestorage.api import CLASSES, FILE_STORAGE
+from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
+from remuda.region.filestorage.service import FileStorageRoom
+from remuda.region.kinds.filestorage import FileStorage
+from remuda.region.kinds.labels import REGION as REGION_LABEL
+from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
+from remuda.region.ports import Place
+from remuda.resources.labels import NAME, ORGANIZATION
+from remuda.store.contract import Store
+from remuda.store.objects import Metadata
+from tests.region.filestorage_asking import FAST, STANDARD, update, wanted
+from tests.region.holdings_ground import ABSENT, TENANT, Site, on_site
+from tests.region.identity_port import MemoryIdentity
+from tests.region.room import (
+    ORG,
+    OTHER_ORG,
+    OTHER_REGION,
+    PROJECT,
+    REGION,
+    Room,
+    clouds_over,
+    everywhere,
+    in_a_room,
+    make_region,
+    member,
+    refusal,
+)
+from tests.region.shop import Shop
+from tests.sim.runner import World
+
+GOLD = StorageClass(id="gold", name="gold", protocols=("nfsv4",), parallelism=2)
+IRON = StorageClass(id="iron", name="Iron & rust!", protocols=("nfsv3", "nfsv4"), parallelism=0)
+
+
+@dataclass
+class Stores:
+    """File storage of which only the classes are asked for."""
+
+    offered: Sequence[StorageClass] = (GOLD, IRON)
+    error: Exception | None = None
+    asked: list[str] = field(default_factory=list)
+
+    async def storage_classes(self) -> Sequence[StorageClass]:
+        self.asked.append("storage_classes")
+        if self.error is not None:
+            raise self.error
+        return self.offered
+
+    def provider(self, world: World) -> Provider:
+        """It, as all that a region has."""
+        return replace(Shop(world.clock).bare, file_storages=self)  # type: ignore[arg-type]  # no more of it is asked
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shelf:
+    """A room whose regions have these providers."""
+
+    room: Room[FileStorageRoom]
+    keeper: ClassKeeper
+
+    async def look(self) -> dict[str, FileStorageClass]:
+        """Look at the providers, and return what is stored then by what they call it."""
+        await self.keeper.look()
+        found = (await self.room.store.list(FileStorageClass)).items
+        return {f"{each.metadata.labels[REGION_LABEL]} {offered_as(each)}": each for each in found}
+
+
+def shelved(scenario: Any, *, north: Stores, south: Stores) -> None:
+    made: list[Clouds] = []
+
+    def service(world: World, store: Store) -> FileStorageRoom:
+        providers = {REGION: north.provider(world), OTHER_REGION: south.provider(world)}
+        made.append(clouds_over(world, store, providers))
+        identity = MemoryIdentity({Place(ORG, PROJECT)})
+        return FileStorageRoom(store=store, clock=world.clock, identity=identity, clouds=made[0], operations=None)  # type: ignore[arg-type]  # nothing is made
+
+    async def run(room: Room[FileStorageRoom]) -> None:
+        await make_region(room.store)
+        await make_region(room.store, OTHER_REGION, called="south")
+        await scenario(Shelf(room=room, keeper=ClassKeeper(room.store, made[0], clock=room.world.clock)))
+
+    in_a_room(service, api.routes, run)
+
+
+def test_two_regions_may_call_their_classes_the_same() -> None:
+    async def scenario(shelf: Shelf) -> None:
+        found = await shelf.look()
+        assert set(found) == {f"{region} {name}" for region in (REGION, OTHER_REGION) for name in ("gold", "iron")}
+        assert len({each.name for each in found.values()}) == 4
+        gold, iron = found[f"{REGION} gold"], found[f"{REGION} iron"]
+        assert gold.name == class_id(REGION, "gold")
+        assert (gold.spec.protocols, gold.spec.parallelism) == (("nfsv4",), 2)
+        assert iron.metadata.labels[NAME] == "Iron-rust", "as a label can hold it"
+        listed = (await shelf.room.ask(TENANT).get(CLASSES, [("regionID", REGION)])).json
+        assert {each["metadata"]["id"]: each["spec"]["parallelism"] for each in listed} == {gold.name: 2, iron.name: 4}
+        assert await shelf.look() == found, "what is as it should be is not written"
+
+    shelved(scenario, north=Stores(), south=Stores())
+
+
+def test_what_is_offered_otherwise_is_written_and_keeps_whom_it_is_for() -> None:
+    north = Stores()
+
+    async def scenario(shelf: Shelf) -> None:
+        gold = (await shelf.look())[f"{REGION} gold"]
+        labels = {**gold.metadata.labels, ORGANIZATION: ORG}
+        await shelf.room.store.update(changed(gold, metadata=changed(gold.metadata, labels=labels)))
+        north.offered = [replace(GOLD, parallelism=16, name="au")]
+        gold = (await shelf.look())[f"{REGION} gold"]
+        assert gold.spec.parallelism == 16
+        assert (gold.metadata.labels[NAME], gold.metadata.labels[ORGANIZATION]) == ("au", ORG)
+
+    shelved(scenario, north=north, south=Stores())
+
+
+def test_what_is_no_longer_offered_is_withdrawn_until_it_is_offered_again() -> None:
+    north = Stores()
+
+    async def scenario(shelf: Shelf) -> None:
+        north.offered = [GOLD, IRON]
+        await shelf.look()
+        north.offered = [GOLD]
+        found = await shelf.look()
+        assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [True, False]
+        assert is_offered(found[f"{OTHER_REGION} iron"])
+        assert await shelf.look() == found
+        client = shelf.room.ask(TENANT)
+        listed = [each["metadata"]["name"] for each in (await client.get(CLASSES, [("regionID", REGION)])).json]
+        assert listed == ["gold"]
+        reply = await client.post(FILE_STORAGE, wanted(storageClassId=class_id(REGION, "iron")))
+        assert refusal(reply) == (422, "storage class not found")
+        north.offered = [IRON]
+        found = await shelf.look()
+        assert [is_offered(found[f"{REGION} {name}"]) for name in ("gold", "iron")] == [False, True]
+
+    shelved(scenario, north=north, south=Stores())
+
+
+def test_a_provider_that_does_not_answer_keeps_its_classes_and_nobody_elses_back() -> None:
+    north = Stores(error=Unavailable("It does not answer: try again."))
+
+    async def scenario(shelf: Shelf) -> None:
+        assert set(await shelf.look()) == {f"{OTHER_REGION} gold", f"{OTHER_REGION} iron"}
+        north.error = None
+        found = await shelf.look()
+        assert len(found) == 4
+        north.error = Unavailable("It does not answer: try again.")
+        assert await shelf.look() == found
+
+    shelved(scenario, north=north, south=Stores())
+
+
+def test_what_an_operator_wrote_is_left_alone() -> None:
+    async def scenario(shelf: Shelf) -> None:
+        metadata = Metadata(name=ABSENT, labels={NAME: "own", REGION_LABEL: REGION})
+        spec = FileStorageClassSpec(provisioner="somebody", parallelism=-1)
+        written = await shelf.room.store.create(FileStorageClass(metadata=metadata, spec=spec))
+        found = await shelf.look()
+        assert found[f"{REGION} {ABSENT}"] == written
+        reply = await shelf.room.ask(TENANT).get(CLASSES)
+        (own,) = [each for each in reply.json if each["metadata"]["id"] == ABSENT]
+        assert own["spec"] == {"regionId": REGION, "protocols": [], "parallelism": 4}
+
+    shelved(scenario, north=Stores(), south=Stores())
+
+
+def test_the_keeper_looks_again_now_and_then() -> None:
+    north = Stores()
+
+    async def scenario(shelf: Shelf) -> None:
+        task = asyncio.create_task(shelf.keeper.keep())
+        await shelf.room.world.clock.sleep(1)
+        assert len(north.asked) == 1
+        await shelf.room.world.clock.sleep(600)
+        assert len(north.asked) == 3
+        task.cancel()
+        await asyncio.wait([task])
+
+    shelved(scenario, north=north, south=Stores())
+
+
+def test_everybody_sees_classes_in_the_order_of_ids_but_those_of_organizations_only_who_may() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        theirs, hidden = ("d0000000-0000-4000-8000-00000000000a", "d0000000-0000-4000-8000-00000000000b")
+        for name, labels in (
+            (theirs, {REGION_LABEL: REGION, ORGANIZATION: ORG}),
+            (hidden, {REGION_LABEL: OTHER_REGION}),
+        ):
+            metadata = Metadata(name=name, labels={NAME: "special", **labels})
+            await site.store.create(FileStorageClass(metadata=metadata, spec=FileStorageClassSpec(provisioner="x")))
+
+        async def listed(who: Any, *query: tuple[str, str]) -> list[str]:
+            reply = await site.storages.ask(who).get(CLASSES, query)
+            assert reply.status == 200, reply
+            return [each["metadata"]["id"] for each in reply.json]
+
+        public = sorted([STANDARD, FAST])
+        assert await listed(member("eve@example.com", OTHER_ORG)) == public
+        assert await listed(member("bob@example.com", ORG)) == public
+        inside = member("pat@example.com", ORG, "region:filestorageclass:v2 R")
+        assert await listed(inside) == sorted([*public, theirs])
+        reader = everywhere("adm@example.com", "region:filestorageclass:v2 R, region:regions R")
+        assert await listed(reader) == sorted([*public, theirs, hidden])
+        assert await listed(reader, ("regionID", OTHER_REGION)) == [hidden]
+        assert await listed(inside, ("regionID", OTHER_REGION)) == [], "the region is not there for them"
+        assert await listed(reader, ("regionID", OTHER_REGION), ("regionID", REGION)) == sorted(
+            [*public, theirs, hidden]
+        )
+        assert (await site.storages.ask(None).get(CLASSES)).status == 401
+        reply = await site.storages.ask(inside).get(CLASSES)
+        (fast,) = [each for each in reply.json if each["metadata"]["id"] == FAST]
+        assert fast["spec"] == {"regionId": REGION, "protocols": ["nfsv4"], "parallelism": 8}
+        assert fast["metadata"]["name"] == "sim-fast-files"
+        assert (fast["metadata"]["provisioningStatus"], fast["metadata"]["healthStatus"]) == ("provisioned", "healthy")
+
+    on_site(scenario, at_work=False)
+
+
+def test_storage_of_a_class_that_was_withdrawn_is_still_looked_after() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        storage = await site.make_storage(wanted())
+        await site.rest()
+        found = await site.store.get(FileStorageClass, STANDARD)
+        annotations = {**found.metadata.annotations, "region.remuda/withdrawn": "2026-01-01T00:00:00+00:00"}
+        await site.store.update(changed(found, metadata=changed(found.metadata, annotations=annotations)))
+        assert (await site.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", update(sizeGiB=12))).status == 202
+        await site.rest()
+        assert (await site.available(FileStorage, storage)).reason == "Provisioned"
+
+    on_site(scenario)
+
+
+def test_a_region_without_file_storage_is_not_valid_for_this() -> None:
+    async def run(room: Room[FileStorageRoom]) -> None:
+        await make_region(room.store)
+        reply = await room.ask(TENANT).post(FILE_STORAGE, wanted())
+        assert refusal(reply) == (400, "region is not valid for this endpoint")
+        await ClassKeeper(room.store, room.service.clouds, clock=room.world.clock).look()
+        assert (await room.ask(TENANT).get(CLASSES)).json == []
+
+    def service(world: World, store: Store) -> FileStorageRoom:
+        clouds = clouds_over(world, store, {REGION: Shop(world.clock).bare})
+        identity = MemoryIdentity({Place(ORG, PROJECT)})
+        return FileStorageRoom(store=store, clock=world.clock, identity=identity, clouds=clouds, operations=None)  # type: ignore[arg-type]  # nothing is made
+
+    in_a_room(service, api.routes, run)

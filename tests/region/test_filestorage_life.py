@@ -1,0 +1,296 @@
+"""File storage over a simulated cloud: how it comes to be, changes and goes."""
+
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from remuda.providers.contract.networks import Range
+from remuda.providers.contract.storage import FileStorage as CloudStorage
+from remuda.region.filestorage.api import FILE_STORAGE
+from remuda.region.filestorage.sagas import charge_for
+from remuda.region.kinds.filestorage import FileStorage
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.quantities import GIB
+from remuda.region.kinds.storageclasses import FileStorageClass
+from remuda.region.networks.api import NETWORKS
+from tests.region.filestorage_asking import FAST, policy, read, update, wanted
+from tests.region.holdings_ground import HOME, TENANT, Site, on_site
+from tests.region.room import refusal
+
+REFERENCE = "filestorages.region.unikorn-cloud.org"
+
+
+async def at_cloud(site: Site) -> list[CloudStorage]:
+    assert site.provider.file_storages is not None
+    return [each async for part in site.provider.file_storages.storages() for each in part]
+
+
+async def put(site: Site, storage: str, body: Any) -> None:
+    reply = await site.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", body)
+    assert reply.status == 202, reply
+
+
+def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_range() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        network = await site.make_network()
+        storage = await site.make_storage(wanted(network, snapshotPolicies=[policy()]))
+        await site.rest()
+        seen = await read(site, storage)
+        assert seen["metadata"]["provisioningStatus"] == "provisioned"
+        (there,) = await at_cloud(site)
+        assert there.spec.storage_class == "c1f0c0de-0001-4000-8000-000000000001", "as the cloud calls its class"
+        assert (there.spec.size_bytes, there.spec.has_root_squash) == (10 * GIB, True)
+        (attached,) = there.spec.attachments
+        assert attached.addresses == Range("10.0.0.16", "10.0.0.19")
+        assert [each.name for each in there.spec.policies] == ["nightly", "system-default"]
+        default = there.spec.policies[1]
+        assert (default.interval, default.time_of_day, default.keep) == ("daily", "04:00Z", 7)
+        status = seen["status"]
+        assert status["attachments"] == [
+            {
+                "networkId": network,
+                "provisioningStatus": "provisioned",
+                "mountSource": f"10.0.0.16:{there.mount_path}",
+                "mountOptions": {"remoteports": "10.0.0.16-10.0.0.19"},
+            }
+        ]
+        assert status["snapshotPolicies"] == [
+            {"name": "nightly", "provisioningStatus": "provisioned", "message": "snapshots are taken"}
+        ]
+        assert (status["usage"]["capacityBytes"], status["usage"]["usedBytes"]) == (10 * GIB, 0)
+        assert status["usage"]["updatedAt"]
+        stored = await site.store.get(FileStorage, storage)
+        assert site.identity.confirmed >= {(HOME, stored.spec.operation)}
+        assert site.identity.total("filestorage", HOME) == 10 * GIB
+        assert f"{REFERENCE}/{storage}" in site.identity.references[HOME]
+        await site.look_again()
+
+    on_site(scenario)
+
+
+def test_a_class_with_more_in_parallel_than_the_network_has_gets_all_of_the_range() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        small = await site.make_network(reservations={"prefixLength": 29, "providerReservedPrefixLength": 30})
+        single = await site.make_network(reservations={"prefixLength": 30}, prefix="10.1.0.0/24")
+        large = await site.make_network(prefix="10.2.0.0/24")
+        storage = await site.make_storage(wanted(small, single, large, storageClassId=FAST))
+        await site.rest()
+        (there,) = await at_cloud(site)
+        assert [each.addresses for each in there.spec.attachments] == [
+            Range("10.0.0.4", "10.0.0.7"),
+            Range("10.1.0.2", "10.1.0.3"),
+            Range("10.2.0.16", "10.2.0.23"),
+        ]
+        rows = (await read(site, storage))["status"]["attachments"]
+        assert [each["networkId"] for each in rows] == [small, single, large]
+
+    on_site(scenario)
+
+
+def test_size_attachments_and_policies_are_brought_up_to_date_where_it_is() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        one, two = await site.make_network(), await site.make_network(prefix="10.1.0.0/24")
+        storage = await site.make_storage(wanted(one, snapshotPolicies=[policy()]))
+        await site.rest()
+        before = await at_cloud(site)
+        await put(site, storage, update(one, two, sizeGiB=20, storageType={"NFS": {"rootSquash": False}}))
+        assert site.identity.total("filestorage", HOME) == 20 * GIB
+        await site.rest()
+        (there,) = await at_cloud(site)
+        assert there.mount_path == before[0].mount_path
+        assert (there.spec.size_bytes, there.spec.has_root_squash) == (20 * GIB, False)
+        assert len(there.spec.attachments) == 2
+        assert [each.name for each in there.spec.policies] == ["nightly", "system-default"]
+        assert (await read(site, storage))["status"]["usage"]["capacityBytes"] == 20 * GIB
+        await site.look_again()
+        await put(site, storage, update(two, snapshotPolicies=[], defaultSnapshotProtectionEnabled=False))
+        assert site.identity.total("filestorage", HOME) == 10 * GIB
+        await site.rest()
+        (there,) = await at_cloud(site)
+        assert (there.spec.size_bytes, there.spec.policies) == (10 * GIB, ())
+        seen = await read(site, storage)
+        assert [each["networkId"] for each in seen["status"]["attachments"]] == [two]
+        assert seen["metadata"]["provisioningStatus"] == "provisioned"
+        await site.look_again()
+        assert (await site.networks.ask(TENANT).delete(f"{NETWORKS}/{one}")).status == 202
+        await site.rest()
+        assert (await site.networks.ask(TENANT).get(f"{NETWORKS}/{one}")).status == 404
+
+    on_site(scenario)
+
+
+def test_a_network_that_storage_is_attached_to_cannot_go_before_it() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        network = await site.make_network()
+        storage = await site.make_storage(wanted(network))
+        await site.rest()
+        client = site.networks.ask(TENANT)
+        reply = await client.delete(f"{NETWORKS}/{network}")
+        assert refusal(reply) == (403, "network is in use and cannot be deleted")
+        assert (await site.storages.ask(TENANT).delete(f"{FILE_STORAGE}/{storage}")).status == 202
+        await site.rest()
+        assert (await client.delete(f"{NETWORKS}/{network}")).status == 202
+        await site.rest()
+        assert (await client.get(f"{NETWORKS}/{network}")).status == 404
+
+    on_site(scenario)
+
+
+def test_how_full_it_is_is_told_when_the_cloud_tells_it() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        storage = await site.make_storage(wanted())
+        await site.rest()
+        (there,) = await at_cloud(site)
+        first = (await read(site, storage))["status"]["usage"]
+        site.cloud.operator.fill(there.spec.handle.name, 3 * GIB)
+        await site.rest()
+        usage = (await read(site, storage))["status"]["usage"]
+        assert (usage["capacityBytes"], usage["usedBytes"]) == (10 * GIB, 3 * GIB)
+        assert usage["updatedAt"] > first["updatedAt"]
+        reply = await site.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", update(sizeGiB=2))
+        assert refusal(reply) == (
+            422,
+            "spec.sizeGiB is less than what is on the storage: ask for 3 at least.",
+        )
+        await put(site, storage, update(sizeGiB=3))
+        await site.rest()
+        assert (await at_cloud(site))[0].spec.size_bytes == 3 * GIB
+        await site.look_again()
+
+    on_site(scenario)
+
+
+def test_what_the_cloud_refuses_to_shrink_says_so_and_recovers() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        storage = await site.make_storage(wanted())
+        await site.rest()
+        (there,) = await at_cloud(site)
+        site.cloud.operator.fill(there.spec.handle.name, 5 * GIB)
+        await put(site, storage, update(sizeGiB=4))
+        await site.rest()
+        said = await site.available(FileStorage, storage)
+        assert (said.status, said.reason) == ("False", "Errored")
+        assert said.message == "more is on it than would fit: make it larger again, or remove something"
+        seen = await read(site, storage)
+        assert seen["metadata"]["provisioningStatus"] == "error"
+        assert seen["status"]["usage"]["capacityBytes"] == 10 * GIB, "what there is, not what is wanted"
+        await put(site, storage, update(sizeGiB=6))
+        await site.rest()
+        assert (await read(site, storage))["metadata"]["provisioningStatus"] == "provisioned"
+        assert (await at_cloud(site))[0].spec.size_bytes == 6 * GIB
+
+    on_site(scenario)
+
+
+def test_what_is_deleted_leaves_nothing_behind() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        network = await site.make_network()
+        before = site.identity.everything()
+        storage = await site.make_storage(wanted(network))
+        await site.rest()
+        client, path = site.storages.ask(TENANT), f"{FILE_STORAGE}/{storage}"
+        for _ in range(2):
+            reply = await client.delete(path)
+            assert (reply.status, reply.body) == (202, b"")
+        assert (await read(site, storage))["metadata"]["provisioningStatus"] == "deprovisioning"
+        assert refusal(await client.put(path, update())) == (400, "filestorage is being deleted")
+        await site.rest()
+        assert (await client.get(path)).status == 404
+        assert await at_cloud(site) == []
+        assert site.identity.everything() == before
+        await site.look_again()
+
+    on_site(scenario)
+
+
+def test_the_project_is_let_go_last() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        storage = await site.make_storage(wanted())
+        await site.rest()
+        site.identity.mark(HOME)
+        site.identity.fail("release", times=3)
+        assert (await site.storages.ask(TENANT).delete(f"{FILE_STORAGE}/{storage}")).status == 202
+        await site.world.clock.sleep(5.5)
+        assert HOME in site.identity.places
+        await site.world.clock.sleep(600)
+        assert HOME not in site.identity.places
+        assert site.identity.everything() == ({}, {}, frozenset())
+
+    on_site(scenario)
+
+
+def test_a_quota_that_lapsed_is_held_again_before_anything_is_made() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        site.identity.fail("confirm", times=3)
+        storage = await site.make_storage(wanted())
+        stored = await site.store.get(FileStorage, storage)
+        site.identity.lapse(stored.spec.operation)
+        assert site.identity.total("filestorage", HOME) == 0
+        await site.rest()
+        assert site.identity.held[HOME, stored.spec.operation] == charge_for(stored)
+        assert (await read(site, storage))["metadata"]["provisioningStatus"] == "provisioned"
+
+    on_site(scenario)
+
+
+@pytest.mark.parametrize("is_at_work", [False, True])
+def test_an_operation_that_was_undone_leaves_nothing_to_controllers(*, is_at_work: bool) -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        site.identity.fail("refer", times=1, after=True)
+        client = site.storages.ask(TENANT)
+        assert (await client.post(FILE_STORAGE, wanted())).status == 503
+        await site.rest()
+        assert (await site.store.list(FileStorage)).items == []
+        assert await at_cloud(site) == []
+        assert site.identity.everything() == ({}, {}, frozenset())
+
+    on_site(scenario, at_work=is_at_work)
+
+
+def test_storage_whose_class_has_gone_says_so_and_can_be_deleted() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        storage = await site.make_storage(wanted())
+        await site.rest()
+        stored = await site.store.get(FileStorage, storage)
+        found = await site.store.get(FileStorageClass, stored.spec.storage_class_id)
+        await site.store.delete(FileStorageClass, found.name, uid=found.uid)
+        await put(site, storage, update(sizeGiB=11))
+        await site.rest()
+        assert (await site.available(FileStorage, storage)).reason == "DependencyNotFound"
+        assert (await site.storages.ask(TENANT).delete(f"{FILE_STORAGE}/{storage}")).status == 202
+        await site.rest()
+        assert await at_cloud(site) == []
+
+    on_site(scenario)
+
+
+def test_storage_that_waits_for_its_network_is_made_when_that_is_there() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        network = await site.make_network()
+        storage = await site.make_storage(wanted(network))
+        found = await site.store.get(Network, network)
+        pending = tuple(each for each in found.status.conditions if each.type != "Available")
+        status = replace(found.status, conditions=pending)
+        await site.store.update_status(replace(found, status=status))
+        await site.world.clock.sleep(1)
+        assert (await site.available(FileStorage, storage)).reason == "DependencyNotReady"
+        found = await site.store.get(Network, network)
+        spec = replace(found.spec, dns_nameservers=("9.9.9.9",))
+        await site.store.update(replace(found, spec=spec))
+        await site.rest()
+        assert (await read(site, storage))["metadata"]["provisioningStatus"] == "provisioned"
+
+    on_site(scenario)
