@@ -1,22 +1,22 @@
 """Where values come from: the file, the environment over it, and the command line over both.
 
-A variable of the environment is a setting if it begins with `REMUDA_` and has a double underscore, which stands for the
-dot: `REMUDA_IDENTITY__ISSUER`. Without one it is not ours, because Kubernetes gives every container such variables
-(`REMUDA_PORT` for a service of that name), unless it looks like one of the three short ones or like a setting that was
-written without its section.
+A variable of the environment is a setting if it begins with `REMUDA_`; a double underscore stands for the dot:
+`REMUDA_IDENTITY__ISSUER`. What begins so and is no setting is refused, because somebody meant one, but for two sorts:
+those that Kubernetes gives every container for a service whose name begins like ours (`REMUDA_PORT`, whose value is a
+URL), and those that our own tests are told by.
 """
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from remuda.config.about import Setting
-from remuda.config.nearest import nearest
 from remuda.config.schema import SETTINGS
 from remuda.kernel.errors import Invalid
+from remuda.kernel.nearest import nearest
 
 __all__ = ["SHORT", "Given", "Unknown", "from_environment", "from_file", "from_flags", "read_file"]
 
@@ -25,7 +25,11 @@ SHORT: Mapping[str, str] = {"REMUDA_DATA": "server.data", "REMUDA_LISTEN": "serv
 
 _PREFIX = "REMUDA_"
 _ALL = "remuda config show lists those there are."
-_ALIKE = 0.75
+_OF_TESTS = frozenset(f"{_PREFIX}{name}" for name in ("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED"))
+_SERVICE_LINK = re.compile(
+    r"REMUDA_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
+)
+_SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,8 +95,8 @@ def from_environment(environment: Mapping[str, str]) -> Iterator[Given | Unknown
     for variable, text in sorted(environment.items()):
         if variable in variables:
             yield _text(variables[variable], text, variable)
-        elif variable.startswith(_PREFIX) and variable not in SHORT and (meant := _meant_variable(variable, variables)):
-            yield Unknown(f"{variable} in the environment is not a setting: {meant}")
+        elif variable.startswith(_PREFIX) and variable not in SHORT and not _is_of_others(variable, text):
+            yield Unknown(f"{variable} in the environment is not a setting: {_meant_variable(variable, variables)}")
 
 
 def from_flags(flags: Mapping[str, str | None]) -> Iterator[Given]:
@@ -116,8 +120,14 @@ def _meant(name: str) -> str:
     return f"did you mean {found}?" if found else _ALL
 
 
-def _meant_variable(variable: str, variables: Mapping[str, Setting]) -> str | None:
-    """Return the remedy for a variable that nobody knows, or None if it is somebody else's."""
+def _is_of_others(variable: str, text: str) -> bool:
+    """Tell whether it is for our tests, or one of those that Kubernetes makes for a service."""
+    is_url = variable.endswith("_PORT") and _SERVICE_URL.match(text) is not None
+    return is_url or variable in _OF_TESTS or _SERVICE_LINK.fullmatch(variable) is not None
+
+
+def _meant_variable(variable: str, variables: Collection[str]) -> str:
+    """Return the remedy for a variable that nobody knows."""
     if "__" in variable:
         found = nearest(variable.removeprefix(_PREFIX).replace("__", ".").lower(), SETTINGS)
         return f"did you mean {SETTINGS[found].variable}?" if found else _ALL
@@ -125,5 +135,6 @@ def _meant_variable(variable: str, variables: Mapping[str, Setting]) -> str | No
     for each in variables:
         if each.endswith(f"__{bare}"):
             return f"did you mean {each}?"
-    short = nearest(bare, [each.removeprefix(_PREFIX) for each in SHORT], likeness=_ALIKE)
-    return f"did you mean {_PREFIX}{short}?" if short else None
+    flat = {each.removeprefix(_PREFIX).replace("__", "_"): each for each in (*variables, *SHORT)}
+    alike = nearest(bare, flat)
+    return f"did you mean {flat[alike]}?" if alike else _ALL

@@ -37,10 +37,15 @@ class Metrics(Reporter):
             ["obstacle"],
             registry=registry,
         )
-        self._shown = {saga.name for saga in sagas}
-        for saga in sagas:
-            self._prepare(saga)
+        self._shown: set[str] = set()
+        self.show(sagas)
         self.obstructed({})
+
+    def show(self, sagas: Sagas) -> None:
+        """Show these sagas, too: those of another service of the process."""
+        for saga in sagas:
+            self._shown.add(saga.name)
+            self._prepare(saga)
 
     def step_failed(self, operation: Operation, step: str, failure: Failure) -> None:  # noqa: ARG002  as the port has it
         """Count it."""
