@@ -11,11 +11,11 @@ import msgspec
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.kernel.errors import Forbidden
+from remuda.kernel.errors import Forbidden, NotFound
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
 from remuda.providers.absences import Absences
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Result
+from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.region.ports import Charge, IdentityPort, Place
 from remuda.resources import labels
@@ -47,8 +47,8 @@ ResourceT = TypeVar("ResourceT", bound=Resource)
 replace = msgspec.structs.replace
 
 
-OPERATION_OPEN = Blocked("OperationOpen", "the operation that makes it has not ended")
-"""Why an object is left alone for now."""
+OPERATION_OPEN = Blocked("OperationOpen", "the operation that makes it has not ended", patience_s=2.0)
+"""Why an object is left alone for now. Controllers meet every new object before its operation has ended."""
 
 
 async def begins(store: Store, resource: ResourceT, operation: str, run: Run) -> Result | Outcome[ResourceT] | None:
@@ -59,7 +59,10 @@ async def begins(store: Store, resource: ResourceT, operation: str, run: Run) ->
     phase = await _phase(store, operation)
     if phase == "undone":
         log = [run.entry(resource, "Undone")]
-        marked = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
+        try:
+            marked = await store.delete(type(resource), resource.name, uid=resource.uid, log=log)
+        except NotFound:
+            return Done()  # it went meanwhile
         return Outcome(Again(0, "Deprovisioning", "the operation that made it was undone"), marked or resource)
     return None if phase == "done" else OPERATION_OPEN
 

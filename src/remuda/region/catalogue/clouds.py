@@ -192,7 +192,7 @@ class Clouds:
             origin=origin,
             provider=provider,
             calls=calls,
-            absences=Absences(self._clock, apart_s=self._look_again.total_seconds()),
+            absences=Absences(self._clock, apart_s=max(self._look_again.total_seconds(), origin.lag_s)),
             wait_s=self._poll_busy.total_seconds() if origin.events is None else _TOLD_S,
             flavors=self._recent(provider.catalogue.flavors),
             external_networks=None if ways_out is None else self._recent(ways_out.external_networks),

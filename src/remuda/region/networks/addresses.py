@@ -5,10 +5,11 @@ again is it worked out which are free. An address goes with its network, and bef
 after the provider has let go of it, so that nobody else can have it too soon.
 """
 
+from contextlib import suppress
 from ipaddress import IPv4Address
 from itertools import islice
 
-from remuda.kernel.errors import AlreadyExists
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.reconcile.sources import names
 from remuda.region.kinds import labels as regional
 from remuda.region.kinds.addresses import Address, AddressSpec, address_name
@@ -56,6 +57,8 @@ async def take_this_address(store: Store, network: Network, holder: ResourceT, i
     spec = AddressSpec(ip=str(ip), mac=mac_of(network.name, ip), holder=holder.name, holder_uid=holder.uid)
     try:
         return await store.create(Address(metadata=metadata, spec=spec))
+    except OwnerRefused:
+        raise Conflict(Network.__name__, network.name) from None  # it is to go since it was read, and its holder too
     except AlreadyExists:
         found = await find(store, Address, metadata.name)
         return found if found is not None and found.spec.holder_uid == holder.uid else None
@@ -65,7 +68,8 @@ async def give_address_back(store: Store, holder: ResourceT) -> None:
     """Let others have the address of a holder that has no more use for it."""
     found = await find_address(store, holder)
     if found is not None:
-        await store.delete(Address, found.name, uid=found.uid)
+        with suppress(NotFound):  # it went with its network meanwhile
+            await store.delete(Address, found.name, uid=found.uid)
 
 
 async def _used(store: Store, network: Network) -> set[IPv4Address]:

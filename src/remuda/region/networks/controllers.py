@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists
+from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.errors import InUse
@@ -91,7 +91,8 @@ class IdentityController:
             return left
         record = await find(self.store, OpenstackIdentity, identity.name)
         if record is not None:
-            await self.store.delete(OpenstackIdentity, record.name, uid=record.uid)
+            with suppress(NotFound):  # another process that believes to lead was faster
+                await self.store.delete(OpenstackIdentity, record.name, uid=record.uid)
         place = Place(organization_of(identity), project_of(identity))
         await self.identity.unrefer(place, reference_of(identity.name))
         return Done()

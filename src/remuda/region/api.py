@@ -1,0 +1,33 @@
+"""Region's route table: the routes of all its rooms."""
+
+from remuda.http.rooms import within
+from remuda.http.routes import Table
+from remuda.region.authorities import api as authorities
+from remuda.region.catalogue import api as catalogue
+from remuda.region.filestorage import api as file_storage
+from remuda.region.images import api as images
+from remuda.region.loadbalancers import api as load_balancers
+from remuda.region.networks import api as networks
+from remuda.region.recovery import api as recovery
+from remuda.region.securitygroups import api as security_groups
+from remuda.region.servers import api as servers
+
+__all__ = ["TABLE"]
+
+TABLE = Table(
+    "region",
+    title="Region",
+    description="Networks, servers and what they stand on, in every region there is.",
+    routes=[
+        *within(lambda region: region.catalogue, catalogue.routes()),
+        *within(lambda region: region.images, images.routes()),
+        *within(lambda region: region.networks, networks.routes()),
+        *within(lambda region: region.security_groups, security_groups.routes()),
+        *within(lambda region: region.authorities, authorities.routes()),
+        *within(lambda region: region.load_balancers, load_balancers.routes()),
+        *within(lambda region: region.file_storage, file_storage.routes()),
+        *within(lambda region: region.servers, servers.routes()),
+        *within(lambda region: region.recovery, recovery.routes()),
+    ],
+)
+"""The whole API, which `assembly` mounts with a `Region`."""

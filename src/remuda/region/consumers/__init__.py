@@ -1,0 +1,1 @@
+"""What happens here because of what happens in other services."""

@@ -1,0 +1,61 @@
+"""The end of a project is the end of everything in it: its roots are deleted, and with each root all that it owns.
+
+Roots are what keeps a project. They put their reference on it before they exist and look at it again when they do, so
+once a project is marked no new one comes to stay, and to look once after the mark is enough. To ask twice is fine, so
+every process asks, whoever leads.
+"""
+
+from collections.abc import Sequence
+
+import structlog
+
+from remuda.kernel.backoff import Backoff
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import RemudaError
+from remuda.kernel.randomness import Randomness
+from remuda.reconcile.sources import names
+from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.kinds.filestorage import FileStorage
+from remuda.region.kinds.identities import Identity
+from remuda.region.ports import IdentityPort
+from remuda.resources.labels import PROJECT
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+from remuda.store.objects import Resource
+
+__all__ = ["ROOTS", "ProjectConsumer"]
+
+ROOTS: Sequence[type[Resource]] = (Identity, FileStorage, SSHCertificateAuthority)
+"""What stands in a project by itself: everything else has one of these as its owner, or its owner's."""
+
+_PAUSE = Backoff(0.5, 30.0)
+
+
+class ProjectConsumer:
+    """Watches projects end."""
+
+    def __init__(self, store: Store, identity: IdentityPort, *, clock: Clock, randomness: Randomness) -> None:
+        self._store, self._identity = store, identity
+        self._clock, self._randomness = clock, randomness
+
+    async def keep(self) -> None:
+        """Watch for ever: a duty. Whatever goes wrong, all projects are looked at again."""
+        failures = 0
+        while True:
+            try:
+                async for seen in self._identity.projects():
+                    if seen.is_marked:
+                        await self.end(seen.place.project)
+                    failures = 0
+            except RemudaError as error:
+                structlog.get_logger().warning("projects are not watched", error=error.code)
+            failures += 1
+            await self._clock.sleep(_PAUSE.pause_s(failures, self._randomness))
+
+    async def end(self, project: str) -> None:
+        """Ask for everything in a project to go."""
+        for kind in ROOTS:
+            async for name in names(self._store, kind, labels={PROJECT: project}):
+                root = await find(self._store, kind, name, marked=False)
+                if root is not None:
+                    await self._store.delete(kind, root.name, uid=root.uid)

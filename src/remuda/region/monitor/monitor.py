@@ -1,0 +1,132 @@
+"""The monitor: looks at every region now and then, in the process that leads.
+
+Each region has its own polls and searches, so that one whose provider does not answer holds up no other.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from remuda.kernel.errors import Unavailable
+from remuda.reconcile.ports import ReconcilePorts
+from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.kinds.regions import Region
+from remuda.region.monitor.census import Census
+from remuda.region.monitor.metrics import MonitorMetrics
+from remuda.region.monitor.orphans import OrphanSearch, orphan_breaker
+from remuda.region.monitor.owners import Owners
+from remuda.region.monitor.pacing import Pace, every, while_leading
+from remuda.region.monitor.polling import Poll
+from remuda.region.monitor.settings import MonitorSettings
+from remuda.region.monitor.supplies import Supplies
+from remuda.region.ports import RegionPorts
+from remuda.region.servers.looking import Looking
+from remuda.store.logs import Log
+
+__all__ = ["Monitor", "Watch", "monitor_of"]
+
+
+def monitor_of(ports: RegionPorts, clouds: Clouds, wake: Callable[[str], None]) -> "Monitor":
+    """Return the monitor of the region service; `wake` is that of the controller of servers."""
+    settings = MonitorSettings(every=ports.settings.poll_idle)
+    metrics = MonitorMetrics(ports.metrics)
+    return Monitor(ports.reconciling, ports.log, clouds, wake, metrics=metrics, settings=settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Watch:
+    """What looks at one region."""
+
+    poll: Poll
+    orphans: OrphanSearch
+    supplies: Supplies
+
+
+class Monitor:
+    """Looks at everything. Have `keep` done as a duty."""
+
+    def __init__(
+        self,
+        ports: ReconcilePorts,
+        log: Log,
+        clouds: Clouds,
+        wake: Callable[[str], None],
+        *,
+        metrics: MonitorMetrics,
+        settings: MonitorSettings | None = None,
+    ) -> None:
+        """Tell the controller of servers by `wake` whom to look after."""
+        self._ports, self._clouds, self._wake = ports, clouds, wake
+        self._metrics, self._settings = metrics, settings or MonitorSettings()
+        self._owners = Owners(store=ports.store, log=log)
+        self._looking = Looking(store=ports.store, clock=ports.clock, clouds=clouds)
+        self._breaker = orphan_breaker(ports)
+
+    async def keep(self) -> None:
+        """Look for ever, while this process leads: a duty."""
+        await while_leading(self._ports.leader, self._lead)
+
+    def watch(self) -> Watch:
+        """Return what looks at a region."""
+        clock, settings = self._ports.clock, self._settings
+        return Watch(
+            poll=Poll(self._looking, self._wake, clock=clock, first_looks_per_s=settings.first_looks_per_s),
+            orphans=OrphanSearch(
+                ports=self._ports,
+                owners=self._owners,
+                breaker=self._breaker,
+                metrics=self._metrics,
+                pace=Pace(clock, settings.judged_per_s),
+            ),
+            supplies=Supplies(
+                store=self._ports.store,
+                metrics=self._metrics,
+                pace=Pace(clock, settings.judged_per_s),
+                low_share=settings.low_share,
+            ),
+        )
+
+    async def _lead(self) -> None:
+        await self._breaker.report()
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(Census(self._ports.store, self._ports.clock, self._metrics).keep())
+                await self._find_regions(tasks)
+        finally:
+            self._metrics.fall_silent()
+
+    async def _find_regions(self, tasks: asyncio.TaskGroup) -> None:
+        """Begin to look at each region, as soon as there is one."""
+        begun: set[str] = set()
+        while True:
+            for region in (await self._ports.store.list(Region)).items:
+                if region.name not in begun and self._has_servers(region):
+                    begun.add(region.name)
+                    self._metrics.open(region.name)
+                    for looking in self._looks(region.name):
+                        tasks.create_task(looking)
+            await self._ports.clock.sleep(self._settings.every.total_seconds())
+
+    def _has_servers(self, region: Region) -> bool:
+        try:
+            return self._clouds.at_work(region).provider.servers is not None
+        except Unavailable:  # another process has its provider
+            return False
+
+    def _looks(self, region: str) -> list[Coroutine[Any, Any, None]]:
+        watch = self.watch()
+
+        async def poll(cloud: Cloud) -> None:
+            await watch.poll.poll(need(cloud.provider.servers))
+
+        return [
+            watch.poll.keep_looking(),
+            *(self._now_and_then(region, look) for look in (poll, watch.orphans.look, watch.supplies.look)),
+        ]
+
+    async def _now_and_then(self, region: str, look: Callable[[Cloud], Awaitable[None]]) -> None:
+        async def once() -> None:
+            await look(await self._clouds.get(region))
+
+        await every(self._settings.every, self._ports.clock, once, region=region)

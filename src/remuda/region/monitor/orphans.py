@@ -1,0 +1,151 @@
+"""The search for orphans in one region: what its provider has of ours, held against our objects.
+
+Something that is nobody's in two looks in a row is recorded. It is removed only if our own timeline tells that its
+object was let go (a call took effect after everybody had forgotten it), and no more of it than the breaker of mass
+destruction lets pass. Everything else waits for an operator: whoever has lost the store would lose the rest as well.
+A record goes when the thing is gone, looked for twice, or has its object again.
+"""
+
+from collections import Counter
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field
+
+import msgspec
+import structlog
+
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
+from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.provider import Subject
+from remuda.reconcile.breaker import Breaker, BreakerSettings, Limit
+from remuda.reconcile.ports import ReconcilePorts
+from remuda.reconcile.run import Run
+from remuda.region.catalogue.clouds import Cloud
+from remuda.region.kinds.addresses import Address
+from remuda.region.kinds.labels import REGION
+from remuda.region.kinds.orphans import Orphan, Why, new_orphan
+from remuda.region.kinds.servers import Server
+from remuda.region.monitor.holdings import Holding, find_holding, holdings_of
+from remuda.region.monitor.metrics import MonitorMetrics
+from remuda.region.monitor.owners import Owners
+from remuda.region.monitor.pacing import Pace
+from remuda.resources.reading import find
+
+__all__ = ["OrphanSearch", "orphan_breaker"]
+
+_PAGE = 100
+_HOLD_ADDRESSES: frozenset[Subject] = frozenset({"port", "balancer"})
+_FEW = Limit(always=20)
+replace = msgspec.structs.replace
+
+
+def orphan_breaker(ports: ReconcilePorts) -> Breaker:
+    """Return what keeps orphans from being removed by the dozen: they are counted against the servers there are."""
+    return Breaker("orphans", Server, ports=ports, settings=BreakerSettings(group=_FEW, overall=_FEW))
+
+
+@dataclass(slots=True, kw_only=True)
+class OrphanSearch:
+    """Looks for orphans, region by region."""
+
+    ports: ReconcilePorts
+    owners: Owners
+    breaker: Breaker
+    metrics: MonitorMetrics
+    pace: Pace
+    _suspects: set[tuple[Subject, Handle]] = field(default_factory=set, init=False)
+    """What was nobody's in the last look."""
+
+    async def look(self, cloud: Cloud) -> None:
+        """Look at everything once. A look that fails on the way has not been."""
+        suspects: set[tuple[Subject, Handle]] = set()
+        for holding in holdings_of(cloud.provider):
+            async with aclosing(holding.parts()) as parts:
+                async for part in parts:
+                    for handle in part:
+                        await self.pace.step()
+                        why = await self.owners.why_orphaned(holding, handle)
+                        if why is not None:
+                            suspects.add((holding.subject, handle))
+                            await self._meet(cloud, holding, handle, why)
+        self._suspects = suspects
+        await self._review(cloud)
+
+    async def _meet(self, cloud: Cloud, holding: Holding, handle: Handle, why: Why) -> None:
+        """Record something that is nobody's, if it was so before, and remove it, if that is ours to decide."""
+        wanted = new_orphan(cloud.region.name, holding.subject, handle, why, self.ports.clock.now())
+        record = await find(self.ports.store, Orphan, wanted.name)
+        if record is None:
+            if (holding.subject, handle) not in self._suspects or await holding.find(handle) is None:
+                return
+            record = await self._create(wanted)
+        elif record.spec.why != why:
+            record = await self.ports.store.update(replace(record, spec=replace(record.spec, why=why)))
+        if why == "ObjectLetGo":
+            await self._remove(holding, record)
+
+    async def _create(self, wanted: Orphan) -> Orphan:
+        run = self._run(wanted)
+        run.log.warning(
+            "orphan found", subject=wanted.spec.subject, name=wanted.spec.provider_name, why=wanted.spec.why
+        )
+        with suppress(AlreadyExists):  # another process that believes to lead was faster
+            return await self.ports.store.create(wanted, log=[run.entry(wanted, "Found", why=wanted.spec.why)])
+        return await self.ports.store.get(Orphan, wanted.name)
+
+    async def _remove(self, holding: Holding, record: Orphan) -> None:
+        with suppress(Conflict):  # another process counts at the same time: at the next look
+            if await self.breaker.allow(record, self._run(record)) is None:
+                with suppress(InUse):  # what stands on it goes first
+                    await holding.remove(record.spec.handle)
+
+    async def _review(self, cloud: Cloud) -> None:
+        """Drop the records of what is gone or has its object again, and count the others."""
+        counts: Counter[str] = Counter()
+        after: str | None = None
+        while True:
+            page = await self.ports.store.list(Orphan, labels={REGION: cloud.region.name}, limit=_PAGE, after=after)
+            for record in page.items:
+                await self.pace.step()
+                if await self._is_over(cloud, record):
+                    await self._drop(record)
+                else:
+                    counts[record.spec.subject] += 1
+            after = page.next
+            if after is None:
+                break
+        self.metrics.show_orphans(cloud.region.name, counts)
+
+    async def _is_over(self, cloud: Cloud, record: Orphan) -> bool:
+        holding = find_holding(cloud.provider, record.spec.subject)
+        if holding is None:
+            return False
+        handle, key = record.spec.handle, ("orphan", record.name)
+        if await holding.find(handle) is None:
+            return cloud.absences.is_gone(key)
+        cloud.absences.is_there(key)
+        return await self.owners.why_orphaned(holding, handle) is None
+
+    async def _drop(self, record: Orphan) -> None:
+        run, spec = self._run(record), record.spec
+        if spec.subject in _HOLD_ADDRESSES:
+            await self._give_address_back(spec.object_id, spec.object_uid)
+        with suppress(NotFound, Conflict):  # an operator was faster
+            await self.ports.store.delete(Orphan, record.name, uid=record.uid, log=[run.entry(record, "Over")])
+        structlog.get_logger().info("orphan over", subject=spec.subject, name=spec.provider_name)
+
+    async def _give_address_back(self, holder: str, uid: str) -> None:
+        """Let others have the address of what was abandoned, and is gone now."""
+        for address in (await self.ports.store.list(Address, index=("holder", holder))).items:
+            if address.spec.holder_uid == uid:
+                await self.ports.store.delete(Address, address.name, uid=address.uid)
+
+    def _run(self, record: Orphan) -> Run:
+        ports = self.ports
+        return Run(
+            controller="orphans",
+            key=record.name,
+            cause="scan",
+            registry=ports.store.registry,
+            randomness=ports.randomness,
+        )

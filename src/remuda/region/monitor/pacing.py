@@ -1,0 +1,54 @@
+"""When the monitor works: only in the process that leads, and slowly enough that nobody notices."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
+
+import structlog
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import RemudaError
+from remuda.reconcile.leader import Leader
+
+__all__ = ["Pace", "every", "while_leading"]
+
+_STRIDE = 10
+Work = Callable[[], Awaitable[None]]
+
+
+class Pace:
+    """Holds back whoever goes through many things."""
+
+    def __init__(self, clock: Clock, per_s: float) -> None:
+        self._clock, self._pause_s, self._count = clock, _STRIDE / per_s, 0
+
+    async def step(self) -> None:
+        """Count one more thing, and wait a little after some."""
+        self._count += 1
+        if self._count % _STRIDE == 0:
+            await self._clock.sleep(self._pause_s)
+
+
+async def every(period: timedelta, clock: Clock, work: Work, **facts: str) -> None:
+    """Do something for ever, now and then; a provider or store in trouble is told in the log, with these facts."""
+    while True:
+        await clock.sleep(period.total_seconds())
+        try:
+            await work()
+        except RemudaError as error:
+            structlog.get_logger().warning("monitor could not look", error=error.code, **facts)
+
+
+async def while_leading(leader: Leader, work: Work) -> None:
+    """Do something, and begin it anew whenever this process has come to lead; end it at once when it does not."""
+    while True:
+        await leader.won()
+        tasks = [asyncio.ensure_future(work()), asyncio.ensure_future(leader.lost())]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if tasks[0].done():
+                tasks[0].result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)

@@ -1,0 +1,145 @@
+"""The rules of recovery, as pure functions: how an orphan reads, and what a lost server's object is to be."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from ipaddress import IPv4Address
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.kernel.errors import Invalid
+from remuda.providers.contract.names import Handle, port_name
+from remuda.providers.contract.servers import Port
+from remuda.providers.contract.servers import Server as CloudServer
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.labels import REGION, region_of
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.orphans import Orphan
+from remuda.region.kinds.servers import Adopted, Server
+from remuda.region.networks.plan import mac_of
+from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.recovery.wire import AdoptWrite, OrphanRead
+from remuda.region.servers.clouding import number_in
+from remuda.region.servers.rules import new_server, server_id
+from remuda.region.servers.wire import NetworkingWire, ServerCreate, ServerCreateSpec
+from remuda.resources.wire import MetadataWrite
+from remuda.store.objects import ResourceT
+
+__all__ = [
+    "ORPHAN_VIEW",
+    "Lost",
+    "adopted_server",
+    "annotated",
+    "check_adoptable",
+    "check_place",
+    "is_given_up",
+    "port_of",
+    "read_orphan",
+    "retried_server",
+]
+
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lost:
+    """A server whose object was lost: where it is, and what its provider says of it."""
+
+    orphan: Orphan
+    network: Network
+    found: CloudServer
+    port: Port
+
+
+def read_orphan(orphan: Orphan) -> OrphanRead:
+    """Return an orphan as operators read it."""
+    spec = orphan.spec
+    return OrphanRead(
+        id=orphan.name,
+        region_id=orphan.metadata.labels[REGION],
+        subject=spec.subject,
+        name=spec.provider_name,
+        tenancy=spec.tenancy,
+        object_id=spec.object_id,
+        object_uid=spec.object_uid,
+        first_seen=spec.first_seen,
+        why=spec.why,
+        reason=spec.reason,
+    )
+
+
+def _render_orphan(orphan: Orphan) -> bytes:
+    return msgspec.json.encode(read_orphan(orphan))
+
+
+ORPHAN_VIEW = _render_orphan
+"""An orphan as JSON."""
+
+
+def annotated(resource: ResourceT, name: str, value: str) -> ResourceT:
+    """Return an object with an annotation."""
+    annotations = dict(resource.metadata.annotations) | {name: value}
+    return replace(resource, metadata=replace(resource.metadata, annotations=annotations))
+
+
+def is_given_up(server: Server) -> bool:
+    """Tell whether a server's controller counts failures, or has ended a rebuild that failed."""
+    status = server.status
+    has_failed_rebuild = status.rebuild is not None and status.rebuild.state == "Failed"
+    return bool(status.provider_create_failures) or has_failed_rebuild
+
+
+def retried_server(server: Server) -> Server:
+    """Return a server with which its controller begins to count anew."""
+    status = server.status
+    rebuild = None if status.rebuild is not None and status.rebuild.state == "Failed" else status.rebuild
+    return replace(server, status=replace(status, provider_create_failures=0, rebuild=rebuild))
+
+
+def check_adoptable(orphan: Orphan, wanted: AdoptWrite) -> None:
+    """Refuse to make a server of what is none, or another one than it was."""
+    if orphan.spec.subject != "server":
+        raise Invalid("orphan", "is not a server", remedy="adopt its server, or forget it")
+    if server_id(wanted.network_id, wanted.name) != orphan.spec.object_id:
+        raise Invalid(
+            "name",
+            "is not the one that the server had on this network",
+            remedy="name both as they were when it was made",
+        )
+
+
+def port_of(orphan: Orphan) -> Handle:
+    """Return where the port of an orphaned server is."""
+    return Handle(orphan.spec.tenancy, port_name(orphan.spec.object_id, orphan.spec.object_uid))
+
+
+def check_place(orphan: Orphan, network: Network, home: Identity, port: Port | None) -> Port:
+    """Refuse to make a server an object of a network on which it is not at its provider; return its port."""
+    is_here = region_of(network) == region_of(orphan) and tenancy_of(home.metadata) == orphan.spec.tenancy
+    if network.is_marked or not is_here or (port is not None and port.spec.network != to_cloud(network, home).name):
+        raise Invalid(
+            "networkId",
+            "is not the network that the server is on at its provider",
+            remedy="name that one, or forget it",
+        )
+    if port is None or port.spec.mac != mac_of(network.name, IPv4Address(port.spec.address)):
+        raise Invalid("orphan", "has not got the port that we gave it", remedy="remove it with forget")
+    return port
+
+
+def adopted_server(lost: Lost, name: str, groups: Iterable[str], by: Principal, *, operation: str) -> Server:
+    """Return the object of a server that is at its provider already. What only the lost one knew is left out."""
+    port, orphan = lost.port.spec, lost.orphan.spec
+    spec = ServerCreateSpec(
+        network_id=lost.network.name,
+        flavor_id=lost.found.flavor,
+        image_id=lost.found.image,
+        networking=NetworkingWire(
+            security_groups=tuple(groups), public_ip=port.is_public, allowed_source_addresses=port.sources
+        ),
+        ssh_injection="none",
+    )
+    wanted = ServerCreate(metadata=MetadataWrite(name=name), spec=spec)
+    server = new_server(wanted, lost.network, by, operation=operation)
+    adopted = Adopted(uid=orphan.object_uid, address=port.address, number=number_in(orphan.provider_name) or 0)
+    return replace(server, spec=replace(server.spec, adopted=adopted))

@@ -1,0 +1,194 @@
+"""The recovery room: for operators, where a controller cannot go on by itself.
+
+Every method checks that the caller may do this everywhere. Each leaves behind a state that can be met again: whatever a
+crash cuts short is done by asking once more.
+
+**Retry** has a controller look at once, and count a server's failures anew. **Abandon** lets an object go that cannot
+be removed at its provider: what is left there is recorded as an orphan first, so that it is never forgotten. **Adopt**
+makes a server whose object was lost an object again. **Forget** drops the record of an orphan, or removes it.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from remuda.access.checks import allow_everywhere
+from remuda.access.context import Context
+from remuda.http.replies import Collection
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
+from remuda.providers.contract.names import Handle, id_in, uid_in
+from remuda.providers.contract.provider import Subject
+from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.kinds import EVERYTHING
+from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.labels import IDENTITY, REGION, identity_of, region_of
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.orphans import ORPHAN, Orphan, new_orphan, orphan_id
+from remuda.region.kinds.recovering import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import SERVER, Server
+from remuda.region.monitor.holdings import find_holding
+from remuda.region.monitor.owners import Owners
+from remuda.region.paying import paying_for
+from remuda.region.permissions import permission
+from remuda.region.ports import Place
+from remuda.region.recovery import rules
+from remuda.region.recovery.leftovers import KIND_OF, things_of
+from remuda.region.recovery.wire import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
+from remuda.resources.labels import organization_of, project_of
+from remuda.resources.reading import find
+from remuda.resources.writing import until_written, witnessed
+from remuda.store.contract import Store
+from remuda.store.logs import Record, subject_of
+from remuda.store.objects import Resource
+
+__all__ = ["Recovery"]
+
+_RIGHT = permission("regions", "update")
+"""To change a region is for those who run the platform, and so is this."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recovery:
+    """The room."""
+
+    store: Store
+    clock: Clock
+    clouds: Clouds
+    owners: Owners
+    breaker: Breaker
+    """What keeps orphans from being removed by the dozen."""
+
+    async def orphans(self, context: Context, query: OrphanQuery) -> Collection[Orphan, list[OrphanRead]]:
+        """Return what providers have of ours that is nobody's."""
+        allow_everywhere(context.principal, _RIGHT)
+        regions = frozenset(query.regions)
+        return Collection(
+            store=self.store,
+            kind=Orphan,
+            view=rules.ORPHAN_VIEW,
+            labels={REGION: query.regions[0]} if len(regions) == 1 else {},
+            visible=(lambda orphan: region_of(orphan) in regions) if len(regions) > 1 else None,
+        )
+
+    async def retry(self, context: Context, sort: RecoverableSort, name: str) -> None:
+        """Have an object looked at now, as if nothing had failed before."""
+        allow_everywhere(context.principal, _RIGHT)
+
+        async def write() -> None:
+            found: Resource = await self.store.get(KIND_OF[sort], name)
+            if isinstance(found, Server) and rules.is_given_up(found):
+                found = await self.store.update_status(rules.retried_server(found))
+            wanted = rules.annotated(found, RETRIED, context.operation)
+            await self.store.update(wanted, log=witnessed(context, sort, found))
+
+        await until_written(write)
+
+    async def abandon(self, context: Context, sort: RecoverableSort, name: str, reason: str) -> None:
+        """Let an object go that is being deleted, without what it has at its provider."""
+        allow_everywhere(context.principal, _RIGHT)
+
+        async def write() -> None:
+            found: Resource = await self.store.get(KIND_OF[sort], name)
+            if not found.is_marked:
+                raise Invalid(sort, "is not being deleted", remedy="delete it first, and abandon it if it does not go")
+            if is_abandoned(found):
+                return
+            await self._record_leftovers(found, reason)
+            log = [*witnessed(context, sort, found), self._told(found, reason, context)]
+            await self.store.update(rules.annotated(found, ABANDONED, reason), log=log)
+
+        await until_written(write)
+
+    async def adopt(self, context: Context, orphan: str, wanted: AdoptWrite) -> Server:
+        """Make a server at a provider an object again, on the network that it is on there."""
+        allow_everywhere(context.principal, _RIGHT)
+        repeated = (await self.store.list(Server, index=("operation", context.operation))).items
+        if repeated:
+            return repeated[0]  # the same request, whose answer was lost
+        record = await self.store.get(Orphan, orphan)
+        rules.check_adoptable(record, wanted)
+        lost = await self._find_lost(record, await self.store.get(Network, wanted.network_id))
+        payer = paying_for(context.principal, Place(organization_of(lost.network), project_of(lost.network)))
+        groups = await self._groups(lost.port.spec.groups)
+        server = rules.adopted_server(lost, wanted.name, groups, payer, operation=context.operation)
+        made = await self.store.create(server, log=witnessed(context, SERVER.plural, server))
+        await self._drop(record.name)
+        await self._drop(orphan_id(region_of(record), "port", rules.port_of(record)))
+        return made
+
+    async def forget(self, context: Context, orphan: str, *, remove: bool) -> None:
+        """Drop the record of an orphan, which is found again if it stays; or remove the orphan at its provider."""
+        allow_everywhere(context.principal, _RIGHT)
+        record = await self.store.get(Orphan, orphan)
+        if not remove:
+            log = witnessed(context, ORPHAN.plural, record)
+            await self.store.delete(Orphan, record.name, uid=record.uid, log=log)
+            return
+        cloud = await self.clouds.get(region_of(record))
+        holding = need(find_holding(cloud.provider, record.spec.subject))
+        if await self.owners.why_orphaned(holding, record.spec.handle) is None:
+            raise Invalid("orphan", "has its object again", remedy="delete that")
+        await holding.remove(record.spec.handle)
+
+    async def release(self, context: Context) -> None:
+        """Let the monitor remove orphans again, after it has stopped because there were too many."""
+        allow_everywhere(context.principal, _RIGHT)
+        for group in ("", EVERYTHING):  # orphans are in no project: what counts for one counts for all
+            await self.breaker.release(group)
+
+    async def _find_lost(self, record: Orphan, network: Network) -> rules.Lost:
+        home = await self.store.get(Identity, identity_of(network))
+        provider = (await self.clouds.get(region_of(record))).provider
+        found = await need(provider.servers).find_server(record.spec.handle)
+        if found is None:
+            raise NotFound("server at the provider", record.spec.provider_name)
+        port = rules.check_place(record, network, home, await need(provider.ports).find_port(rules.port_of(record)))
+        return rules.Lost(orphan=record, network=network, found=found, port=port)
+
+    async def _groups(self, names: Sequence[str]) -> list[str]:
+        """Return those security groups of a port that are still ours."""
+        found = [(name, await find(self.store, SecurityGroup, id_in(name), marked=False)) for name in names]
+        return [group.name for name, group in found if group is not None and group.uid == uid_in(name)]
+
+    async def _record_leftovers(self, found: Resource, reason: str) -> None:
+        home = found.metadata.labels.get(IDENTITY)
+        identity = None if home is None else await find(self.store, Identity, home)
+        region, now = region_of(found), self.clock.now()
+        for subject, handle in things_of(found, identity):
+            if await self._may_be_there(region, subject, handle):
+                record = new_orphan(region, subject, handle, "ObjectAbandoned", now, reason=reason)
+                with suppress(AlreadyExists):
+                    await self.store.create(record)
+
+    async def _may_be_there(self, region: str, subject: Subject, handle: Handle) -> bool:
+        """Tell whether a provider has something, or does not say: the monitor looks again."""
+        try:
+            holding = find_holding((await self.clouds.get(region)).provider, subject)
+            return holding is not None and await holding.find(handle) is not None
+        except RemudaError:
+            return True
+
+    def _told(self, found: Resource, reason: str, context: Context) -> Record:
+        """Return what the timeline is told, by which the monitor knows that nobody wants it removed."""
+        said: dict[str, Any] = {
+            "event": ABANDONMENT,
+            "uid": found.uid,
+            "generation": found.metadata.generation,
+            "reason": reason,
+            "by": context.principal.who,
+        }
+        kind = self.store.registry.of(type(found)).qualified
+        return Record(
+            stream="timeline", subject=subject_of(kind, found.name), data=msgspec.Raw(msgspec.json.encode(said))
+        )
+
+    async def _drop(self, orphan: str) -> None:
+        found = await find(self.store, Orphan, orphan)
+        if found is not None:
+            await self.store.delete(Orphan, found.name, uid=found.uid)

@@ -1,0 +1,1 @@
+"""Servers, their verbs and their user data."""

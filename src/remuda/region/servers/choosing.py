@@ -1,0 +1,42 @@
+"""Whether a server can be made of this flavor and that image."""
+
+from collections.abc import Sequence
+
+from remuda.kernel.errors import Invalid, NotFound
+from remuda.providers.contract.catalogue import Flavor, Image
+
+__all__ = ["check_fit", "find_flavor"]
+
+_GIB = 1 << 30
+_VIRTUALIZATIONS = {"virtualized", "baremetal", "any", ""}
+
+
+def find_flavor(flavors: Sequence[Flavor], flavor: str) -> Flavor | None:
+    """Return a flavor that is on offer."""
+    return next((each for each in flavors if each.id == flavor), None)
+
+
+def check_fit(image: Image | None, flavor: Flavor | None, *, name: str, pinned_to: str) -> None:
+    """Refuse an image that cannot be used, or not with this flavor; without a flavor, only the image is looked at."""
+    if image is None:
+        raise NotFound("Image", name)
+    if image.state != "ready":
+        raise Invalid("spec.imageId", "image is not ready for use")
+    if flavor is None:
+        return
+    if image.architecture != flavor.architecture:
+        raise Invalid("spec.imageId", "image architecture is not compatible with the flavor")
+    # A flavor without a disk boots from a volume, or has a disk of its own that nobody counts.
+    if flavor.disk_bytes and flavor.disk_bytes < image.size_gib * _GIB:
+        raise Invalid("spec.imageId", "flavor disk is too small for the image")
+    _check_virtualization(image, flavor)
+    if flavor.is_pinned_only and not pinned_to:
+        raise Invalid("spec.infrastructureRef", "flavor requires infrastructureRef to be set")
+
+
+def _check_virtualization(image: Image, flavor: Flavor) -> None:
+    if image.virtualization not in _VIRTUALIZATIONS:
+        raise Invalid("spec.imageId", "image virtualization type is not recognized")
+    runs_on = "baremetal" if flavor.is_baremetal else "virtualized"
+    if image.virtualization not in {"any", "", runs_on}:
+        raise Invalid("spec.imageId", "image virtualization is not compatible with the flavor")

@@ -1,0 +1,46 @@
+"""The controller of servers, and what wakes it."""
+
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.lifecycle import Lifecycle
+from remuda.reconcile.sources import Source, labelled, through
+from remuda.region.catalogue.clouds import Clouds
+from remuda.region.kinds.addresses import Address
+from remuda.region.kinds.labels import NETWORK, network_of
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import Server
+from remuda.region.making import is_provisioned
+from remuda.region.servers.controllers import ServerController
+
+__all__ = ["driver"]
+
+
+def driver(
+    ports: ReconcilePorts, clouds: Clouds, *, create_attempts: int, settings: DriverSettings | None = None
+) -> Driver:
+    """Return the controller of servers. It also waits for their networks and security groups to be there.
+
+    And where a network has no free address, for one of its addresses to be given back.
+    """
+    store = ports.store
+    servers = ServerController(store=store, clock=ports.clock, clouds=clouds, create_attempts=create_attempts)
+    return Driver(
+        "servers",
+        Lifecycle(
+            Server,
+            provision=servers.provision,
+            deprovision=servers.deprovision,
+            finalizer=IN_CARE,
+            ports=ports,
+        ),
+        kind=Server,
+        ports=ports,
+        sources=(
+            Source(Server),
+            Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
+            Source(Address, keys=through(store, Server, "without address", network_of)),
+            Source(SecurityGroup, when=is_provisioned, keys=through(store, Server, "group", lambda group: group.name)),
+        ),
+        settings=settings,
+    )

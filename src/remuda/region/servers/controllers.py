@@ -1,0 +1,250 @@
+"""What makes servers true at a provider, one step in each pass.
+
+::
+
+    an address of ours  →  a port with that address  →  a server behind that port  →  it runs
+
+A replacement keeps the port: its counter is written first, since it is in the name, then the old server goes, and then
+the new one is made behind the same port. Another image than the one we last put there is a rebuild in place. What the
+provider changes by itself is shown and left alone.
+
+A server that could not be brought up is removed and made again, so many times; then it waits for an operator.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.providers.contract.errors import InUse, NoCapacity, Refused, WrongState
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import Port
+from remuda.providers.contract.servers import Server as CloudServer
+from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.reconcile.run import Run
+from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.labels import identity_of, network_of, region_of
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
+from remuda.region.making import SOON_S, is_provisioned
+from remuda.region.networks.addresses import find_address, give_address_back, take_address
+from remuda.region.servers.adopting import take_adopted_address
+from remuda.region.servers.clouding import port_handle, server_handle, wanted_port, wanted_server
+from remuda.region.servers.mending import rebuild, try_again, with_status
+from remuda.region.servers.observing import observed
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+__all__ = ["ServerController"]
+
+Step = Result | Outcome[Server]
+_Find = Callable[[Handle], Awaitable[object | None]]
+_Remove = Callable[[Handle], Awaitable[None]]
+_Thing = tuple[Handle, _Find, _Remove]
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True)
+class _Site:
+    """Where a server is made."""
+
+    cloud: Cloud
+    home: Identity
+    network: Network
+    groups: Sequence[SecurityGroup]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerController:
+    """Makes, keeps and removes what a server has at its provider."""
+
+    store: Store
+    clock: Clock
+    clouds: Clouds
+    create_attempts: int = 3
+
+    async def provision(self, server: Server, run: Run) -> Step:
+        """Bring a server one step nearer to being as it is wanted."""
+        site = await self._site(server)
+        if isinstance(site, Blocked):
+            return site
+        turn = server.status.replacement or Replacement()
+        if turn.counter < server.spec.replacement:
+            turn = replace(turn, counter=server.spec.replacement)
+            begun = with_status(server, replacement=turn, provider_create_failures=0, provider_create_retrying=False)
+            return Outcome(Again(0, message="being replaced"), begun)
+        left = await self._remove_old(server, site, turn)
+        if left is not None:
+            run.acted = True
+            return left
+        port = await self._port(server, site, run)
+        if not isinstance(port, Port):
+            return port
+        handle = server_handle(server, site.home, turn.counter)
+        found = await need(site.cloud.provider.servers).find_server(handle)
+        if found is None:
+            return await self._create(server, site, port, turn, run)
+        site.cloud.absences.is_there(handle)
+        return await self._keep(server, site, port, found, run)
+
+    async def deprovision(self, server: Server, run: Run) -> Result:
+        """Bring a server one step nearer to being gone: itself, its port, its address.
+
+        What an operator has abandoned stays at the provider, and so does its address: nobody else could have it.
+        """
+        if is_abandoned(server):
+            return Done()
+        home = await find(self.store, Identity, identity_of(server))
+        if home is not None:
+            cloud = await self.clouds.get(region_of(server))
+            left = await self._remove_all(server, cloud, home)
+            if left is not None:
+                run.acted = True
+                return left
+        await give_address_back(self.store, server)
+        return Done()
+
+    async def _site(self, server: Server) -> _Site | Blocked:
+        """Return where a server is made, or what has to be there before."""
+        network = await self.store.get(Network, network_of(server))
+        if not is_provisioned(network):
+            return Blocked("DependencyNotReady", "its network is being made")
+        groups = [await self.store.get(SecurityGroup, group.id) for group in server.spec.security_groups]
+        if not all(is_provisioned(group) for group in groups):
+            return Blocked("DependencyNotReady", "its security groups are being made")
+        home = await self.store.get(Identity, identity_of(server))
+        return _Site(await self.clouds.get(region_of(server)), home, network, groups)
+
+    async def _port(self, server: Server, site: _Site, run: Run) -> Port | Step:
+        """Return the port as it is wanted, or what was done to have it so."""
+        address = await find_address(self.store, server)
+        if address is None:
+            run.acted = True
+            taking = take_address if server.spec.adopted is None else take_adopted_address
+            address = await taking(self.store, site.network, server)
+        if address is None:
+            return Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: remove something, or use another")
+        wanted = wanted_port(server, site.home, site.network, site.groups, address)
+        ports = need(site.cloud.provider.ports)
+        found = await ports.find_port(wanted.handle)
+        if found is not None and found.spec == wanted:
+            return found
+        run.acted = True
+        try:
+            await ports.converge_port(wanted)
+        except NoCapacity:
+            return Failed("PublicAddressesExhausted", "the provider has no public address left")
+        except AlreadyExists:
+            return Failed("AddressTaken", "the provider has given its address to something that is not ours")
+        return Again(0, message="its port is being made")
+
+    async def _create(self, server: Server, site: _Site, port: Port, turn: Replacement, run: Run) -> Step:
+        authority = await self._authority(server)
+        wanted = wanted_server(server, site.home, authority, turn.counter)
+        was_there = bool(server.status.provider_id) and turn.done == turn.counter
+        if was_there and not site.cloud.absences.is_gone(wanted.handle):
+            return Again(site.cloud.absences.apart_s, message="it is not where it was, looking for it once more")
+        try:
+            made = await need(site.cloud.provider.servers).create_server(wanted)
+        except AlreadyExists:
+            return Again(SOON_S, message="being made")  # an answer was lost, or a read was old: look again
+        except InUse:
+            return Again(SOON_S, message="what stood behind its port is being removed")
+        except NoCapacity:
+            return Failed("NoCapacity", "the region has no room for its flavor now")
+        except (NotFound, Refused, WrongState):
+            return Failed("ProviderRefused", "the provider does not offer its flavor, image or host as they were")
+        site.cloud.absences.is_there(wanted.handle)
+        entry = run.entry(server, "MadeAgain" if was_there else "Made", flavor=wanted.flavor, image=wanted.image)
+        seen = observed(server, made, port, self.clock.now())
+        seen = with_status(
+            seen,
+            applied_image_id=wanted.image,
+            rebuild=None,
+            replacement=_done(turn),
+            provider_create_retrying=False,
+        )
+        return Outcome(_settled(made) or Again(site.cloud.wait_s, message="being brought up"), seen, [entry])
+
+    async def _keep(self, server: Server, site: _Site, port: Port, found: CloudServer, run: Run) -> Step:
+        """Look after a server that is there."""
+        seen = observed(server, found, port, self.clock.now())
+        turn = seen.status.replacement or Replacement()
+        applied = server.status.applied_image_id
+        if turn.done < turn.counter or not applied:  # we made it, and did not come to write that down
+            applied, seen = found.image, with_status(seen, rebuild=None)
+        seen = with_status(seen, applied_image_id=applied, replacement=_done(turn))
+        if found.state == "failed" and found.launched is None:
+            return await try_again(seen, found, need(site.cloud.provider.servers), run, attempts=self.create_attempts)
+        if found.launched is not None:
+            seen = with_status(seen, provider_create_failures=0)
+        if applied != server.spec.image.id or seen.status.rebuild is not None:
+            return await rebuild(seen, found, site.cloud, run)
+        return Outcome(_settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
+
+    async def _remove_old(self, server: Server, site: _Site, turn: Replacement) -> Result | None:
+        """Remove what a replacement takes the place of; return what to wait for, or None when it is gone.
+
+        Between the one that was last there and the one that is wanted now there may be others: one that was made, and
+        replaced before anybody knew.
+        """
+        servers = need(site.cloud.provider.servers)
+        old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter)]
+        return await _all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
+
+    async def _remove_all(self, server: Server, cloud: Cloud, home: Identity) -> Result | None:
+        turn = server.status.replacement or Replacement()
+        servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
+        made = [server_handle(server, home, number) for number in range(turn.done, turn.counter + 1)]
+        things: list[_Thing] = [(each, servers.find_server, servers.remove_server) for each in made]
+        return await _all_gone([*things, (port_handle(server, home), ports.find_port, ports.remove_port)], cloud)
+
+    async def _authority(self, server: Server) -> SSHCertificateAuthority | None:
+        name = server.spec.ssh_certificate_authority_id
+        return await self.store.get(SSHCertificateAuthority, name) if name else None
+
+
+async def _all_gone(things: Sequence[_Thing], cloud: Cloud) -> Result | None:
+    """Remove things one after the other; return what to wait for, or None when all are gone.
+
+    That one is gone is known until all are: else it would be looked for anew at each step of the next one.
+    """
+    for handle, find_, remove in things:
+        left = await _gone(handle, find_, remove, cloud)
+        if left is not None:
+            return left
+    for handle, _, _ in things:
+        cloud.absences.is_there(handle)
+    return None
+
+
+async def _gone(handle: Handle, find_: _Find, remove: _Remove, cloud: Cloud) -> Result | None:
+    absences = cloud.absences
+    if await find_(handle) is not None:
+        absences.is_there(handle)
+        try:
+            await remove(handle)
+        except InUse:
+            return Again(SOON_S, "Deprovisioning", "the provider still uses it")
+        return Again(0 if absences.apart_s == 0 else SOON_S, "Deprovisioning", "being removed at the provider")
+    # What was asked for and has not been answered may yet come to be.
+    if cloud.calls.is_unknown(handle.name) or not absences.is_gone(handle):
+        return Again(absences.apart_s or SOON_S, "Deprovisioning", "looking whether it is really gone")
+    return None
+
+
+def _settled(found: CloudServer) -> Done | None:
+    """Tell whether nothing more comes of a server by itself; one that broke after it ran is shown, and left alone."""
+    has_broken = found.state == "failed" and found.launched is not None
+    return Done() if has_broken or found.state in {"running", "stopped", "suspended"} else None
+
+
+def _done(turn: Replacement) -> Replacement:
+    return replace(turn, done=turn.counter)

@@ -1,0 +1,102 @@
+"""The room's handlers: each asks the service and renders what it says."""
+
+from remuda.http.etag import untag
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, Nothing
+from remuda.region.kinds.servers import Server
+from remuda.region.scoping import NetworkedQuery
+from remuda.region.servers import rules, wire
+from remuda.region.servers.room import ServerRoom
+
+__all__ = [
+    "console_output",
+    "create",
+    "delete",
+    "get",
+    "hard_reboot",
+    "list_all",
+    "open_console",
+    "replace",
+    "soft_reboot",
+    "ssh_key",
+    "start",
+    "stop",
+    "update",
+]
+
+_OnServer = Call[wire.ServerPath, Nothing, Nothing]
+
+
+async def list_all(
+    room: ServerRoom, call: Call[Nothing, NetworkedQuery, Nothing]
+) -> Collection[Server, list[wire.ServerRead]]:
+    """List servers."""
+    return await room.servers.list(call.context, call.query)
+
+
+async def create(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Rendered[wire.ServerRead]:
+    """Make a server."""
+    return untag(rules.SERVER_VIEW(await room.servers.create(call.context, call.body)))
+
+
+async def get(room: ServerRoom, call: _OnServer) -> Rendered[wire.ServerRead]:
+    """Read a server."""
+    found = await room.servers.get(call.context, call.path.server)
+    return untag(await room.servers.store.get_view(Server, found.name, rules.SERVER_VIEW))
+
+
+async def update(
+    room: ServerRoom, call: Call[wire.ServerPath, Nothing, wire.ServerUpdate]
+) -> Rendered[wire.ServerRead]:
+    """Change a server."""
+    return untag(rules.SERVER_VIEW(await room.servers.update(call.context, call.path.server, call.body)))
+
+
+async def replace(
+    room: ServerRoom, call: Call[wire.ServerPath, Nothing, wire.ReplaceWrite]
+) -> Rendered[wire.ServerRead]:
+    """Put another server in the place of one."""
+    return untag(rules.SERVER_VIEW(await room.servers.replace(call.context, call.path.server, call.body)))
+
+
+async def delete(room: ServerRoom, call: _OnServer) -> None:
+    """Give a server up."""
+    await room.servers.delete(call.context, call.path.server)
+
+
+async def start(room: ServerRoom, call: _OnServer) -> None:
+    """Start a server."""
+    await room.verbs.start(call.context, call.path.server)
+
+
+async def stop(room: ServerRoom, call: _OnServer) -> None:
+    """Stop a server."""
+    await room.verbs.stop(call.context, call.path.server)
+
+
+async def soft_reboot(room: ServerRoom, call: _OnServer) -> None:
+    """Ask a server's system to reboot."""
+    await room.verbs.reboot(call.context, call.path.server, "soft")
+
+
+async def hard_reboot(room: ServerRoom, call: _OnServer) -> None:
+    """Cut a server's power, and give it back."""
+    await room.verbs.reboot(call.context, call.path.server, "hard")
+
+
+async def open_console(room: ServerRoom, call: _OnServer) -> wire.ConsoleSessionRead:
+    """Let a browser see a server's screen."""
+    return wire.ConsoleSessionRead(url=await room.verbs.open_console(call.context, call.path.server))
+
+
+async def console_output(
+    room: ServerRoom, call: Call[wire.ServerPath, wire.ConsoleQuery, Nothing]
+) -> wire.ConsoleOutputRead:
+    """Show what a server wrote to its console."""
+    contents = await room.verbs.console_output(call.context, call.path.server, call.query.length)
+    return wire.ConsoleOutputRead(contents=contents)
+
+
+async def ssh_key(room: ServerRoom, call: _OnServer) -> wire.SshKeyRead:
+    """Show the key that opens a server."""
+    return wire.SshKeyRead(private_key=await room.verbs.ssh_key(call.context, call.path.server))

@@ -1,0 +1,96 @@
+"""What is done about a server that is there, but not as it should be: it never came up, or is to have another image.
+
+Each step is written down before the provider is asked, so that whoever comes back after a crash goes on from there.
+"""
+
+import msgspec
+
+from remuda.kernel.errors import NotFound
+from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.servers import Server as CloudServer
+from remuda.providers.contract.servers import Servers, ServerState
+from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.results import Again, Blocked, Done, Result
+from remuda.reconcile.run import Run
+from remuda.region.catalogue.clouds import Cloud, need
+from remuda.region.kinds.servers import Rebuild, Server
+from remuda.region.making import SOON_S
+
+__all__ = ["rebuild", "try_again", "with_status"]
+
+Step = Result | Outcome[Server]
+_QUIET: frozenset[ServerState] = frozenset({"running", "stopped", "suspended", "failed"})
+replace = msgspec.structs.replace
+
+
+def with_status(server: Server, **changes: object) -> Server:
+    """Return a server with some of its status replaced."""
+    return replace(server, status=replace(server.status, **changes))
+
+
+async def try_again(server: Server, found: CloudServer, servers: Servers, run: Run, *, attempts: int) -> Step:
+    """Remove what could not be brought up, after that was counted; the next pass makes it again."""
+    status = server.status
+    if status.provider_create_retrying:
+        run.acted = True
+        await servers.remove_server(found.handle)
+        cleared = with_status(
+            server, provider_create_retrying=False, provider_id="", phase="Pending", applied_image_id=""
+        )
+        return Outcome(Again(SOON_S, message="it failed to come up and is made again"), cleared)
+    failures = min(status.provider_create_failures + 1, attempts)
+    if failures >= attempts:
+        given_up = with_status(server, provider_create_failures=failures)
+        is_new = status.provider_create_failures < failures
+        entries = [run.entry(server, "GivenUp", fault=found.fault, failures=failures)] if is_new else []
+        why = f"it could not be brought up: {found.fault or 'nobody says why'}"
+        return Outcome(Blocked("Errored", why), given_up, entries)
+    counted = with_status(server, provider_create_failures=failures, provider_create_retrying=True)
+    entry = run.entry(server, "CreateFailed", fault=found.fault, failures=failures)
+    return Outcome(Again(0, message="it failed to come up and is made again"), counted, [entry])
+
+
+async def rebuild(server: Server, found: CloudServer, cloud: Cloud, run: Run) -> Step:
+    """Put the wanted image in the place of what is there, and see it through."""
+    target, marker = server.spec.image.id, server.status.rebuild
+    if marker is None or marker.target_image_id != target:
+        if found.state == "rebuilding":
+            return Outcome(Again(cloud.wait_s, message="another rebuild has to end first"), server)
+        armed = with_status(server, rebuild=Rebuild(target_image_id=target, state="Initiated"))
+        return Outcome(Again(0, message="about to be rebuilt"), armed)
+    if marker.state == "Initiated":
+        return await _begin(server, found, cloud, run)
+    return _follow(server, marker, found, cloud, run)
+
+
+async def _begin(server: Server, found: CloudServer, cloud: Cloud, run: Run) -> Step:
+    target = server.spec.image.id
+    marker = Rebuild(target_image_id=target, state="Rebuilding")
+    if found.image == target and found.state != "failed":  # it was begun, and that was not written down: not again
+        return _follow(with_status(server, rebuild=marker), marker, found, cloud, run)
+    try:
+        await need(cloud.provider.servers).rebuild_server(found.handle, target)
+    except WrongState:
+        return Outcome(Again(SOON_S, message="it cannot be rebuilt in its current state"), server)
+    except NotFound:  # it was there a moment ago, or a read was old
+        return Outcome(Again(SOON_S, message="it is not where it was, looking for it once more"), server)
+    begun = with_status(server, rebuild=marker, phase="Building")
+    entry = run.entry(server, "Rebuilding", image=target)
+    return Outcome(Again(cloud.wait_s, message="being rebuilt"), begun, [entry])
+
+
+def _follow(server: Server, marker: Rebuild, found: CloudServer, cloud: Cloud, run: Run) -> Step:
+    """See what became of a rebuild. That it failed is seen twice: what was read may be from before it began."""
+    target, sought = marker.target_image_id, (found.handle, marker.target_image_id)
+    if marker.state == "Rebuilding" and found.state not in _QUIET:
+        cloud.absences.is_there(sought)
+        return Outcome(Again(cloud.wait_s, message="being rebuilt"), server)
+    if found.state != "failed" and found.image == target:
+        cloud.absences.is_there(sought)
+        done = with_status(server, rebuild=None, applied_image_id=target)
+        return Outcome(Done(), done, [run.entry(server, "Rebuilt", image=target)])
+    if marker.state != "Failed" and not cloud.absences.is_gone(sought):
+        return Outcome(Again(cloud.absences.apart_s, message="looking what became of its rebuild"), server)
+    cloud.absences.is_there(sought)
+    failed = with_status(server, rebuild=replace(marker, state="Failed"))
+    return Outcome(Blocked("Errored", "the rebuild failed: select another image or replace the server"), failed)

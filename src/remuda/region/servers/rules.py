@@ -1,0 +1,250 @@
+"""The rules of servers, as pure functions: what may be asked, what is stored of it, how it reads."""
+
+import base64
+import binascii
+from datetime import datetime
+from ipaddress import IPv4Network
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.http.etag import tagged
+from remuda.kernel.errors import Invalid, Malformed
+from remuda.kernel.ids import derived_id
+from remuda.region.kinds import labels as regional
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.kinds.servers import (
+    AddressPair,
+    PublicIpAllocation,
+    Server,
+    ServerGroup,
+    ServerImage,
+    ServerNetwork,
+    ServerSpec,
+)
+from remuda.region.servers.wire import (
+    NetworkingWire,
+    ReplaceWrite,
+    ServerCreate,
+    ServerCreateSpec,
+    ServerRead,
+    ServerSpecWire,
+    ServerStatusRead,
+    ServerUpdate,
+    SshInjectionWire,
+)
+from remuda.resources import labels
+from remuda.resources.metadata import (
+    changed_metadata,
+    check_tags,
+    new_metadata,
+    read_project_metadata,
+    stored_tags,
+    writable_metadata,
+)
+from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.writing import each_once
+
+__all__ = [
+    "SERVER_VIEW",
+    "changed_server",
+    "check_injection",
+    "check_sources",
+    "check_update",
+    "injection_of",
+    "new_server",
+    "read_server",
+    "read_user_data",
+    "replaced_server",
+    "server_id",
+    "writable_server",
+]
+
+replace = msgspec.structs.replace
+
+
+def server_id(network: str, name: str) -> str:
+    """Return the id of the server of this name on a network: there can be only one."""
+    return derived_id(network, name)
+
+
+def injection_of(wanted: ServerCreateSpec) -> SshInjectionWire:
+    """Return who can log in, as it was asked for or as it follows."""
+    if wanted.ssh_injection is not None:
+        return wanted.ssh_injection
+    return "identityKeypair" if wanted.ssh_certificate_authority_id is None else "ca"
+
+
+def check_injection(wanted: ServerCreateSpec) -> None:
+    """Refuse ways to log in that contradict each other."""
+    injection, authority = injection_of(wanted), wanted.ssh_certificate_authority_id
+    if injection == "ca" and authority is None:
+        raise Invalid("spec.sshInjection", "sshInjection ca requires sshCertificateAuthorityId")
+    if injection != "ca" and authority is not None:
+        raise Invalid("spec.sshInjection", f"sshInjection {injection} cannot be used with sshCertificateAuthorityId")
+    if wanted.infrastructure_ref and injection == "identityKeypair":
+        raise Invalid("spec.infrastructureRef", "infrastructureRef cannot be used with sshInjection identityKeypair")
+
+
+def check_sources(networking: NetworkingWire | None) -> None:
+    """Refuse prefixes that are none."""
+    for prefix in () if networking is None else networking.allowed_source_addresses:
+        try:
+            IPv4Network(prefix, strict=False)
+        except ValueError:
+            raise Invalid(
+                "spec.networking.allowedSourceAddresses", "allowedSourceAddresses must contain valid CIDR prefixes"
+            ) from None
+
+
+def check_update(server: Server, wanted: ServerUpdate) -> None:
+    """Refuse what a server cannot become."""
+    if server.is_marked:
+        raise Malformed("server is being deleted")
+    if wanted.metadata.name != server.metadata.labels[labels.NAME]:
+        raise Invalid("metadata.name", "server names are immutable")
+    if wanted.spec.flavor_id != server.spec.flavor_id:
+        raise Invalid("spec.flavorId", "server flavor is immutable")
+
+
+def read_user_data(text: str) -> bytes:
+    """Return user data as bytes, or raise Malformed; what it says is never repeated."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        raise Malformed("spec.userData is not base64: encode it with the standard alphabet and padding") from None
+
+
+def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operation: str) -> Server:
+    """Return a server as it is stored."""
+    check_tags(wanted.metadata.tags)
+    spec, home = wanted.spec, network.metadata.labels
+    where = {
+        label: home[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
+    } | {regional.NETWORK: network.name, regional.API_VERSION: regional.SECOND}
+    name = server_id(network.name, wanted.metadata.name)
+    metadata = new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))
+    return Server(
+        metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
+        spec=_networked(
+            ServerSpec(
+                flavor_id=spec.flavor_id,
+                image=ServerImage(id=spec.image_id),
+                ssh_certificate_authority_id=spec.ssh_certificate_authority_id or "",
+                ssh_injection=injection_of(spec),
+                user_data=spec.user_data,
+                infrastructure_ref=spec.infrastructure_ref,
+                operation=operation,
+                tags=own_tags(stored_tags(wanted.metadata), by),
+            ),
+            network.name,
+            spec.networking,
+        ),
+    )
+
+
+def changed_server(server: Server, wanted: ServerUpdate, by: Principal, now: datetime) -> Server:
+    """Return a server with everything replaced that a client may change."""
+    check_tags(wanted.metadata.tags)
+    spec = replace(
+        server.spec,
+        image=ServerImage(id=wanted.spec.image_id),
+        user_data=wanted.spec.user_data,
+        tags=replaced_tags(server.spec.tags, stored_tags(wanted.metadata), by),
+    )
+    return replace(
+        server,
+        metadata=changed_metadata(server.metadata, wanted.metadata, by.subject, now),
+        spec=_networked(spec, regional.network_of(server), wanted.spec.networking),
+    )
+
+
+def replaced_server(server: Server, wanted: ReplaceWrite, by: Principal, now: datetime) -> Server:
+    """Return a server in whose place another one is wanted. An authority that comes or goes changes who can log in."""
+    written = writable_metadata(server.metadata, server.spec.tags)
+    spec = replace(
+        server.spec,
+        ssh_injection=_injection_after(server.spec, wanted.ssh_certificate_authority_id),
+        flavor_id=wanted.flavor_id,
+        image=ServerImage(id=wanted.image_id),
+        user_data=wanted.user_data,
+        ssh_certificate_authority_id=wanted.ssh_certificate_authority_id or "",
+        replacement=server.spec.replacement + 1,
+    )
+    return replace(server, metadata=changed_metadata(server.metadata, written, by.subject, now), spec=spec)
+
+
+def _injection_after(spec: ServerSpec, authority: str | None) -> SshInjectionWire:
+    before = spec.ssh_injection or "identityKeypair"
+    if authority is not None:
+        return "ca"
+    if before != "ca":
+        return before
+    return "none" if spec.infrastructure_ref else "identityKeypair"
+
+
+def _networked(spec: ServerSpec, network: str, wanted: NetworkingWire | None) -> ServerSpec:
+    wanted = wanted or NetworkingWire()
+    pairs = tuple(
+        AddressPair(cidr=str(IPv4Network(prefix, strict=False)))
+        for prefix in each_once(wanted.allowed_source_addresses)
+    )
+    return replace(
+        spec,
+        networks=(ServerNetwork(id=network, allowed_address_pairs=pairs),),
+        security_groups=tuple(ServerGroup(id=group) for group in each_once(wanted.security_groups)),
+        public_ip_allocation=PublicIpAllocation(enabled=True) if wanted.public_ip else None,
+    )
+
+
+def writable_server(server: Server) -> ServerUpdate:
+    """Return what a client may change of a server, as it is now."""
+    spec = server.spec
+    return ServerUpdate(
+        metadata=writable_metadata(server.metadata, spec.tags),
+        spec=ServerSpecWire(
+            flavor_id=spec.flavor_id,
+            image_id=spec.image.id,
+            networking=_read_networking(spec),
+            user_data=spec.user_data,
+        ),
+    )
+
+
+def _read_networking(spec: ServerSpec) -> NetworkingWire | None:
+    pairs = spec.networks[0].allowed_address_pairs if spec.networks else ()
+    networking = NetworkingWire(
+        security_groups=tuple(group.id for group in spec.security_groups),
+        public_ip=spec.wants_public_ip,
+        allowed_source_addresses=tuple(pair.cidr for pair in pairs),
+    )
+    return None if networking == NetworkingWire() else networking
+
+
+def read_server(server: Server) -> ServerRead:
+    """Return a server as clients read it."""
+    spec, status = server.spec, server.status
+    return ServerRead(
+        metadata=read_project_metadata(server.metadata, spec.tags, status.conditions),
+        spec=writable_server(server).spec,
+        status=ServerStatusRead(
+            region_id=regional.region_of(server),
+            network_id=regional.network_of(server),
+            ssh_certificate_authority_id=spec.ssh_certificate_authority_id,
+            ssh_injection=spec.ssh_injection or "identityKeypair",
+            infrastructure_ref=spec.infrastructure_ref,
+            power_state=status.phase,
+            private_ip=status.private_ip,
+            public_ip=status.public_ip,
+            mac_address=status.mac_address,
+        ),
+    )
+
+
+def _render_server(server: Server) -> bytes:
+    return msgspec.json.encode(read_server(server))
+
+
+SERVER_VIEW = tagged(_render_server, writable_server)
+"""A server as JSON, with its tag."""

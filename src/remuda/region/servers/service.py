@@ -1,0 +1,208 @@
+"""The servers room: servers, and what can be done to a running one.
+
+Every method takes the context of the call, checks the caller's rights itself, and has at most one effect. Tenants have
+no rights here: the services that act for them have.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from remuda.access.context import Context
+from remuda.access.principal import Permission
+from remuda.http.replies import Collection
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
+from remuda.region.catalogue.clouds import Cloud, Clouds
+from remuda.region.images.reading import find_image
+from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.kinds.labels import is_second, network_of, region_of
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import SERVER, Server
+from remuda.region.paying import paying_for
+from remuda.region.permissions import permission
+from remuda.region.ports import IdentityPort, Place
+from remuda.region.scoping import NetworkedQuery, filters_of
+from remuda.region.servers import rules
+from remuda.region.servers.choosing import check_fit, find_flavor
+from remuda.region.servers.userdata.checking import check_user_data
+from remuda.region.servers.wire import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
+from remuda.resources.deleting import request_deletion
+from remuda.resources.labels import organization_of, project_of
+from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.store.contract import Store
+from remuda.store.objects import Resource
+
+__all__ = ["Servers"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Servers:
+    """The room."""
+
+    store: Store
+    clock: Clock
+    identity: IdentityPort
+    clouds: Clouds
+
+    async def list(self, context: Context, query: NetworkedQuery) -> Collection[Server, list[ServerRead]]:
+        """Return the servers that the caller may see."""
+        right, filters = permission("servers", "read"), filters_of(query)
+        await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
+        return Collection(
+            store=self.store,
+            kind=Server,
+            view=rules.SERVER_VIEW,
+            labels=filters.labels(),
+            visible=filters.visible(context.principal, right, lambda server: server.spec.tags),
+        )
+
+    async def create(self, context: Context, wanted: ServerCreate) -> Server:
+        """Make a server on a network that has none of its name."""
+        network = await self._network(context, wanted.spec.network_id)
+        allow_for(context.principal, permission("servers", "create"), network)
+        if network.is_marked:
+            raise Malformed("network is being deleted")
+        await self._check_new(context, wanted, network)
+        principal = context.principal
+        payer = paying_for(principal, Place(organization_of(network), project_of(network)))
+        server = rules.new_server(wanted, network, payer, operation=context.operation)
+        try:
+            return await self.store.create(server, log=witnessed(context, SERVER.plural, server))
+        except AlreadyExists:
+            found = await self.store.get(Server, server.name)
+            if found.spec.operation != context.operation:
+                raise
+            return found  # the same request, whose answer was lost
+
+    async def get(self, context: Context, server: str) -> Server:
+        """Return a server."""
+        return await self.find(context, permission("servers", "read"), server)
+
+    async def update(self, context: Context, server: str, wanted: ServerUpdate) -> Server:
+        """Replace what a client may change of a server. Another image rebuilds it."""
+
+        async def change() -> Server:
+            found = await self.find(context, permission("servers", "update"), server)
+            check_state(context, found, rules.writable_server(found))
+            network = await self._network(context, network_of(found))
+            await self._check_update(context, found, wanted, network)
+            changed = rules.changed_server(found, wanted, context.principal, self.clock.now())
+            return await self.store.update(changed, log=witnessed(context, SERVER.plural, found))
+
+        return await until_written(change)
+
+    async def replace(self, context: Context, server: str, wanted: ReplaceWrite) -> Server:
+        """Want another server in the place of one, with its port and addresses. Only services may."""
+        if context.principal.type != "system":
+            raise Forbidden("only a service may replace a server: change the instance that it belongs to")
+
+        async def change() -> Server:
+            found = await self.find(context, permission("servers", "update"), server)
+            network = await self._network(context, network_of(found))
+            await self._check_replacement(context, found, wanted, network)
+            replaced = rules.replaced_server(found, wanted, context.principal, self.clock.now())
+            return await self.store.update(replaced, log=witnessed(context, SERVER.plural, found))
+
+        return await until_written(change)
+
+    async def delete(self, context: Context, server: str) -> None:
+        """Ask for a server to go."""
+
+        async def delete() -> None:
+            found = await self.find(context, permission("servers", "delete"), server)
+            log = witnessed(context, SERVER.plural, found)
+            await request_deletion(self.store, context, found, rules.writable_server(found), log)
+
+        await until_written(delete)
+
+    async def find(self, context: Context, right: Permission, server: str) -> Server:
+        """Return a server that the caller may read and do this to; one that another API made is none of ours."""
+        found = await self.store.get(Server, server)
+        if not is_second(found):
+            raise NotFound("Server", server)
+        allow_for(context.principal, permission("servers", "read"), found)
+        allow_for(context.principal, right, found)
+        return found
+
+    async def _network(self, context: Context, network: str) -> Network:
+        found = await self.store.get(Network, network)
+        if not is_second(found):
+            raise NotFound("Network", network)
+        allow_for(context.principal, permission("networks:v2", "read"), found)
+        return found
+
+    async def _check_new(self, context: Context, wanted: ServerCreate, network: Network) -> None:
+        """Judge a new server, in the order that clients know."""
+        spec = wanted.spec
+        rules.check_injection(spec)
+        authority = spec.ssh_certificate_authority_id
+        check_user_data(rules.read_user_data(spec.user_data), with_authority=authority is not None)
+        await self._check_authority(context, authority, network)
+        await self._check_groups(context, spec.networking, network)
+        cloud = await self.clouds.get(region_of(network))
+        image = await find_image(cloud, organization_of(network), spec.image_id, store=self.store)
+        flavor = find_flavor(await cloud.flavors(), spec.flavor_id)
+        if image is not None and image.state == "ready" and flavor is None:
+            raise Invalid("spec.flavorId", "flavor is no longer offered by the region")
+        check_fit(image, flavor, name=spec.image_id, pinned_to=spec.infrastructure_ref)
+        rules.check_sources(spec.networking)
+
+    async def _check_update(self, context: Context, found: Server, wanted: ServerUpdate, network: Network) -> None:
+        rules.check_update(found, wanted)
+        if wanted.spec.user_data != found.spec.user_data:
+            has_authority = bool(found.spec.ssh_certificate_authority_id)
+            check_user_data(rules.read_user_data(wanted.spec.user_data), with_authority=has_authority)
+        await self._check_groups(context, wanted.spec.networking, network)
+        if wanted.spec.image_id != found.spec.image.id:
+            cloud = await self.clouds.get(region_of(network))
+            await self._check_image(cloud, found, wanted.spec.image_id, wanted.spec.flavor_id)
+        rules.check_sources(wanted.spec.networking)
+
+    async def _check_replacement(self, context: Context, found: Server, wanted: ReplaceWrite, network: Network) -> None:
+        if found.is_marked:
+            raise Invalid("server", "is being deleted", remedy="make a new one")
+        authority = wanted.ssh_certificate_authority_id
+        check_user_data(rules.read_user_data(wanted.user_data), with_authority=authority is not None)
+        await self._check_authority(context, authority, network)
+        cloud = await self.clouds.get(region_of(network))
+        await self._check_image(cloud, found, wanted.image_id, wanted.flavor_id, must_be_offered=True)
+
+    async def _check_image(
+        self, cloud: Cloud, found: Server, image: str, flavor: str, *, must_be_offered: bool = False
+    ) -> None:
+        offered = find_flavor(await cloud.flavors(), flavor)
+        if offered is None and must_be_offered:
+            raise Invalid("spec.flavorId", "flavor is no longer offered by the region")
+        chosen = await find_image(cloud, organization_of(found), image, store=self.store)
+        check_fit(chosen, offered, name=image, pinned_to=found.spec.infrastructure_ref)
+
+    async def _check_authority(self, context: Context, authority: str | None, network: Network) -> None:
+        if authority is None:
+            return
+        found = await self.store.get(SSHCertificateAuthority, authority)
+        allow_for(context.principal, permission("sshcertificateauthorities:v2", "read"), found)
+        if _place(found) != _place(network):
+            raise Invalid(
+                "spec.sshCertificateAuthorityId",
+                "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
+                "project as the server",
+            )
+
+    async def _check_groups(self, context: Context, networking: NetworkingWire | None, network: Network) -> None:
+        groups: Iterable[str] = () if networking is None else networking.security_groups
+        for group in groups:
+            found = await self.store.get(SecurityGroup, group)
+            if not is_second(found):
+                raise NotFound("SecurityGroup", group)
+            allow_for(context.principal, permission("securitygroups:v2", "read"), found)
+            if network_of(found) != network.name:
+                raise Invalid(
+                    "spec.networking.securityGroups",
+                    "a referenced security group must belong to the same network as the server",
+                )
+
+
+def _place(resource: Resource) -> tuple[str, str]:
+    return organization_of(resource), project_of(resource)

@@ -1,0 +1,1 @@
+"""User data of a server: whether cloud-init will know it, and what we add to it."""

@@ -1,0 +1,39 @@
+"""What providers tell by themselves, as wakes of the controllers that it concerns."""
+
+from collections.abc import Mapping
+
+import structlog
+
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import RemudaError
+from remuda.providers.contract.names import id_in
+from remuda.providers.contract.provider import Provider, Subject
+from remuda.reconcile.driver import Driver
+
+__all__ = ["Waking"]
+
+_PAUSE_S = 1.0
+
+
+class Waking:
+    """Listens to one provider."""
+
+    def __init__(self, provider: Provider, drivers: Mapping[Subject, Driver], clock: Clock) -> None:
+        self._provider, self._drivers, self._clock = provider, drivers, clock
+
+    async def keep(self) -> None:
+        """Listen for ever: a duty. What is missed while a provider is silent, the monitor finds."""
+        assert self._provider.events is not None, "one that tells nothing is not listened to"
+        while True:
+            try:
+                async for event in self._provider.events.events():
+                    self.wake(event.subject, event.handle.name)
+            except RemudaError as error:
+                structlog.get_logger().warning("provider tells nothing", provider=self._provider.type, error=error.code)
+            await self._clock.sleep(_PAUSE_S)
+
+    def wake(self, subject: Subject, name: str) -> None:
+        """Have looked at what a provider's name stands for."""
+        driver, key = self._drivers.get(subject), name if subject == "image" else id_in(name)
+        if driver is not None and key:
+            driver.wake(key)

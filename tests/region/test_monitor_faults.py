@@ -1,0 +1,56 @@
+"""The search for orphans while the provider does not tell the truth: it may be late, but it harms nobody."""
+
+from contextlib import suppress
+
+from prometheus_client import CollectorRegistry
+
+from remuda.kernel.errors import RemudaError
+from remuda.reconcile.ports import ReconcilePorts
+from remuda.region.kinds.labels import identity_of
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.orphans import Orphan
+from remuda.region.networks.api import NETWORKS
+from tests.region.monitor_ground import monitor_over
+from tests.region.networks_ground import TENANT, Ground, on_ground
+from tests.region.room import REGION, clouds_over
+
+RATES = {
+    "cloud.stale": 0.2,
+    "cloud.doubled_rows": 0.2,
+    "cloud.not_found_yet": 0.1,
+    "cloud.error": 0.05,
+    "cloud.error_done": 0.05,
+    "cloud.timeout_done": 0.05,
+    "cloud.rate_limited": 0.05,
+}
+
+
+def test_a_search_among_lies_removes_nothing_that_lives_and_forgets_what_is_not_there() -> None:
+    async def scenario(ground: Ground) -> None:
+        world = ground.world
+        ports = ReconcilePorts(store=ground.store, log=ground.store, clock=world.clock, randomness=world.randomness)
+        clouds = clouds_over(world, ground.store, ground.providers)
+        search = monitor_over(ports, ground.store, clouds, CollectorRegistry(), list[str]().append).watch().orphans
+        made = [await ground.make_network() for _ in range(4)]
+        for number in range(40):
+            if number in {3, 6}:
+                reply = await ground.networks.ask(TENANT).delete(f"{NETWORKS}/{made[number // 3]}")
+                assert reply.status == 202
+            await world.clock.sleep(300)
+            with suppress(RemudaError):
+                await search.look(await clouds.get(REGION))
+        world.faults.stop()
+        for _ in range(5):
+            await world.clock.sleep(300)
+            await search.look(await clouds.get(REGION))
+        left = (await ground.store.list(Network)).items
+        assert {each.name for each in left} == {made[0], made[3]}
+        at_cloud = await ground.at_cloud()
+        assert {name.partition(".")[0] for name in at_cloud["networks"]} == {f"network-{each.name}" for each in left}
+        assert {name.partition(".")[0] for name in at_cloud["tenancies"]} == {
+            f"identity-{identity_of(each)}" for each in left
+        }
+        assert (await ground.store.list(Orphan)).items == []
+        await clouds.close()
+
+    on_ground(scenario, at_work=True, seeds=5, rates=RATES)

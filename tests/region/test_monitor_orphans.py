@@ -1,0 +1,161 @@
+"""What a provider has of ours that is nobody's is found, and removed only where our timeline says that it may be."""
+
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from remuda.app import registry
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import PortSpec, ServerSpec
+from remuda.reconcile.ports import ReconcilePorts
+from remuda.region.catalogue.clouds import Clouds
+from remuda.region.catalogue.seeding import seed_regions
+from remuda.region.kinds.orphans import Orphan
+from remuda.region.kinds.servers import Server
+from remuda.store.sqlite.store import open_store
+from tests.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region, running, unwatched
+from tests.region.monitor_ground import Monitored, monitor_over
+from tests.sim.store import SEALER
+
+
+def port(tenancy: str, name: str, network: Handle, address: str) -> PortSpec:
+    return PortSpec(handle=Handle(tenancy, name), network=network.name, address=address, mac="02:00:00:00:00:01")
+
+
+async def deleted_server(monitored: Monitored, network: str) -> Server:
+    """Make a server, delete it, and return what its object was."""
+    house = monitored.house
+    server = await house.server(network)
+    await monitored.settled(server)
+    stored = await house.store.get(Server, server)
+    assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
+    await house.until_gone(f"/api/v2/servers/{server}")
+    return stored
+
+
+async def test_a_lost_store_makes_orphans_of_everything_and_nothing_is_removed(tmp_path: Path) -> None:
+    async with running(tmp_path) as house:
+        network = await house.network()
+        servers = [await house.server(network, f"server-{number}") for number in range(3)]
+        for server in servers:
+            await house.until(f"/api/v2/servers/{server}", "provisioned")
+        ports = house.app.ports
+        store = open_store(tmp_path / "another.db", registry(), SEALER)
+        try:
+            await seed_regions(store, ports.settings.regions, now=ports.clock.now())
+            clouds = Clouds(store, house.clouds, clock=ports.clock, randomness=ports.randomness)
+            control = ReconcilePorts(store=store, log=store)
+            watch = monitor_over(control, store, clouds, CollectorRegistry(), list[str]().append).watch()
+            cloud = await clouds.get(NORTH)
+            for _ in range(4):
+                await watch.orphans.look(cloud)
+            found = (await store.list(Orphan)).items
+            kept = [one.handle.name for one in house.north.operator.servers()]
+            await clouds.close()
+        finally:
+            await store.close()
+        assert {each.spec.provider_name for each in found if each.spec.subject == "server"} == set(kept)
+        assert {each.spec.object_id for each in found if each.spec.subject == "server"} == set(servers)
+        assert {each.spec.why for each in found} == {"ObjectUnknown"}
+        assert sorted({each.spec.subject for each in found}) == ["network", "port", "server", "tenancy"]
+
+
+def test_what_has_its_object_is_no_orphan() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        await monitored.settled(await house.server(await house.network()))
+        assert await monitored.look(times=3) == []
+        assert monitored.sample("orphans", subject="server") == 0
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_what_came_after_its_object_was_let_go_is_recorded_after_two_looks_and_removed() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.network()
+        gone = await deleted_server(monitored, network)
+        place, provider = await monitored.place(network), monitored.provider
+        assert provider.ports is not None
+        assert provider.servers is not None
+        late = port(place.tenancy, f"port-{gone.name}.{gone.uid}", place, "10.0.200.1")
+        await provider.ports.converge_port(late)
+        name = f"server-{gone.name}.{gone.uid}.0"
+        await provider.servers.create_server(
+            ServerSpec(
+                handle=Handle(place.tenancy, name),
+                hostname="late",
+                flavor=STANDARD,
+                image=UBUNTU,
+                port=late.handle.name,
+            )
+        )
+        assert await monitored.look() == []
+        assert await monitored.look() == [("port", "ObjectLetGo"), ("server", "ObjectLetGo")]
+        assert monitored.sample("orphans", subject="port") == 1
+        await monitored.look(times=3)
+        assert await monitored.orphans() == []
+        assert house.north.operator.servers() == []
+        assert await provider.ports.find_port(late.handle) is None
+        assert monitored.sample("orphans", subject="port") == 0
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_many_orphans_at_once_are_kept_for_an_operator() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.network()
+        gone = await deleted_server(monitored, network)
+        place, provider = await monitored.place(network), monitored.provider
+        assert provider.ports is not None
+        for number in range(25):
+            name = f"port-{gone.name}.{gone.uid}.{number}"
+            await provider.ports.converge_port(port(place.tenancy, name, place, f"10.0.200.{number + 1}"))
+        await monitored.look(times=4)
+        left = [each async for part in provider.ports.ports() for each in part]
+        assert len(left) == 5
+        assert [(each.spec.subject, each.spec.why) for each in await monitored.orphans()] == [
+            ("port", "ObjectLetGo")
+        ] * 5
+        assert (await monitored.operator.post("/api/v2/recovery/removals/release")).status == 202
+        await monitored.look(times=3)
+        assert await monitored.orphans() == []
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_a_server_that_another_has_replaced_waits_for_an_operator() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.network()
+        server = await house.server(network)
+        await monitored.settled(server)
+        stored = await house.store.get(Server, server)
+        place, provider = await monitored.place(network), monitored.provider
+        assert provider.ports is not None
+        assert provider.servers is not None
+        other = port(place.tenancy, f"port-{server}.{stored.uid}.9", place, "10.0.200.1")
+        await provider.ports.converge_port(other)
+        handle = Handle(place.tenancy, f"server-{server}.{stored.uid}.9")
+        spec = ServerSpec(handle=handle, hostname="old", flavor=STANDARD, image=UBUNTU, port=other.handle.name)
+        await provider.servers.create_server(spec)
+        assert ("server", "Superseded") in await monitored.look(times=4)
+        assert await provider.servers.find_server(handle) is not None
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_a_foreign_name_is_an_orphan_whose_object_nobody_knows() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.network()
+        await house.until(f"/api/v2/networks/{network}", "provisioned")
+        place = await monitored.place(network)
+        assert monitored.provider.ports is not None
+        await monitored.provider.ports.converge_port(port(place.tenancy, "by-hand", place, "10.0.200.1"))
+        assert await monitored.look(times=2) == [("port", "ObjectUnknown")]
+        await monitored.provider.ports.remove_port(Handle(place.tenancy, "by-hand"))
+        assert await monitored.look(times=2) == []
+
+    in_a_region(scenario, settings=unwatched())

@@ -1,0 +1,298 @@
+"""The monitor sees what no event told, counts servers, and says what a region runs out of."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from ipaddress import IPv4Address
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.kernel.conditions import find_condition
+from remuda.kernel.errors import Unavailable
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import Server as CloudServer
+from remuda.providers.contract.servers import Sighting
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.regions import Region
+from remuda.region.kinds.servers import Rebuild, Replacement, Server, ServerImage, ServerSpec, ServerStatus
+from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
+from remuda.region.monitor.polling import Poll
+from remuda.region.networks.addresses import take_this_address
+from remuda.region.networks.rules import plan_of
+from remuda.region.servers.drifting import DRIFTED, is_drifted, with_drift
+from remuda.store.objects import Metadata
+from tests.region.house import NORTH, RegionHouse, in_a_region, unwatched
+from tests.region.monitor_ground import Monitored
+from tests.sim.runner import World, simulate
+
+NOW = datetime(2030, 1, 1, tzinfo=UTC)
+
+
+@dataclass
+class Listing:
+    """The servers of a provider: what there is, and after how many parts it stops answering."""
+
+    versions: dict[str, str]
+    fails_after: int | None = None
+
+    async def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
+        for count, (name, version) in enumerate(self.versions.items()):
+            if count == self.fails_after:
+                raise Unavailable("It does not answer: wait.")
+            yield [Sighting(Handle("tenancy", f"server-{name}.uid.0"), version)]
+
+
+@dataclass
+class Looked:
+    """Notes who is looked at, and when."""
+
+    clock: Any
+    at: list[tuple[str, float]] = field(default_factory=list)
+    is_ill: bool = False
+
+    async def look(self, server: str) -> None:
+        self.at.append((server, self.clock.monotonic()))
+        if self.is_ill:
+            raise Unavailable("It does not answer: wait.")
+
+    def names(self) -> list[str]:
+        """Return who was looked at since this was last asked."""
+        names, self.at = [name for name, _ in self.at], []
+        return names
+
+
+def polling(scenario: Any, *, first_looks_per_s: float = 10.0) -> None:
+    """Run a scenario with a poll, whom it looked at, and whom it told the controller of."""
+
+    async def run(world: World) -> None:
+        looked, woken = Looked(world.clock), list[str]()
+        poll = Poll(looked, woken.append, clock=world.clock, first_looks_per_s=first_looks_per_s)  # type: ignore[arg-type]  # it looks, and notes it
+        duty = asyncio.create_task(poll.keep_looking())
+        try:
+            await scenario(poll, looked, woken, world)
+        finally:
+            duty.cancel()
+            with suppress(asyncio.CancelledError):
+                await duty
+
+    simulate(run, 1)
+
+
+def test_servers_are_looked_at_when_they_are_new_or_have_changed() -> None:
+    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
+        listing = Listing({"a": "1", "b": "1", "c": "1"})
+        for expected, changes in (("abc", {}), ("", {}), ("b", {"b": "2"}), ("", {})):
+            listing.versions |= changes
+            await poll.poll(listing)  # type: ignore[arg-type]  # only its sightings matter
+            await world.clock.sleep(10)
+            assert looked.names() == list(expected)
+        del listing.versions["a"]
+        await poll.poll(listing)  # type: ignore[arg-type]  # as above
+        assert (looked.names(), woken, poll.waiting) == ([], ["a"], 0)
+
+    polling(scenario)
+
+
+def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them() -> None:
+    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
+        listing = Listing({f"s{number}": "1" for number in range(100)})
+        await poll.poll(listing)  # type: ignore[arg-type]  # only its sightings matter
+        await world.clock.sleep(1.05)
+        assert len(looked.names()) == 11
+        assert poll.waiting == 89
+        listing.versions["s0"] = "2"
+        await poll.poll(listing)  # type: ignore[arg-type]  # as above
+        await world.clock.sleep(0.1)
+        assert looked.names()[0] == "s0"
+        await world.clock.sleep(10)
+        assert (poll.waiting, woken) == (0, [])
+
+    polling(scenario)
+
+
+def test_a_listing_that_breaks_off_makes_nobody_missing_or_new() -> None:
+    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
+        listing = Listing({"a": "1", "b": "1"})
+        await poll.poll(listing)  # type: ignore[arg-type]  # only its sightings matter
+        await world.clock.sleep(1)
+        looked.names()
+        listing.fails_after = 1
+        with pytest.raises(Unavailable):
+            await poll.poll(listing)  # type: ignore[arg-type]  # as above
+        listing.fails_after = None
+        await poll.poll(listing)  # type: ignore[arg-type]  # as above
+        await world.clock.sleep(1)
+        assert (looked.names(), woken) == ([], [])
+
+    polling(scenario)
+
+
+def test_a_look_that_failed_is_made_up_for() -> None:
+    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
+        looked.is_ill = True
+        await poll.poll(Listing({"a": "1"}))  # type: ignore[arg-type]  # only its sightings matter
+        await world.clock.sleep(1)
+        looked.is_ill = False
+        await poll.poll(Listing({"a": "1"}))  # type: ignore[arg-type]  # as above
+        await world.clock.sleep(1)
+        await poll.poll(Listing({"a": "1"}))  # type: ignore[arg-type]  # as above
+        assert (looked.names(), woken) == (["a", "a"], [])
+
+    polling(scenario)
+
+
+def test_a_change_that_no_event_told_is_seen_by_the_monitor() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        server = await house.server(await house.network())
+        await monitored.settled(server)
+        await house.app.drivers["servers"].stop()
+        duty = asyncio.create_task(monitored.monitor.keep())
+        await house.clock.sleep(301)
+        house.north.operator.stop(server)
+        await house.clock.sleep(301)
+        assert (await house.store.get(Server, server)).status.phase == "Stopped"
+        house.north.operator.vanish(server)
+        await house.clock.sleep(301)
+        assert monitored.woken == [server]
+        duty.cancel()
+        await asyncio.gather(duty, return_exceptions=True)
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes_and_goes() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.network()
+        first = await house.server(network, "first")
+        await monitored.settled(first)
+        duty = asyncio.create_task(monitored.monitor.keep())
+        await house.clock.sleep(1)
+        assert monitored.sample("servers", phase="running") == 1
+        second = await house.server(network, "second")
+        await monitored.settled(second)
+        await house.clock.sleep(60)
+        assert monitored.sample("servers", phase="running") == 2
+        assert monitored.sample("server_running_seconds_count") == 1
+        assert monitored.sample("server_scheduling_seconds_count") == 1
+        assert 1 <= (monitored.sample("server_running_seconds_sum") or 0) <= 30
+        assert (await house.root.delete(f"/api/v2/servers/{second}")).status == 202
+        await house.until_gone(f"/api/v2/servers/{second}")
+        await house.clock.sleep(1)
+        assert monitored.sample("servers", phase="running") == 1
+        assert monitored.sample("server_gone_seconds_count") == 1
+        await house.clock.sleep(301)
+        assert monitored.sample("orphans", subject="server") == 0
+        assert (monitored.sample("flavor_free", flavor="sim-small-1") or 0) > 0
+        duty.cancel()
+        await asyncio.gather(duty, return_exceptions=True)
+        assert monitored.sample("servers", phase="running") is None
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_a_network_that_runs_low_is_told_of_until_it_is_full() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.store.get(Network, await house.network(prefix="10.0.0.0/24"))
+        pool = list(plan_of(network).dhcp_pool)
+        free = int(0.1 * len(pool))
+        await monitored.watch.supplies.look(await monitored.cloud())
+        assert (monitored.sample("networks_low"), monitored.sample("networks_exhausted")) == (0, 0)
+        await take(house, network, pool[free:])
+        await monitored.watch.supplies.look(await monitored.cloud())
+        assert monitored.sample("networks_low") == 1
+        assert monitored.sample("networks_exhausted") == 0
+        assert monitored.sample("networks_low_free_addresses") == free
+        await take(house, network, pool[:free])
+        await monitored.watch.supplies.look(await monitored.cloud())
+        assert monitored.sample("networks_exhausted") == 1
+        assert monitored.sample("networks_low_free_addresses") == 0
+
+    in_a_region(scenario, settings=unwatched())
+
+
+async def take(house: RegionHouse, network: Network, addresses: Sequence[IPv4Address]) -> None:
+    for address in addresses:
+        holder = Network(metadata=Metadata(name="holder", uid="uid"), spec=network.spec)
+        assert await take_this_address(house.store, network, holder, address) is not None
+
+
+def test_vlans_are_counted_where_there_are_any() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        await monitored.watch.supplies.look(await monitored.cloud())
+        assert monitored.sample("vlans_free") is None
+        region = await house.store.get(Region, NORTH)
+        taken = tuple(TakenVlan(id=each, physical_network_id="net") for each in range(1, 11))
+        metadata = Metadata(name=vlans_name(region.spec.provider, region.name))
+        await house.store.create(VLANAllocation(metadata=metadata, spec=VLANAllocationSpec(allocations=taken)))
+        await monitored.watch.supplies.look(await monitored.cloud())
+        assert (monitored.sample("vlans_taken"), monitored.sample("vlans_free")) == (10, 4084)
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def at_cloud(**changes: Any) -> CloudServer:
+    """Return a server as a provider has it."""
+    handle = Handle("tenancy", "server-id.uid.0")
+    found = CloudServer(
+        handle=handle, id="1", state="running", flavor="small", image="linux", port="port", version="1", created=NOW
+    )
+    return replace(found, **changes)
+
+
+def ours(**status: Any) -> Server:
+    """Return a server that was made small, of linux."""
+    return Server(
+        metadata=Metadata(name="id", uid="uid"),
+        spec=ServerSpec(flavor_id="small", image=ServerImage(id="linux")),
+        status=ServerStatus(applied_image_id="linux", **status),
+    )
+
+
+def test_a_server_that_became_another_by_itself_says_so_until_it_is_as_it_was() -> None:
+    assert with_drift(ours(), at_cloud(), NOW) == ours()
+    drifted = with_drift(ours(), at_cloud(flavor="large", image="bsd"), NOW)
+    found = find_condition(drifted.status.conditions, DRIFTED)
+    assert found is not None
+    assert (found.status, found.message) == ("True", "its flavor is large, its image is bsd")
+    assert is_drifted(drifted)
+    assert with_drift(drifted, at_cloud(flavor="large", image="bsd"), NOW) == drifted
+    mended = with_drift(drifted, at_cloud(), NOW)
+    assert not is_drifted(mended)
+    assert find_condition(mended.status.conditions, DRIFTED) is not None
+
+
+@pytest.mark.parametrize(
+    "status",
+    [{"rebuild": Rebuild(target_image_id="bsd", state="Initiated")}, {"replacement": Replacement(counter=1, done=0)}],
+)
+def test_what_we_change_ourselves_is_no_drift(status: dict[str, Any]) -> None:
+    changed = with_drift(ours(**status), at_cloud(flavor="large", image="bsd"), NOW)
+    assert changed == ours(**status)
+
+
+def test_a_wish_for_another_image_is_no_drift() -> None:
+    server = ours()
+    wished = msgspec.structs.replace(server, spec=msgspec.structs.replace(server.spec, image=ServerImage(id="bsd")))
+    assert with_drift(wished, at_cloud(), NOW) == wished
+
+
+def test_what_is_under_way_is_looked_at_often_only_where_the_provider_tells_nothing() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        assert (await house.app.clouds.get(NORTH)).wait_s == 30
+        clouds: Any = house.clouds.clouds
+        clouds[NORTH].provider = replace(clouds[NORTH].provider, events=None)
+        assert (await house.app.clouds.get(NORTH)).wait_s == 2
+        server = await house.server(await house.network())
+        began = house.clock.monotonic()
+        await Monitored(house).settled(server)
+        assert house.clock.monotonic() - began < 15
+
+    in_a_region(scenario, settings=unwatched())
