@@ -9,6 +9,8 @@ import sys
 import textwrap
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import asdict, fields
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -19,11 +21,16 @@ from remuda.http.edge.health import NotReady
 from remuda.http.edge.metrics import Metrics as HttpMetrics
 from remuda.http.edge.patience import HeadTooLarge
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
+from remuda.identity.quotas.catalogue import BUILT_IN
 from remuda.kernel import errors
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.registry import Sagas
+from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
+from remuda.providers.simulated.catalogue import Times
+from remuda.providers.simulated.faults import FAULTS
 from remuda.reconcile.metrics import PrometheusReporter
+from remuda.region.api import TABLE as REGION
 from tests.cli.running import running
 from tests.cli.visitor import Shell, let_in
 
@@ -40,6 +47,10 @@ PAGES = [
         "identity",
         "tokens",
         "quotas",
+        "region",
+        "simulated-cloud",
+        "images",
+        "monitor",
     )
 ]
 NEVER_ANSWERED = 415
@@ -51,7 +62,8 @@ _SOURCE = re.compile(r"# (tests/\S+\.py)\n(.*)", re.DOTALL)
 _METRIC = re.compile(r"\bremuda_(?:http|loop|reconcile|operations?|provider)_[a-z_]+")
 _PATH = re.compile(r"\b(?:src|tests|docs|bench)/[\w/.-]*\w")
 _NAME = re.compile(
-    r"\bremuda\.(?:access|app|config|http|identity|kernel|operations|process|providers|reconcile|resources|store)\b[\w.]*\w"
+    r"\bremuda\.(?:access|app|config|http|identity|kernel|operations|process|providers|reconcile|region|resources|store)"
+    r"\b[\w.]*\w"
 )
 _TEST = re.compile(r"`(test_\w+)`")
 _SHOWN = re.compile(r" +# (.+)$")
@@ -72,8 +84,7 @@ def snippets() -> Iterator[tuple[str, str]]:
 def programs() -> Iterator[tuple[str, str, str]]:
     """Yield every complete program with what it prints, which is the block after it."""
     for page in PAGES:
-        found = blocks(page)
-        for (language, text), (_, after) in zip(found, [*found[1:], ("", "")], strict=True):
+        for (language, text), (_, after) in pairwise([*blocks(page), ("", "")]):
             if language == "python" and is_program(text):
                 yield page.name, text, after
 
@@ -140,6 +151,45 @@ def test_everything_that_a_page_names_is_there(page: Path) -> None:
     tests = "".join(path.read_text() for path in (ROOT / "tests").rglob("test_*.py"))
     for test in _TEST.findall(text):
         assert f"def {test}(" in tests, test
+
+
+def rows(page: str, heading: str) -> list[list[str]]:
+    """Return the cells of the table under a heading, line by line."""
+    text = (ROOT / "docs" / page).read_text()
+    table = text.partition(f"| {heading} |")[2].partition("\n\n")[0]
+    return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
+
+
+def named(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_the_paths_of_region_are_those_of_the_code() -> None:
+    told = [name for path, _ in rows("region.md", "Path") for name in named(path)]
+    real = [route.path.split("/")[3] for route in REGION.routes if route.path.startswith("/api/v2/")]
+    assert sorted(told) == sorted(set(real))
+
+
+def test_the_deprecated_paths_of_region_are_not_there() -> None:
+    below = re.compile(r"/api/v1/organizations/\{\w+\}/(projects|identities|networks|securitygroups|servers)\b")
+    assert not [route.path for route in REGION.routes if below.match(route.path)]
+
+
+def test_the_capabilities_of_the_page_are_those_that_a_provider_can_have() -> None:
+    told = [name for capability, _ in rows("region.md", "Capability") for name in named(capability)]
+    assert sorted(told) == sorted({each.name for each in fields(Provider)} - {"type", "lag_s"})
+
+
+def test_the_kinds_of_quota_that_region_holds_are_described() -> None:
+    told = {name for kind, _ in rows("region.md", "Kind") for name in named(kind)}
+    assert told == {"networks", "loadbalancers", "publicips", "filestorage"}
+    assert all(BUILT_IN[kind].default > 0 for kind in told), "a fresh organization can have one"
+
+
+def test_the_times_and_faults_of_the_simulated_cloud_are_those_of_the_code() -> None:
+    times = {named(name)[0]: float(default) for name, default, *_ in rows("simulated-cloud.md", "In `[times]`")}
+    assert times == asdict(Times())
+    assert [named(name)[0] for name, _ in rows("simulated-cloud.md", "Fault")] == list(FAULTS)
 
 
 def is_there(name: str) -> bool:

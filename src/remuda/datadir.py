@@ -1,11 +1,14 @@
 """The directory of a process: what lies in it, and who has it.
 
 Everything a process keeps is in one directory that only its owner can enter: the store's file, the file with the
-sealing keys and, for scripts, `credentials.json`. While it runs, `process.json` says where it answers, for commands on
-the same machine. A store is never opened with new keys in place of those it was sealed with.
+sealing keys, the files of the simulated clouds and, for scripts, `credentials.json`. While it runs, `process.json` says
+where it answers, for commands on the same machine. A store is never opened with new keys in place of those it was
+sealed with, and an empty file is not taken for a new store where one was in use before: that would hide what was lost
+behind a first start.
 """
 
 import contextlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -51,6 +54,11 @@ class DataDirectory:
         return self.path / "credentials.json"
 
     @property
+    def clouds(self) -> Path:
+        """The simulated clouds, a file for each: they are not ours, and outlive the store."""
+        return self.path / "clouds"
+
+    @property
     def _process(self) -> Path:
         return self.path / "process.json"
 
@@ -65,7 +73,28 @@ class DataDirectory:
         if self.store.exists() and not self.keys.exists():
             remedy = f"restore {self.keys} from its backup, because what it sealed opens with nothing else"
             raise Invalid("--data", f"{self.path} holds a store without its keys", remedy=remedy)
+        self.check_store()
         return Sealer(create_keyring_file(self.keys, randomness))
+
+    def check_store(self) -> None:
+        """Raise Invalid if the store is another user's, or empty and was not before.
+
+        One whose first start was cut off can be empty.
+        """
+        if not self.store.exists():
+            return
+        if not os.access(self.store, os.R_OK | os.W_OK):
+            remedy = "run this as its owner, or give it mode 600"
+            raise Invalid(f"The store {self.store}", "cannot be read and written by this user", remedy=remedy)
+        if not self.store.stat().st_size and (self.credentials.exists() or self._was_closed):
+            remedy = "restore it from a backup, or remove it to begin anew"
+            raise Invalid(f"The store {self.store}", "is empty although it was in use", remedy=remedy)
+
+    @property
+    def _was_closed(self) -> bool:
+        """Whether a process has closed the store in order: its lock holds something from before the store is made."""
+        lock = self.store.with_name(f"{self.store.name}.lock")
+        return lock.exists() and not lock.stat().st_size
 
     def sealer(self) -> Sealer:
         """Return what seals with the keys that are there; raise NotFound or Invalid if none can be read."""

@@ -4,9 +4,9 @@ Everything it keeps is in one directory (`datadir`), which is made at the first 
 keys: they need one of their own. The address is taken before the services begin, so that they know where clients will
 find them, and so that a first start that cannot have its port has done nothing yet.
 
-It stops on SIGTERM or SIGINT: requests in flight are finished, then the services end what goes on by itself in them,
-then the store is closed. A second signal breaks the requests off, and a third one ends the process as if nobody had
-asked for any of this. After `kill -9` it starts again.
+It stops on SIGTERM or SIGINT, also while it still begins, which it then finishes: requests in flight are finished, then
+the services end what goes on by itself in them, then the store is closed. A second signal breaks the requests off, and
+a third one ends the process as if nobody had asked for any of this. After `kill -9` it starts again.
 """
 
 import asyncio
@@ -112,10 +112,9 @@ async def run(
     """
     with contextlib.closing(LineWriter(_STDERR)) as sink:
         log_to(sink)
-        async with _opened(settings, kinds) as (ground, listener):
-            with _signals() as stop:
-                async with services(ground) as assembled:
-                    await _serve(ground, settings, assembled, listener, sink, announce, stop)
+        with _signals() as stop:
+            async with _opened(settings, kinds) as (ground, listener), services(ground) as assembled:
+                await _serve(ground, settings, assembled, listener, sink, announce, stop)
 
 
 async def _serve(

@@ -6,13 +6,15 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 READY = re.compile(r"^Remuda is ready at (http://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
+UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
+"""Goes before a command: the modes of files then count for root, too."""
 REMUDA = [sys.executable, "-c", "import sys; from remuda.cli import main; sys.exit(main())"]
 
 
@@ -80,7 +82,19 @@ def refused(data: Path, listen: str = "127.0.0.1:0", *more: str, environment: Ma
     return error.strip()
 
 
-def remuda(*words: str, environment: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run another command."""
-    env = {**os.environ, **(environment or {})}
-    return subprocess.run([*REMUDA, *words], capture_output=True, text=True, timeout=60, check=False, env=env)
+def remuda(
+    *words: str,
+    environment: Mapping[str, str] | None = None,
+    stdout: Any = subprocess.PIPE,
+    before: Sequence[str] = (),
+) -> subprocess.CompletedProcess[str]:
+    """Run another command, with `before` before it."""
+    return subprocess.run(
+        [*before, *REMUDA, *words],
+        stdout=stdout,
+        stderr=subprocess.PIPE,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**os.environ, **(environment or {})},
+    )

@@ -14,7 +14,7 @@ def test_crds_prints_definitions_as_yaml(capsys: pytest.CaptureFixture[str]) -> 
     by_name = {one["metadata"]["name"]: one for one in definitions}
     ours = {kind.qualified for kind in registry().kinds} | {"journals.store.remuda"}
     assert (set(by_name), len(definitions)) == (ours, len(ours))
-    assert "organizations.identity.unikorn-cloud.org" in by_name
+    assert {"organizations.identity.unikorn-cloud.org", "servers.region.unikorn-cloud.org"} <= set(by_name)
     (version,) = by_name["journals.store.remuda"]["spec"]["versions"]
     assert version["subresources"] == {"status": {}}
     assert version["schema"]["openAPIV3Schema"]["properties"]["spec"]["required"] == ["stream", "subject"]

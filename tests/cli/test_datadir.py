@@ -26,6 +26,22 @@ def test_without_keys_nothing_is_opened(tmp_path: Path) -> None:
         data.prepare(SystemRandomness())
 
 
+def test_an_empty_store_is_refused_where_one_was_in_use(tmp_path: Path) -> None:
+    data = DataDirectory(tmp_path)
+    data.prepare(SystemRandomness())
+    lock = tmp_path / "remuda.db.lock"
+    data.store.touch()
+    lock.write_text("open\n")
+    data.prepare(SystemRandomness())  # as a first start leaves it that is killed before its first write
+    lock.write_text("")
+    for sign in (lock, data.credentials):
+        sign.touch()
+        with pytest.raises(Invalid, match=r"is empty although it was in use: restore it from a backup, or remove it"):
+            data.prepare(SystemRandomness())
+        sign.unlink()
+    data.prepare(SystemRandomness())
+
+
 def test_a_process_says_where_it_answers_while_it_does(tmp_path: Path) -> None:
     data = DataDirectory(tmp_path)
     assert data.running_at() is None

@@ -1,5 +1,6 @@
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -7,7 +8,9 @@ import remuda.version
 from remuda.cli import main
 from remuda.kernel.errors import StoreLocked
 from remuda.version import ServiceDescriptor
+from tests.cli.running import remuda as command
 
+ROOT = Path(__file__).parents[2]
 HEAVY = ("aiohttp", "apsw", "cryptography", "lightkube", "rich")
 
 
@@ -55,6 +58,8 @@ def test_help_is_shown_when_asked_for_or_when_nothing_is(
         (["up"], "The first start makes an administrator"),
         (["token", "issue"], "It is audited, with the name of who asks."),
         (["token"], "Print a short-lived token in a user's name."),
+        (["sim", "fail"], "What the cloud gives as the reason."),
+        (["sim"], "Have a server run on another host."),
         ([], "Run everything in one process, on one file."),
     ],
 )
@@ -65,13 +70,59 @@ def test_a_command_explains_itself_in_full_and_a_list_in_a_line(
     assert told in " ".join(capsys.readouterr().out.split())
 
 
-def test_an_unknown_command_ends_with_a_message_and_no_traceback(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as caught:
-        main(["nonsense"])
-    assert caught.value.code
-    shown = capsys.readouterr()
-    assert "nonsense" in shown.out + shown.err
-    assert "Traceback" not in shown.out + shown.err
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["nonsense"],
+            'Unknown command "nonsense". Available commands: up, ',
+        ),
+        (["tokn"], 'Unknown command "tokn". Did you mean "token"? '),
+        (["token", "isue"], 'Unknown command "isue". Did you mean "issue"? '),
+        (
+            ["up", "--lissten", "x"],
+            "Unknown option: --lissten. Did you mean --listen? remuda up --help says what there",
+        ),
+        (["up", "--listen"], "--listen needs a value. remuda up --help says what there is."),
+        (["up", "extra"], "There is no use for 'extra' here. remuda up --help says what there is."),
+        (["openapi"], "SERVICE needs a value. remuda openapi --help says what there is."),
+        (["up", "--data", "a", "--data", "b"], "Parameter --data specified multiple times. remuda up --help says"),
+    ],
+)
+def test_what_cannot_be_understood_is_told_on_one_line_and_exits_with_2(
+    capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(words) == 2
+    out, error = capsys.readouterr()
+    assert (out, error.count("\n")) == ("", 1)
+    assert error.startswith(told)
+
+
+def test_ctrl_c_is_no_defect(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(_: list[str]) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("remuda.cli._command", interrupted)
+    assert main(["up"]) == 130
+    assert capsys.readouterr() == ("", "")
+
+
+def test_who_reads_only_the_beginning_is_told_nothing_else() -> None:
+    line = f"{sys.executable} -c 'import sys; from remuda.cli import main; sys.exit(main())' openapi identity | head -1"
+    told = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (told.returncode, told.stdout, told.stderr) == (0, "{\n", "")
+
+
+@pytest.mark.parametrize("words", [["--version"], ["config", "show"], ["openapi", "process"]])
+def test_what_cannot_be_printed_is_one_sentence(words: list[str]) -> None:
+    with Path("/dev/full").open("w") as full:
+        told = command(*words, stdout=full)
+    assert told.returncode == 1
+    assert told.stderr == (
+        "The terminal cannot be written to (No space left on device): let stdout go where it can be read.\n"
+    )
 
 
 def test_an_error_of_ours_prints_its_sentence_and_exits_with_1(
@@ -92,3 +143,10 @@ def test_a_defect_keeps_its_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("remuda.cli._command", fail)
     with pytest.raises(ZeroDivisionError):
         main(["serve"])
+
+
+def test_make_up_passes_on_what_it_is_told() -> None:
+    given = ["DATA=/a b/c", "LISTEN=127.0.0.1:1", "CONFIG=d.toml"]
+    told = subprocess.run(["make", "-n", "up", *given], cwd=ROOT, capture_output=True, text=True, check=True)
+    last = told.stdout.splitlines()[-1]
+    assert last == '.venv/bin/remuda up --data "/a b/c" --listen "127.0.0.1:1" --config "d.toml"'

@@ -32,6 +32,13 @@ def test_the_document_of_identity_is_printed_as_it_is_mounted(capsys: pytest.Cap
     assert printed["servers"] == [{"url": "/identity"}]
 
 
+def test_the_document_of_region_is_printed_as_it_is_mounted(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["openapi", "region"]) == 0
+    printed = msgspec.json.decode(capsys.readouterr().out)
+    assert {"/api/v2/networks", "/api/v2/servers/{serverID}"} <= set(printed["paths"])
+    assert printed["servers"] == [{"url": "/region"}]
+
+
 def test_an_unknown_service_is_told_which_there_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -39,7 +46,7 @@ def test_an_unknown_service_is_told_which_there_are(
         remuda.cli.openapi, "tables", lambda: dict.fromkeys(["region", "identity"], Published("", table()))
     )
     assert main(["openapi", "nonsense"]) == 1
-    assert capsys.readouterr() == ("", "the service nonsense is not known: use one of identity, region.\n")
+    assert capsys.readouterr() == ("", "The service nonsense is not known: use one of identity, region.\n")
 
 
 def test_a_release_without_services_says_so(
@@ -47,4 +54,4 @@ def test_a_release_without_services_says_so(
 ) -> None:
     monkeypatch.setattr(remuda.cli.openapi, "tables", dict)
     assert main(["openapi", "nonsense"]) == 1
-    assert capsys.readouterr() == ("", "the service nonsense is not known: this release has none yet.\n")
+    assert capsys.readouterr() == ("", "The service nonsense is not known: this release has none yet.\n")

@@ -1,10 +1,12 @@
 import json
+import shutil
 import signal
 import socket
 import stat
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import httpx2
@@ -12,7 +14,7 @@ import pytest
 
 from remuda.kernel.keyfile import create_keyring_file
 from remuda.kernel.randomness import SystemRandomness
-from tests.cli.running import refused, running
+from tests.cli.running import UNPRIVILEGED, refused, remuda, running, up
 from tests.example.asking import ask, judged
 
 
@@ -22,12 +24,12 @@ def test_the_first_start_makes_everything_private_and_answers(tmp_path: Path) ->
         assert ask(f"{one.url}/healthz").json() == {"status": "ok"}
         assert ask(f"{one.url}/readyz").status_code == 200
         assert ask(f"{one.url}/api/version").json()["name"] == "remuda"
-        assert "<h1>Remuda</h1>" in ask(one.url).text
+        assert "<h1>Remuda is ready</h1>" in ask(one.url).text
         assert "remuda_loop_lag_seconds_count" in ask(f"{one.url}/metrics").text
         assert one.stop()[0] == 0
-    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [data, *data.iterdir()]}
-    files = ("credentials.json", "keys.json", "remuda.db", "remuda.db.lock")
-    assert modes == {"data": 0o700, **dict.fromkeys(files, 0o600)}
+    modes = {path.name: stat.S_IMODE(path.stat().st_mode) for path in [data, *data.rglob("*")]}
+    files = ("credentials.json", "keys.json", "remuda.db", "remuda.db.lock", "sim-north.db", "sim-south.db")
+    assert modes == {"data": 0o700, "clouds": 0o700, **dict.fromkeys(files, 0o600)}
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
@@ -39,6 +41,19 @@ def test_a_signal_stops_it_cleanly_with_the_whole_log_written(tmp_path: Path, ho
     (line,) = [line for line in map(json.loads, log.splitlines()) if line["event"] == "request"]
     assert (line["event"], line["path"], line["status"]) == ("request", "/api/version", 200)
     assert "secret" not in log
+    assert (tmp_path / "remuda.db.lock").read_text() == "", "the store was closed"
+
+
+@pytest.mark.parametrize("sign", ["keys.json", "credentials.json"])
+def test_ctrl_c_while_it_starts_stops_it_in_order(sign: str, tmp_path: Path) -> None:
+    with up(tmp_path) as process:
+        while not (tmp_path / sign).exists():
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(signal.SIGINT)
+        _, log = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert [line for line in log.splitlines() if not line.startswith("{")] == []
     assert (tmp_path / "remuda.db.lock").read_text() == "", "the store was closed"
 
 
@@ -120,6 +135,26 @@ def test_a_directory_that_cannot_be_written_is_one_sentence() -> None:
     assert said.endswith("): check the path and its permissions.")
 
 
+@pytest.mark.skipif(bool(UNPRIVILEGED) and shutil.which("setpriv") is None, reason="root may do everything")
+def test_what_belongs_to_another_user_is_one_sentence(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with running(data) as one:
+        one.stop()
+    commands = (["up", "--listen", "127.0.0.1:0"], ["token", "issue", "--subject", "admin@remuda.local"])
+
+    def told() -> set[tuple[int, str, str]]:
+        asked = [remuda(*words, "--data", str(data), before=UNPRIVILEGED) for words in commands]
+        return {(each.returncode, each.stdout, each.stderr) for each in asked}
+
+    (data / "remuda.db").chmod(0o400)
+    remedy = "run this as its owner, or give it mode 600."
+    assert told() == {(1, "", f"The store {data}/remuda.db cannot be read and written by this user: {remedy}\n")}
+    data.chmod(0)
+    remedy = "run this as the directory's owner, or name another one."
+    assert told() == {(1, "", f"--data {data} cannot be looked into (Permission denied): {remedy}\n")}
+    data.chmod(0o700)
+
+
 def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(tmp_path: Path) -> None:
     with running(tmp_path) as one:
         one.stop()
@@ -132,6 +167,23 @@ def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(tmp_path: Pat
         f"The file {store} was not written by Remuda and is left as it is: use another directory (--data)."
     )
     assert store.read_bytes() == b"a diary, or something" * 100
+
+
+def test_a_store_that_was_emptied_is_one_sentence_and_no_first_start(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        one.stop()
+    store, credentials = tmp_path / "remuda.db", tmp_path / "credentials.json"
+    before = credentials.read_bytes()
+    store.write_bytes(b"")
+    told = f"The store {store} is empty although it was in use: restore it from a backup, or remove it to begin anew."
+    assert refused(tmp_path) == told
+    asked = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(tmp_path))
+    assert (asked.returncode, asked.stdout, asked.stderr) == (1, "", f"{told}\n")
+    assert (store.read_bytes(), credentials.read_bytes()) == (b"", before)
+    store.unlink()
+    with running(tmp_path) as one:
+        assert one.said.startswith("This is the first start.")
+        assert one.stop()[0] == 0
 
 
 def test_keys_that_are_damaged_open_to_others_or_another_stores_are_one_sentence(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ class Shell:
             env={"HOME": str(home), "PATH": os.environ["PATH"]},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
             text=True,
         )
 
@@ -25,7 +26,7 @@ class Shell:
         self._bash.communicate(timeout=30)
 
     def type(self, command: str) -> str:
-        """Run a command and return what it prints."""
+        """Run a command and return what a terminal shows of it."""
         assert self._bash.stdin is not None
         assert self._bash.stdout is not None
         self._bash.stdin.write(f"{command}\necho; echo END\n")

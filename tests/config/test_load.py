@@ -1,3 +1,4 @@
+import re
 from datetime import timedelta
 from pathlib import Path
 
@@ -192,7 +193,13 @@ def test_what_is_wrong_in_a_file_is_named_with_its_remedy(text: str, told: str, 
         ),
         ("REMUDA_ISSUER", "x", "did you mean REMUDA_IDENTITY__ISSUER?"),
         ("REMUDA_LISTN", "x", "did you mean REMUDA_LISTEN?"),
+        ("REMUDA_SERVER_LISTEN", "x", "did you mean REMUDA_SERVER__LISTEN?"),
+        ("REMUDA_SERVER_RATELIMIT", "x", "did you mean REMUDA_SERVER__RATE_LIMIT?"),
+        ("REMUDA_BOOTSTRAP_PASSWORD", "x", "did you mean REMUDA_IDENTITY__BOOTSTRAP__PASSWORD?"),
+        ("REMUDA_CONFIGFILE", "x", "did you mean REMUDA_CONFIG?"),
         ("REMUDA_ZZZ__ZZZ", "x", "remuda config show lists those there are."),
+        ("REMUDA_ZZZ", "", "remuda config show lists those there are."),
+        ("REMUDA_PORT", "8080", "REMUDA_PORT in the environment is not a setting: "),
         ("REMUDA_SERVER__RATE_LIMIT", "many", "REMUDA_SERVER__RATE_LIMIT is not a whole number as TOML has it"),
         ("REMUDA_SERVER__RATE_LIMIT", "1\nx = 2", "REMUDA_SERVER__RATE_LIMIT is not a whole number as TOML has it"),
         ("REMUDA_SERVER__CORS_ORIGINS", "https://a.b", "REMUDA_SERVER__CORS_ORIGINS is not a list as TOML has it"),
@@ -206,9 +213,27 @@ def test_what_is_wrong_in_the_environment_is_named_with_its_remedy(variable: str
     assert told in caught.value.sentence
 
 
-def test_variables_of_others_are_left_alone() -> None:
-    kubernetes = {"REMUDA_PORT": "tcp://10.0.0.1:80", "REMUDA_SERVICE_HOST": "10.0.0.1", "REMUDA_SEEDS": "5"}
-    assert loaded(kubernetes).origins == {}
+@pytest.mark.parametrize("service", ["REMUDA", "REMUDA_API"])
+def test_variables_that_kubernetes_makes_for_a_service_are_left_alone(service: str) -> None:
+    links = {
+        "SERVICE_HOST": "10.0.0.1",
+        "SERVICE_PORT": "80",
+        "SERVICE_PORT_HTTP": "80",
+        "PORT": "tcp://10.0.0.1:80",
+        "PORT_80_TCP": "tcp://10.0.0.1:80",
+        "PORT_80_TCP_PROTO": "tcp",
+        "PORT_80_TCP_PORT": "80",
+        "PORT_80_TCP_ADDR": "10.0.0.1",
+    }
+    assert loaded({f"{service}_{name}": text for name, text in links.items()}).origins == {}
+
+
+def test_variables_of_our_own_tests_are_left_alone() -> None:
+    read = re.compile(r"os\.environ\b[^\n]{0,6}[\"'](REMUDA_[A-Z_]+)")
+    tests = Path(__file__).parents[1].rglob("*.py")
+    told = {name for path in tests for name in read.findall(path.read_text())}
+    assert {"REMUDA_SEEDS", "REMUDA_KILLS", "REMUDA_FUZZ_SEED"} <= told
+    assert loaded(dict.fromkeys(told, "5")).origins == {}
 
 
 def test_everything_that_is_wrong_is_told_and_the_first_of_it_in_one_sentence(tmp_path: Path) -> None:

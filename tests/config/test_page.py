@@ -9,6 +9,7 @@ from pathlib import Path
 from remuda.config.about import Setting
 from remuda.config.load import load
 from remuda.config.schema import SETTINGS, Account, GroupRoles, Provider, SubjectRoles, Trust
+from remuda.config.schema_region import Cluster, ClusterNode, NodeGpu
 from remuda.config.show import toml_value
 from remuda.config.values import plain
 
@@ -43,10 +44,11 @@ def test_what_the_page_calls_an_example_can_be_loaded(tmp_path: Path) -> None:
     assert isinstance(configuration.identity.system_accounts["ci"], Account)
     assert configuration.identity.providers["google"].type == "google"
     assert isinstance(configuration.identity.providers["staff"].bearer_trust, Trust)
+    assert configuration.region.kubernetes["garden"].nodes[0].gpu is not None
 
 
 def test_what_an_entry_of_a_table_has_is_on_the_page() -> None:
     page = PAGE.read_text()
-    for table in (SubjectRoles, GroupRoles, Account, Provider, Trust):
+    for table in (SubjectRoles, GroupRoles, Account, Provider, Trust, Cluster, ClusterNode, NodeGpu):
         for each in dataclasses.fields(table):
             assert f"`{each.name}`" in page, f"{table.__name__}.{each.name}"

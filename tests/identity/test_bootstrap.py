@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import pytest
 
 from remuda.identity.bootstrap import BootstrapSettings, FirstStart, Welcome, check_bootstrap
-from remuda.identity.credentials import Credentials, CredentialsFile
+from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
 from remuda.identity.kinds.bootstrap import Bootstrap
 from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User, membership_id, user_id
 from remuda.identity.kinds.tenancy import Organization, Project
@@ -56,7 +56,7 @@ class Machine:
         return read
 
     async def start(
-        self, fuse: Fuse | None = None, *, url: str = URL, settings: BootstrapSettings | None = None
+        self, fuse: Fuse | None = None, *, url: str = URL, settings: BootstrapSettings | None = None, **offer: Any
     ) -> None:
         burning = fuse or Fuse()
 
@@ -85,6 +85,7 @@ class Machine:
             settings=settings or BootstrapSettings(),
             credentials=CredentialsFile(self.path),
             endpoint=url,
+            **offer,
         )
         await first.run(tell)
 
@@ -157,6 +158,24 @@ def test_the_first_start_makes_everything_and_tells_once(tmp_path: Path) -> None
             await machine.start()
         assert len(machine.told) == 1
         assert tmp_path.joinpath("credentials.json").read_bytes() == before
+
+    on_a_machine(tmp_path, scenario)
+
+
+def test_a_later_start_says_where_services_are_and_what_a_server_is_made_of_and_keeps_the_token(tmp_path: Path) -> None:
+    async def scenario(machine: Machine) -> None:
+        await machine.start()
+        before = machine.credentials
+        assert (before.endpoints, before.region_id) == ({"identity": URL}, None)
+        small = SmallServer(region_id="north", flavor_id="one", image_id="linux")
+        for _ in range(2):
+            await machine.start(others={"region": "http://there"}, small=small)
+            now = machine.credentials
+            assert now.endpoints == {"identity": URL, "region": "http://there"}
+            assert (now.region_id, now.flavor_id, now.image_id) == ("north", "one", "linux")
+            assert now.token == before.token
+        await machine.start()
+        assert machine.credentials == before, "what is no longer there is no longer named"
 
     on_a_machine(tmp_path, scenario)
 

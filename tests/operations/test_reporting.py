@@ -132,6 +132,13 @@ def test_every_label_value_is_there_from_the_start() -> None:
     }
 
 
+def test_services_of_one_process_share_the_counters() -> None:
+    alone, shared = CollectorRegistry(), CollectorRegistry()
+    Metrics(Sagas([PITCH]), alone)
+    Metrics(Sagas([]), shared).show(Sagas([PITCH]))
+    assert samples(shared) == samples(alone)
+
+
 def test_what_operations_come_to_is_counted() -> None:
     async def act(stage: Stage) -> None:
         registry = CollectorRegistry()

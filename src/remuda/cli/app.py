@@ -17,18 +17,20 @@ __all__ = ["build_app"]
 _HELP = (
     "Run and look after a Remuda, a compute cloud for many tenants.\n\n"
     "Every command explains itself with --help. "
-    "A command that fails says in one sentence what happened and what to do, and ends with exit code 1."
+    "A command that fails says in one sentence what happened and what to do, and ends with exit code 1; "
+    "one that was not understood ends with 2."
 )
 
 
 def build_app(words: Collection[str] = ()) -> App:
     """Put the commands together for what was typed."""
-    app = App(name="remuda", help=_HELP, help_format="plaintext", version=lambda: str(describe()))
+    app = App(name="remuda", help=_HELP, help_format="rst", version=lambda: str(describe()))
     _add(app, words, "remuda.cli.up:up", "Run everything in one process, on one file.")
     _add(app, words, "remuda.cli.crds:crds", "Print the custom resource definitions for a Kubernetes API server.")
     _add(app, words, "remuda.cli.openapi:openapi", "Print the OpenAPI document of a service.")
     app.command(_config(words))
     app.command(_token(words))
+    app.command(_sim(words))
     return app
 
 
@@ -42,6 +44,16 @@ def _config(words: Collection[str]) -> App:
 def _token(words: Collection[str]) -> App:
     app = App(name="token", help="Tokens for operators on the machine itself.")
     _add(app, words, "remuda.cli.token:issue", "Print a short-lived token in a user's name.")
+    return app
+
+
+def _sim(words: Collection[str]) -> App:
+    app = App(name="sim", help="See what simulated clouds have, and do to it what nobody asked for.")
+    _add(app, words, "remuda.cli.sim:list", "Print the servers that the simulated clouds have.")
+    _add(app, words, "remuda.cli.sim:stop", "Cut the power of a server.")
+    _add(app, words, "remuda.cli.sim:fail", "Break a server.")
+    _add(app, words, "remuda.cli.sim:migrate", "Have a server run on another host.")
+    _add(app, words, "remuda.cli.sim:vanish", "Have a server be gone, as if it had never been.")
     return app
 
 

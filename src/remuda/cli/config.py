@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+from remuda.cli.output import say
+from remuda.cli.output import show as write
 from remuda.config import effect
 from remuda.config.load import Loaded, Misconfigured, load
 from remuda.config.show import as_toml
@@ -27,12 +29,12 @@ def show(*, config: Path | None = None, data: Path | None = None, listen: str | 
     config
         The TOML file; by default remuda.toml in the data directory, if it is there.
     data
-        As for remuda up.
+        The data directory, as for remuda up.
     listen
-        As for remuda up.
+        HOST:PORT, as for remuda up.
 
     """
-    print(as_toml(loaded(config, data, listen)), end="")  # noqa: T201  a command line prints
+    write(as_toml(loaded(config, data, listen)))
 
 
 def check(*, config: Path | None = None, data: Path | None = None, listen: str | None = None) -> int:
@@ -43,9 +45,9 @@ def check(*, config: Path | None = None, data: Path | None = None, listen: str |
     config
         The TOML file; by default remuda.toml in the data directory, if it is there.
     data
-        As for remuda up.
+        The data directory, as for remuda up.
     listen
-        As for remuda up.
+        HOST:PORT, as for remuda up.
 
     """
     try:
@@ -54,5 +56,5 @@ def check(*, config: Path | None = None, data: Path | None = None, listen: str |
     except Misconfigured as error:
         print(*error.problems, sep="\n", file=sys.stderr)  # noqa: T201  a command line prints
         return 1
-    print(f"The configuration is good. The file: {found.file or 'none was read'}.")  # noqa: T201  a command line prints
+    say(f"The configuration is good. The file: {found.file or 'none was read'}.")
     return 0

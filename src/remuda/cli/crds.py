@@ -3,6 +3,7 @@
 import yaml
 
 from remuda.app import registry
+from remuda.cli.output import show
 from remuda.store.kubernetes.crds import definitions
 
 __all__ = ["crds"]
@@ -10,4 +11,4 @@ __all__ = ["crds"]
 
 def crds() -> None:
     """Print the custom resource definitions of all kinds, as YAML for ``kubectl apply -f -``."""
-    print(yaml.safe_dump_all(definitions(registry()), sort_keys=False), end="")  # noqa: T201  a command line prints
+    show(yaml.safe_dump_all(definitions(registry()), sort_keys=False))

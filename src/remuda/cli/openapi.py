@@ -3,6 +3,7 @@
 import msgspec
 
 from remuda.app import tables
+from remuda.cli.output import show
 from remuda.http.documents.openapi import document
 from remuda.kernel.errors import Invalid
 from remuda.version import describe
@@ -22,7 +23,7 @@ def openapi(service: str, /) -> None:
     known = tables()
     if service not in known:
         remedy = f"use one of {', '.join(sorted(known))}" if known else "this release has none yet"
-        raise Invalid(f"the service {service}", "is not known", remedy=remedy)
+        raise Invalid(f"The service {service}", "is not known", remedy=remedy)
     found = known[service]
     made = document(found.table, version=describe().version, server=found.prefix or "/")
-    print(msgspec.json.format(msgspec.json.encode(made)).decode())  # noqa: T201  a command line prints
+    show(f"{msgspec.json.format(msgspec.json.encode(made)).decode()}\n")

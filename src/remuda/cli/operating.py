@@ -6,7 +6,7 @@ opened here; if not, the request goes to where the process says that it answers.
 
 from remuda.app import IDENTITY_PREFIX, registry
 from remuda.config.effect import identity_settings, public_url
-from remuda.config.schema import Configuration, Server
+from remuda.config.load import Loaded
 from remuda.datadir import DataDirectory
 from remuda.http.remote import encode_body, error_from, read_answer
 from remuda.identity.credentials import CredentialsFile
@@ -26,35 +26,40 @@ __all__ = ["issue"]
 _PATIENCE_S = 10.0
 
 
-async def issue(configuration: Configuration, request: OperatorRequest) -> OperatorTokenRead:
+async def issue(found: Loaded, request: OperatorRequest) -> OperatorTokenRead:
     """Return a token as the request asks for it."""
-    data = DataDirectory(configuration.server.data)
+    data = DataDirectory(found.configuration.server.data)
     if not data.store.exists():
         raise Invalid("--data", f"{data.path} holds no store", remedy="name the directory that remuda up was given")
+    data.check_store()
     sealer = data.sealer()
     try:
         store = open_store(data.store, registry(), sealer)
     except StoreLocked:
         return await _ask(data, request, sealer)
     try:
-        return await _operators(store, sealer, configuration, data).issue(request)
+        return await _operators(store, sealer, found, data).issue(request)
     finally:
         await store.close()
 
 
-def _operators(store: SqliteStore, sealer: Sealer, configuration: Configuration, data: DataDirectory) -> Operators:
+def _operators(store: SqliteStore, sealer: Sealer, found: Loaded, data: DataDirectory) -> Operators:
     clock, randomness = SystemClock(), SystemRandomness()
-    settings = identity_settings(configuration, url=_url(configuration.server, data))
+    settings = identity_settings(found.configuration, url=_url(found, data))
     keys = SigningKeys(store=store, clock=clock, randomness=randomness, settings=settings)
     tokens = Tokens(store=store, clock=clock, randomness=randomness, settings=settings, keys=keys)
     return Operators(store=store, log=store, clock=clock, sealer=sealer, tokens=tokens)
 
 
-def _url(server: Server, data: DataDirectory) -> str:
-    """Return where clients reach the process when it runs: where they did, if nothing else is configured."""
+def _url(found: Loaded, data: DataDirectory) -> str:
+    """Return where clients reach the process when it runs: where they did, if nobody says where they will."""
+    server = found.configuration.server
+    configured = public_url(server, server.listen)
+    if server.public_url or ("server.listen" in found.origins and server.listen.port):
+        return configured
     last = CredentialsFile(data.credentials).read()
     known = "" if last is None else last.endpoints.get("identity", "").removesuffix(IDENTITY_PREFIX)
-    return server.public_url or known or public_url(server, server.listen)
+    return known or configured
 
 
 async def _ask(data: DataDirectory, request: OperatorRequest, sealer: Sealer) -> OperatorTokenRead:

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from remuda.cli.config import loaded
 from remuda.cli.operating import issue as issue_token
-from remuda.config.durations import DURATION, duration_text, parse_duration
+from remuda.cli.output import say
+from remuda.config.durations import duration_text, parse_duration
 from remuda.identity.operator.requests import DEFAULT_LIFE, LONGEST_LIFE, new_request
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid
@@ -21,8 +22,9 @@ def issue(
     *,
     subject: str,
     lifetime: str = duration_text(DEFAULT_LIFE),
-    reason: str = "",
+    reason: str | None = None,
     data: Path | None = None,
+    listen: str | None = None,
     config: Path | None = None,
 ) -> None:
     """Print a token in a user's name, and nothing else, on stdout.
@@ -40,25 +42,27 @@ def issue(
         Why it is needed, for the audit.
     data
         The data directory, as for remuda up.
+    listen
+        HOST:PORT that remuda up will be given, if it does not run now and that is not where it was last.
     config
         The configuration, as for remuda up.
 
     """
     life = parse_duration(lifetime)
     if life is None or not life or life > LONGEST_LIFE:
-        raise Invalid("--lifetime", f"is not {DURATION} of at most an hour", remedy="ask for one such as 15m")
-    configuration = loaded(config, data, None).configuration
+        raise Invalid("--lifetime", "is not a duration of at most an hour", remedy="ask for one such as 15m or 1h")
+    found = loaded(config, data, listen)
     request = new_request(
         clock=SystemClock(),
         randomness=SystemRandomness(),
         subject=subject,
         life=life,
         operator=_operator(),
-        reason=reason,
+        reason=reason or "",
     )
-    told = asyncio.run(issue_token(configuration, request))
-    print(told.access_token.reveal())  # noqa: T201  a command line prints
-    print(  # noqa: T201  same
+    told = asyncio.run(issue_token(found, request))
+    say(told.access_token.reveal())
+    print(  # noqa: T201  a command line prints
         f"It is good until {told.expiry:%Y-%m-%d %H:%M:%S} UTC, in the name of {told.subject}.", file=sys.stderr
     )
 

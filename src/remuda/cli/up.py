@@ -5,12 +5,12 @@ from pathlib import Path
 
 import uvloop
 
-from remuda.app import registry, services, settings
+from remuda.app import Telling, registry, services, settings
 from remuda.cli.config import loaded
+from remuda.cli.output import say
 from remuda.config import effect
 from remuda.http.edge.server import Address
 from remuda.identity.bootstrap import Welcome
-from remuda.kernel.errors import Unusable
 from remuda.process import run
 
 __all__ = ["up"]
@@ -24,13 +24,17 @@ _RANDOM = """this password, which is not shown again:
     {password}
 """
 _CHOSEN = "the password of your configuration."
+_LOST = """\
+{credentials} is gone or damaged, and no start writes it again: get a token with remuda token issue, and rotate the \
+service account scripts with it, whose answer has a new one for scripts.
+"""
 
 
 def up(*, data: Path | None = None, listen: str | None = None, config: Path | None = None) -> None:
     """Run everything in one process until it is told to stop, by Ctrl-C or SIGTERM.
 
     The first start makes an administrator, an organization, a project and a service account, and prints how to log in.
-    The log goes to stderr, one JSON object a line.
+    The log goes to stderr, one JSON object a line. What else can be set, remuda config show lists.
 
     Parameters
     ----------
@@ -48,23 +52,18 @@ def up(*, data: Path | None = None, listen: str | None = None, config: Path | No
     where = configuration.server.data.resolve()
 
     def announce(address: Address) -> None:
-        _say(f"Remuda is ready at http://{address} (data in {where}). Stop it with Ctrl-C.")
+        say(f"Remuda is ready at http://{address} (data in {where}). Stop it with Ctrl-C.")
 
-    running = run(
-        settings(configuration), announce=announce, services=services(configuration, _welcome), kinds=registry()
-    )
+    begin = services(configuration, Telling(welcome=_welcome, lost=_lost))
+    running = run(settings(configuration), announce=announce, services=begin, kinds=registry())
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(running)
 
 
 def _welcome(told: Welcome) -> None:
     how = _CHOSEN if told.password is None else _RANDOM.format(password=told.password.reveal())
-    _say(_WELCOME.format(page=told.page, administrator=told.administrator, how=how, credentials=told.credentials))
+    say(_WELCOME.format(page=told.page, administrator=told.administrator, how=how, credentials=told.credentials))
 
 
-def _say(text: str) -> None:
-    try:
-        print(text, flush=True)  # noqa: T201  a command line prints
-    except OSError as error:
-        cause = error.strerror or str(error)
-        raise Unusable(f"The terminal cannot be written to ({cause}): let stdout go where it can be read.") from None
+def _lost(credentials: Path) -> None:
+    say(_LOST.format(credentials=credentials))

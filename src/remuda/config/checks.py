@@ -6,19 +6,24 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from remuda.config.about import Refusal
+from remuda.kernel.ids import is_id
 
 __all__ = [
     "is_email",
+    "is_gpu_vendor",
     "is_name",
     "is_network",
+    "is_organization",
     "is_origin",
     "is_positive",
     "is_provider_type",
     "is_some",
     "is_url",
+    "is_uuid",
 ]
 
 _EMAIL = re.compile(r"[^@\sA-Z]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
 
 
@@ -74,6 +79,25 @@ def is_provider_type(text: str) -> Refusal:
     if text in {"custom", "google", "microsoft"}:
         return None
     return "is not a type of provider: write google, microsoft, or custom for any other that speaks OpenID Connect"
+
+
+def is_organization(text: str) -> Refusal:
+    """Refuse what is not the id of an organization."""
+    if is_id(text):
+        return None
+    return "is not the id of an organization: write the one that the API shows, not its name"
+
+
+def is_uuid(text: str) -> Refusal:
+    """Refuse what is no UUID."""
+    if _UUID.fullmatch(text):
+        return None
+    return "is not a UUID: write one in lower case, with its four dashes"
+
+
+def is_gpu_vendor(text: str) -> Refusal:
+    """Refuse who makes no GPUs that we know."""
+    return None if text in {"NVIDIA", "AMD"} else "is not a vendor of GPUs: write NVIDIA or AMD"
 
 
 def _is_plain_url(text: str) -> bool:

@@ -3,10 +3,7 @@
 import re
 from datetime import timedelta
 
-__all__ = ["DURATION", "duration_text", "parse_duration"]
-
-DURATION = "a duration such as 90d, 1h or 60s"
-"""What to call one in a sentence."""
+__all__ = ["duration_text", "parse_duration"]
 
 _UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PART = re.compile(r"([0-9]{1,9})([wdhms])")

@@ -4,6 +4,7 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+from remuda.config.effect_region import check_region
 from remuda.config.load import Misconfigured
 from remuda.config.schema import Account, Configuration, Identity, Provider, Server, Trust
 from remuda.http.api import ApiSettings
@@ -88,8 +89,10 @@ def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
 def check(configuration: Configuration) -> None:
     """Raise Misconfigured if a value is no good beside another one, such as two bindings that contradict each other."""
     server = configuration.server
+    url = public_url(server, server.listen)
+    check_region(configuration, url=url)
     try:
-        told = identity_settings(configuration, url=public_url(server, server.listen))
+        told = identity_settings(configuration, url=url)
         Bindings(told)
         for name, account in told.system_accounts.items():
             _check_key(name, account.public_key)

@@ -103,7 +103,12 @@ def _place(given: Given, wrong: Wrong) -> str:
 
 def _in(data: Path) -> Path | None:
     found = data / FILE_NAME
-    return found if found.exists() else None
+    try:
+        return found if found.exists() else None
+    except OSError as error:
+        cause = error.strerror or str(error)
+        remedy = "run this as the directory's owner, or name another one"
+        raise Invalid("--data", f"{data} cannot be looked into ({cause})", remedy=remedy) from None
 
 
 def _default_data(environment: Mapping[str, str]) -> Path:

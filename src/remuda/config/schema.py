@@ -17,6 +17,7 @@ from remuda.config.checks import (
     is_some,
     is_url,
 )
+from remuda.config.schema_region import Region
 from remuda.http.edge.server import Address
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
@@ -62,7 +63,7 @@ class Server(Section):
     ] = ()
     rate_limit: Annotated[int, About("How many requests a minute each caller has.", is_positive)] = 6_000
     connections: Annotated[int, About("How many connections may be open at once.", is_positive)] = 10_000
-    body_limit: Annotated[int, About("How many bytes a request's body may have.", is_positive)] = 1_048_576
+    body_limit: Annotated[int, About("How many bytes a request's body may have.", is_positive)] = 262_144
     head_timeout: Annotated[timedelta, About("How long a request's head may take to arrive.", is_some)] = timedelta(
         seconds=10
     )
@@ -227,6 +228,7 @@ class Configuration(Section):
 
     server: Server = field(default_factory=Server)
     identity: Identity = field(default_factory=Identity)
+    region: Region = field(default_factory=Region)
 
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in settings_of(Configuration)}

@@ -4,11 +4,13 @@ In this process a route's handler is called with the service itself; elsewhere t
 the same rights are asked for, and what goes wrong is raised as the same error.
 """
 
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from remuda.access.context import Context
-from remuda.http.client import Client
 from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
+
+if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
+    from remuda.http.client import Client
 
 __all__ = ["Here", "Send", "There"]
 
@@ -38,7 +40,7 @@ class Here:
 class There:
     """A service in another process."""
 
-    def __init__(self, table: Table, client: Client) -> None:
+    def __init__(self, table: Table, client: "Client") -> None:
         self._routes, self._client = _by_name(table), client
 
     async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:

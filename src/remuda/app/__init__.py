@@ -1,0 +1,112 @@
+"""The one place where things are put together: which kinds there are, which APIs, and how they become one process.
+
+Services begin in the order in which they need each other, and end in the other one: the clouds, then identity, then
+region.
+"""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from remuda.app.clouds import opened_clouds
+from remuda.app.identity import Counting, Telling, begun_identity
+from remuda.app.region import begun_region
+from remuda.app.small import small_server
+from remuda.config import effect
+from remuda.config.effect_region import catalogues, region_settings
+from remuda.config.schema import Configuration
+from remuda.http.edge.health import PROCESS
+from remuda.http.edge.mounts import Mounted
+from remuda.http.routes import Table
+from remuda.identity.api import TABLE as IDENTITY
+from remuda.identity.kinds import KINDS as IDENTITY_KINDS
+from remuda.identity.login.passing import ACCOUNT
+from remuda.operations.kinds import OPERATION
+from remuda.operations.metrics import Metrics as OperationMetrics
+from remuda.operations.registry import Sagas
+from remuda.process import Assembled, Ground, Services, Settings
+from remuda.reconcile.kinds import BREAKER, LEASE
+from remuda.reconcile.metrics import PrometheusReporter
+from remuda.region.api import TABLE as REGION
+from remuda.region.kinds import KINDS as REGION_KINDS
+from remuda.store.kinds import Registry
+
+__all__ = [
+    "IDENTITY_PREFIX",
+    "REGION_PREFIX",
+    "Published",
+    "Telling",
+    "registry",
+    "services",
+    "settings",
+    "tables",
+]
+
+IDENTITY_PREFIX = "/identity"
+"""Where identity is mounted."""
+REGION_PREFIX = "/region"
+"""Where region is mounted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """A table, and where one process mounts it."""
+
+    prefix: str
+    """Such as `/compute`; empty for what has all the room."""
+    table: Table
+
+
+def registry() -> Registry:
+    """Return every kind of every service. A service adds its kinds here when it comes."""
+    return Registry([*IDENTITY_KINDS, *REGION_KINDS, OPERATION, LEASE, BREAKER])
+
+
+def tables() -> Mapping[str, Published]:
+    """Return the routes of the process and of every service, by name. A service adds its table here when it comes."""
+    return {
+        PROCESS.service: Published("", PROCESS),
+        IDENTITY.service: Published(IDENTITY_PREFIX, IDENTITY),
+        REGION.service: Published(REGION_PREFIX, REGION),
+    }
+
+
+def settings(configuration: Configuration) -> Settings:
+    """Return what the process is told."""
+    server = configuration.server
+    return Settings(data=server.data, listen=server.listen, patience=effect.patience(server))
+
+
+def services(configuration: Configuration, tell: Telling) -> Services:
+    """Return what mounts every service."""
+
+    @asynccontextmanager
+    async def begin(ground: Ground) -> AsyncIterator[Assembled]:
+        server = configuration.server
+        url = effect.public_url(server, ground.address)
+        told, offered = region_settings(configuration, url=url), catalogues(configuration.region)
+        counting = Counting(
+            controllers=PrometheusReporter(ground.metrics), operations=OperationMetrics(Sagas([]), ground.metrics)
+        )
+        async with (
+            opened_clouds(ground, told.regions, offered) as clouds,
+            begun_identity(
+                ground,
+                configuration,
+                tell,
+                counting,
+                url=url,
+                endpoints={name: url + each.prefix for name, each in tables().items() if each.prefix},
+                small=small_server(told.regions, offered),
+            ) as identity,
+            begun_region(ground, server, told, counting, identity=identity, providers=clouds) as region,
+        ):
+            yield Assembled(
+                mounted=[
+                    Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
+                    Mounted(REGION_PREFIX, REGION, region.api),
+                ],
+                checks=[identity.check, region.check],
+            )
+
+    return begin

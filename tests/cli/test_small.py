@@ -1,0 +1,67 @@
+"""Which small server scripts are told of: the smallest that anybody can have."""
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from remuda.app.small import small_server
+from remuda.config.effect_region import catalogues
+from remuda.config.schema_region import Region
+from remuda.identity.credentials import SmallServer
+from remuda.providers.simulated.catalogue import Catalogue
+from remuda.region.catalogue.seeding import region_id
+from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
+from remuda.region.settings import ConfiguredRegion
+
+CLOUDS = catalogues(Region())
+SMALL, STANDARD = "a1f0c0de-0001-4000-8000-000000000001", "11111111-1111-1111-1111-111111111111"
+NOBLE, JAMMY = "33333333-3333-3333-3333-333333333333", "b1f0c0de-0001-4000-8000-000000000001"
+DEBIAN = "b1f0c0de-0003-4000-8000-000000000003"
+
+
+def chosen(clouds: Mapping[str, Catalogue] = CLOUDS, private: tuple[str, ...] = ()) -> SmallServer | None:
+    security = RegionSecurity((RegionOrganization("somebody"),))
+    regions = [
+        ConfiguredRegion(
+            name=name,
+            spec=RegionSpec(
+                provider="simulated",
+                simulated=RegionSimulated(name),
+                security=security if name in private else None,
+            ),
+        )
+        for name in reversed(list(clouds))
+    ]
+    return small_server(regions, clouds)
+
+
+def with_changed(**changes: Any) -> dict[str, Catalogue]:
+    return {"sim-north": dataclasses.replace(CLOUDS["sim-north"], **changes)}
+
+
+def test_it_is_the_smallest_flavor_with_the_newest_ubuntu_in_the_first_region_by_name() -> None:
+    assert chosen() == SmallServer(region_id=region_id("sim-north"), flavor_id=SMALL, image_id=NOBLE)
+
+
+def test_a_region_that_not_everybody_sees_is_passed_over() -> None:
+    found = chosen(private=("sim-north",))
+    assert found is not None
+    assert found.region_id == region_id("sim-south")
+    assert chosen(private=("sim-north", "sim-south")) is None
+
+
+def test_a_flavor_that_not_everybody_can_use_is_passed_over() -> None:
+    flavors = [dataclasses.replace(each, is_pinned_only=each.id == SMALL) for each in CLOUDS["sim-north"].flavors]
+    found = chosen(with_changed(flavors=tuple(flavors)))
+    assert found is not None
+    assert found.flavor_id == STANDARD
+
+
+def test_where_there_is_no_ubuntu_another_image_that_fits_does() -> None:
+    images = {each.id: each for each in CLOUDS["sim-north"].images}
+    old = chosen(with_changed(images=(images[DEBIAN], images[JAMMY])))
+    other = chosen(with_changed(images=(images[DEBIAN],)))
+    assert old is not None
+    assert other is not None
+    assert (old.image_id, other.image_id) == (JAMMY, DEBIAN)
+    assert chosen(with_changed(images=())) is None
