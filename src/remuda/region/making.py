@@ -5,7 +5,7 @@ something at a provider is gone when it was looked for twice, as far apart as th
 """
 
 from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import msgspec
 
@@ -14,6 +14,8 @@ from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
 from remuda.providers.absences import Absences
+from remuda.providers.calls import Calls
+from remuda.providers.contract.names import Handle
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
@@ -27,7 +29,9 @@ __all__ = [
     "CHARGED",
     "OPERATION_OPEN",
     "SOON_S",
+    "AtWork",
     "begins",
+    "going",
     "is_being_made",
     "is_charged",
     "is_provisioned",
@@ -125,21 +129,60 @@ def with_charged(resource: ResourceT, clock: Clock) -> ResourceT:
     return replace(resource, status=changed)
 
 
+class AtWork(Protocol):
+    """A provider as its controllers have it."""
+
+    @property
+    def absences(self) -> Absences:
+        """Since when things are not there."""
+        ...
+
+    @property
+    def calls(self) -> Calls:
+        """All calls to it."""
+        ...
+
+
 async def until_gone(
     name: NameT,
     find: Callable[[NameT], Awaitable[object | None]],
     remove: Callable[[NameT], Awaitable[None]],
-    absences: Absences,
+    cloud: AtWork,
+    *,
+    key: str | None = None,
 ) -> Result | None:
-    """Remove something at a provider; return what to wait for, or None when it is gone."""
+    """Remove something at a provider; return what to wait for, or None when it is gone, and forget it then.
+
+    `key` is what calls about it go by, where that is not its name.
+    """
+    left = await going(name, find, remove, cloud, key=key)
+    if left is None:
+        cloud.absences.is_there(name)
+    return left
+
+
+async def going(
+    name: NameT,
+    find: Callable[[NameT], Awaitable[object | None]],
+    remove: Callable[[NameT], Awaitable[None]],
+    cloud: AtWork,
+    *,
+    key: str | None = None,
+) -> Result | None:
+    """Do the same, and go on knowing that it is gone."""
+    absences = cloud.absences
     if await find(name) is not None:
         absences.is_there(name)
         await remove(name)
         return Again(0 if absences.apart_s == 0 else SOON_S, "Deprovisioning", "being removed at the provider")
-    if not absences.is_gone(name):
-        return Again(absences.apart_s, "Deprovisioning", "looking whether it is really gone")
-    absences.is_there(name)
+    # What was asked for and has not been answered may yet come to be.
+    if cloud.calls.is_unknown(key or _key(name)) or not absences.is_gone(name):
+        return Again(absences.apart_s or SOON_S, "Deprovisioning", "looking whether it is really gone")
     return None
+
+
+def _key(name: Hashable) -> str:
+    return name.name if isinstance(name, Handle) else str(name)
 
 
 def _conditions(resource: Resource) -> tuple[Condition, ...]:

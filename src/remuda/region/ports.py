@@ -25,6 +25,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.reconcile.driver import DriverSettings, ReconcilePorts
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.reporter import Reporter, Silent
+from remuda.reconcile.scans import ScanSettings
 from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store
 from remuda.store.logs import Log
@@ -146,7 +147,8 @@ class RegionPorts:
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
-    control: DriverSettings = field(default_factory=DriverSettings)
+    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=5.0)))
+    """A full scan of 100,000 servers takes hours, and so next to nothing."""
 
     @property
     def reconciling(self) -> ReconcilePorts:

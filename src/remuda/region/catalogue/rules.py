@@ -27,7 +27,7 @@ from remuda.region.permissions import permission
 from remuda.resources.metadata import read_metadata
 from remuda.resources.wire import StaticMetadataRead
 
-__all__ = ["read_detail", "read_external_network", "read_flavor", "read_region", "usable_flavors"]
+__all__ = ["read_detail", "read_external_network", "read_flavor", "read_region", "size_of", "usable_flavors"]
 
 _NO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # no provider says when a flavor was made: clients know this for "not known"
 _GB = 10**9
@@ -39,14 +39,15 @@ def usable_flavors(flavors: Iterable[Flavor], principal: Principal) -> list[Flav
     One that can only be pinned is of no use to whoever cannot make servers, since only they say where a server goes.
     """
     is_pinning = _may_pin(principal)
-    return sorted((each for each in flavors if is_pinning or not each.is_pinned_only), key=_size)
+    return sorted((each for each in flavors if is_pinning or not each.is_pinned_only), key=size_of)
 
 
 def _may_pin(principal: Principal) -> bool:
     return is_allowed_somewhere(principal, permission("servers", "create"))
 
 
-def _size(flavor: Flavor) -> tuple[int, int, int, str]:
+def size_of(flavor: Flavor) -> tuple[int, int, int, str]:
+    """Return what puts flavors in order, the smallest first."""
     gpus = flavor.gpu.logical_count if flavor.gpu else 0
     return gpus, flavor.cpus, flavor.memory_bytes, flavor.id
 

@@ -115,7 +115,7 @@ class FileStorageController:
         cloud = await self.clouds.get(region_of(storage))
         storages = need(cloud.provider.file_storages)
         handle = rules.to_cloud(storage)
-        return await until_gone(handle, storages.find_storage, storages.remove_storage, cloud.absences)
+        return await until_gone(handle, storages.find_storage, storages.remove_storage, cloud)
 
     async def _attached(
         self, wanted: Iterable[Attachment], found: CloudStorage | None

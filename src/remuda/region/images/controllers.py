@@ -85,7 +85,9 @@ class ImageController:
             return Again(SOON_S, "Deprovisioning", "its transfer is being broken off")
         images = need(cloud.provider.images)
         try:
-            left = await until_gone(image.name, images.find_image, images.remove_image, cloud.absences)
+            left = await until_gone(
+                image.name, images.find_image, images.remove_image, cloud, key=image_key(image.name)
+            )
         except InUse:
             return Blocked("InUse", "a server is made of it")
         cloud.forget_images()

@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.kernel.conditions import find_condition
+from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import LifecycleStatus, ProviderType, Settling, given
@@ -114,8 +115,8 @@ class ServerSpec(StoredStruct, frozen=True):
     public_ip_allocation: PublicIpAllocation | None = msgspec.field(default=None, name="publicIPAllocation")
     ssh_certificate_authority_id: str = msgspec.field(default="", name="sshCertificateAuthorityID")
     ssh_injection: SshInjection | None = None
-    user_data: str = ""
-    """In base64, as it was sent."""
+    user_data: Secret | None = None
+    """In base64, as it was sent. Sealed, since it often holds passwords and tokens."""
     infrastructure_ref: str = ""
     """The machine that it has to be on."""
     volumes: Annotated[tuple[ServerVolume, ...], keyed("id")] = ()
@@ -123,6 +124,8 @@ class ServerSpec(StoredStruct, frozen=True):
     """Only servers of the first API have it."""
     replacement: int = 0
     """How often another server was wanted in its place."""
+    replacing_operation: str = ""
+    """The operation that wanted the last one: asked again, it wants no other."""
     operation: str = ""
     """The operation that made it."""
     adopted: Adopted | None = None

@@ -91,7 +91,7 @@ class LoadBalancerController:
             cloud = await self.clouds.get(region_of(balancer))
             balancers = need(cloud.provider.load_balancers)
             handle = _handle(balancer, home)
-            left = await until_gone(handle, balancers.find_balancer, balancers.remove_balancer, cloud.absences)
+            left = await until_gone(handle, balancers.find_balancer, balancers.remove_balancer, cloud)
             if left is not None:
                 run.acted = True
                 return left

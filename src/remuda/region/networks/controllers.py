@@ -102,7 +102,7 @@ class IdentityController:
         cloud = await self.clouds.get(region_of(identity))
         tenancies, name = need(cloud.provider.tenancies), rules.tenancy_of(identity.metadata)
         try:
-            return await until_gone(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud.absences)
+            return await until_gone(name, tenancies.find_tenancy, tenancies.remove_tenancy, cloud)
         except InUse:
             return Again(SOON_S, "Deprovisioning", "the provider still has something in its tenancy")
 
@@ -154,7 +154,7 @@ class NetworkController:
             networks = need(cloud.provider.networks)
             handle = rules.to_cloud(network, home)
             try:
-                left = await until_gone(handle, networks.find_network, networks.remove_network, cloud.absences)
+                left = await until_gone(handle, networks.find_network, networks.remove_network, cloud)
             except InUse:
                 return Again(SOON_S, "Deprovisioning", "the provider still has something on it")
             if left is not None:

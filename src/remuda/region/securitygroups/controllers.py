@@ -52,7 +52,7 @@ class SecurityGroupController:
         cloud = await self.clouds.get(labels.region_of(group))
         groups, handle = need(cloud.provider.security_groups), rules.handle_of(group, home)
         try:
-            left = await until_gone(handle, groups.find_group, groups.remove_group, cloud.absences)
+            left = await until_gone(handle, groups.find_group, groups.remove_group, cloud)
         except InUse:
             return Again(SOON_S, "Deprovisioning", "the provider still has a server in it")
         if left is not None:

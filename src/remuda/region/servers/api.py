@@ -41,6 +41,7 @@ def _servers() -> list[AnyRoute]:
             answer_type=wire.ServerRead,
             success=201,
             errors=(404,),
+            is_idempotent=True,  # its id follows from its name, and no answer with user data in it is to be kept
             handler=handlers.create,
         ),
         Route(
@@ -66,6 +67,7 @@ def _servers() -> list[AnyRoute]:
             answer_type=wire.ServerRead,
             success=202,
             is_conditional=True,
+            holds_secret=True,  # its user data
             description="Another image rebuilds it: the root disk is lost, and port, addresses and id stay.",
             handler=handlers.update,
         ),
@@ -92,6 +94,7 @@ def _servers() -> list[AnyRoute]:
             body_type=wire.ReplaceWrite,
             answer_type=wire.ServerRead,
             success=202,
+            is_idempotent=True,  # as above
             description="It gets the port, with addresses and MAC; everything else is new. Only services may.",
             handler=handlers.replace,
         ),

@@ -13,7 +13,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.servers.rules import read_user_data
+from remuda.region.servers.rules import read_user_data, user_data_of
 from remuda.region.servers.userdata.augmenting import augmented
 from remuda.resources.labels import NAME, organization_of, project_of
 
@@ -65,7 +65,7 @@ def wanted_server(
 ) -> CloudServerSpec:
     """Return what a server is to be made of."""
     spec = server.spec
-    user_data = read_user_data(spec.user_data)
+    user_data = read_user_data(user_data_of(spec))
     return CloudServerSpec(
         handle=server_handle(server, home, replacement),
         hostname=server.metadata.labels[NAME],

@@ -11,7 +11,7 @@ provider changes by itself is shown and left alone.
 A server that could not be brought up is removed and made again, so many times; then it waits for an operator.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -19,7 +19,6 @@ import msgspec
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.errors import InUse, NoCapacity, Refused, WrongState
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.reconcile.lifecycle import Outcome
@@ -39,15 +38,15 @@ from remuda.region.servers.adopting import take_adopted_address
 from remuda.region.servers.clouding import port_handle, server_handle, wanted_port, wanted_server
 from remuda.region.servers.mending import rebuild, try_again, with_status
 from remuda.region.servers.observing import observed
+from remuda.region.servers.removing import Thing, all_gone
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
 __all__ = ["ServerController"]
 
+_UNTOLD_S = 5.0  # while a server is that young, the port before it is not worth a commit of its own
+
 Step = Result | Outcome[Server]
-_Find = Callable[[Handle], Awaitable[object | None]]
-_Remove = Callable[[Handle], Awaitable[None]]
-_Thing = tuple[Handle, _Find, _Remove]
 replace = msgspec.structs.replace
 
 
@@ -143,7 +142,7 @@ class ServerController:
             return Failed("PublicAddressesExhausted", "the provider has no public address left")
         except AlreadyExists:
             return Failed("AddressTaken", "the provider has given its address to something that is not ours")
-        return Again(0, message="its port is being made")
+        return Again(0, message="its port is being made", patience_s=_UNTOLD_S)
 
     async def _create(self, server: Server, site: _Site, port: Port, turn: Replacement, run: Run) -> Step:
         authority = await self._authority(server)
@@ -181,10 +180,12 @@ class ServerController:
         if turn.done < turn.counter or not applied:  # we made it, and did not come to write that down
             applied, seen = found.image, with_status(seen, rebuild=None)
         seen = with_status(seen, applied_image_id=applied, replacement=_done(turn))
+        if found.id != server.status.provider_id:  # what failed before is gone
+            seen = with_status(seen, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
             return await try_again(seen, found, need(site.cloud.provider.servers), run, attempts=self.create_attempts)
         if found.launched is not None:
-            seen = with_status(seen, provider_create_failures=0)
+            seen = with_status(seen, provider_create_failures=0, provider_create_retrying=False)
         if applied != server.spec.image.id or seen.status.rebuild is not None:
             return await rebuild(seen, found, site.cloud, run)
         return Outcome(_settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
@@ -197,47 +198,18 @@ class ServerController:
         """
         servers = need(site.cloud.provider.servers)
         old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter)]
-        return await _all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
+        return await all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
 
     async def _remove_all(self, server: Server, cloud: Cloud, home: Identity) -> Result | None:
         turn = server.status.replacement or Replacement()
         servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
         made = [server_handle(server, home, number) for number in range(turn.done, turn.counter + 1)]
-        things: list[_Thing] = [(each, servers.find_server, servers.remove_server) for each in made]
-        return await _all_gone([*things, (port_handle(server, home), ports.find_port, ports.remove_port)], cloud)
+        things: list[Thing] = [(each, servers.find_server, servers.remove_server) for each in made]
+        return await all_gone([*things, (port_handle(server, home), ports.find_port, ports.remove_port)], cloud)
 
     async def _authority(self, server: Server) -> SSHCertificateAuthority | None:
         name = server.spec.ssh_certificate_authority_id
         return await self.store.get(SSHCertificateAuthority, name) if name else None
-
-
-async def _all_gone(things: Sequence[_Thing], cloud: Cloud) -> Result | None:
-    """Remove things one after the other; return what to wait for, or None when all are gone.
-
-    That one is gone is known until all are: else it would be looked for anew at each step of the next one.
-    """
-    for handle, find_, remove in things:
-        left = await _gone(handle, find_, remove, cloud)
-        if left is not None:
-            return left
-    for handle, _, _ in things:
-        cloud.absences.is_there(handle)
-    return None
-
-
-async def _gone(handle: Handle, find_: _Find, remove: _Remove, cloud: Cloud) -> Result | None:
-    absences = cloud.absences
-    if await find_(handle) is not None:
-        absences.is_there(handle)
-        try:
-            await remove(handle)
-        except InUse:
-            return Again(SOON_S, "Deprovisioning", "the provider still uses it")
-        return Again(0 if absences.apart_s == 0 else SOON_S, "Deprovisioning", "being removed at the provider")
-    # What was asked for and has not been answered may yet come to be.
-    if cloud.calls.is_unknown(handle.name) or not absences.is_gone(handle):
-        return Again(absences.apart_s or SOON_S, "Deprovisioning", "looking whether it is really gone")
-    return None
 
 
 def _settled(found: CloudServer) -> Done | None:

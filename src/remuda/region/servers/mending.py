@@ -29,14 +29,15 @@ def with_status(server: Server, **changes: object) -> Server:
 
 
 async def try_again(server: Server, found: CloudServer, servers: Servers, run: Run, *, attempts: int) -> Step:
-    """Remove what could not be brought up, after that was counted; the next pass makes it again."""
+    """Remove what could not be brought up, after that was counted; when it is gone, it is made again.
+
+    Until then it may be seen, and is not counted a second time.
+    """
     status = server.status
     if status.provider_create_retrying:
         run.acted = True
         await servers.remove_server(found.handle)
-        cleared = with_status(
-            server, provider_create_retrying=False, provider_id="", phase="Pending", applied_image_id=""
-        )
+        cleared = with_status(server, phase="Pending")
         return Outcome(Again(SOON_S, message="it failed to come up and is made again"), cleared)
     failures = min(status.provider_create_failures + 1, attempts)
     if failures >= attempts:

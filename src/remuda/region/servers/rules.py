@@ -11,6 +11,7 @@ from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.ids import derived_id
+from remuda.kernel.secrets import Secret
 from remuda.region.kinds import labels as regional
 from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import NETWORK, Network
@@ -25,7 +26,6 @@ from remuda.region.kinds.servers import (
 )
 from remuda.region.servers.wire import (
     NetworkingWire,
-    ReplaceWrite,
     ServerCreate,
     ServerCreateSpec,
     ServerRead,
@@ -52,12 +52,13 @@ __all__ = [
     "check_injection",
     "check_sources",
     "check_update",
+    "hidden_user_data",
     "injection_of",
     "new_server",
     "read_server",
     "read_user_data",
-    "replaced_server",
     "server_id",
+    "user_data_of",
     "writable_server",
 ]
 
@@ -116,6 +117,16 @@ def read_user_data(text: str) -> bytes:
         raise Malformed("spec.userData is not base64: encode it with the standard alphabet and padding") from None
 
 
+def hidden_user_data(text: str) -> Secret | None:
+    """Return user data as it is stored."""
+    return Secret(text) if text else None
+
+
+def user_data_of(spec: ServerSpec) -> str:
+    """Return a server's user data as it was sent."""
+    return "" if spec.user_data is None else spec.user_data.reveal()
+
+
 def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operation: str) -> Server:
     """Return a server as it is stored."""
     check_tags(wanted.metadata.tags)
@@ -133,7 +144,7 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
                 image=ServerImage(id=spec.image_id),
                 ssh_certificate_authority_id=spec.ssh_certificate_authority_id or "",
                 ssh_injection=injection_of(spec),
-                user_data=spec.user_data,
+                user_data=hidden_user_data(spec.user_data),
                 infrastructure_ref=spec.infrastructure_ref,
                 operation=operation,
                 tags=own_tags(stored_tags(wanted.metadata), by),
@@ -150,7 +161,7 @@ def changed_server(server: Server, wanted: ServerUpdate, by: Principal, now: dat
     spec = replace(
         server.spec,
         image=ServerImage(id=wanted.spec.image_id),
-        user_data=wanted.spec.user_data,
+        user_data=hidden_user_data(wanted.spec.user_data),
         tags=replaced_tags(server.spec.tags, stored_tags(wanted.metadata), by),
     )
     return replace(
@@ -158,30 +169,6 @@ def changed_server(server: Server, wanted: ServerUpdate, by: Principal, now: dat
         metadata=changed_metadata(server.metadata, wanted.metadata, by.subject, now),
         spec=_networked(spec, regional.network_of(server), wanted.spec.networking),
     )
-
-
-def replaced_server(server: Server, wanted: ReplaceWrite, by: Principal, now: datetime) -> Server:
-    """Return a server in whose place another one is wanted. An authority that comes or goes changes who can log in."""
-    written = writable_metadata(server.metadata, server.spec.tags)
-    spec = replace(
-        server.spec,
-        ssh_injection=_injection_after(server.spec, wanted.ssh_certificate_authority_id),
-        flavor_id=wanted.flavor_id,
-        image=ServerImage(id=wanted.image_id),
-        user_data=wanted.user_data,
-        ssh_certificate_authority_id=wanted.ssh_certificate_authority_id or "",
-        replacement=server.spec.replacement + 1,
-    )
-    return replace(server, metadata=changed_metadata(server.metadata, written, by.subject, now), spec=spec)
-
-
-def _injection_after(spec: ServerSpec, authority: str | None) -> SshInjectionWire:
-    before = spec.ssh_injection or "identityKeypair"
-    if authority is not None:
-        return "ca"
-    if before != "ca":
-        return before
-    return "none" if spec.infrastructure_ref else "identityKeypair"
 
 
 def _networked(spec: ServerSpec, network: str, wanted: NetworkingWire | None) -> ServerSpec:
@@ -207,7 +194,7 @@ def writable_server(server: Server) -> ServerUpdate:
             flavor_id=spec.flavor_id,
             image_id=spec.image.id,
             networking=_read_networking(spec),
-            user_data=spec.user_data,
+            user_data=user_data_of(spec),
         ),
     )
 

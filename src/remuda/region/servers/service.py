@@ -25,6 +25,7 @@ from remuda.region.ports import IdentityPort, Place
 from remuda.region.scoping import NetworkedQuery, filters_of
 from remuda.region.servers import rules
 from remuda.region.servers.choosing import check_fit, find_flavor
+from remuda.region.servers.replacing import replaced_server
 from remuda.region.servers.userdata.checking import check_user_data
 from remuda.region.servers.wire import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.deleting import request_deletion
@@ -100,9 +101,13 @@ class Servers:
 
         async def change() -> Server:
             found = await self.find(context, permission("servers", "update"), server)
+            if found.spec.replacing_operation == context.operation:
+                return found  # the same request, whose answer was lost
             network = await self._network(context, network_of(found))
             await self._check_replacement(context, found, wanted, network)
-            replaced = rules.replaced_server(found, wanted, context.principal, self.clock.now())
+            replaced = replaced_server(
+                found, wanted, context.principal, operation=context.operation, now=self.clock.now()
+            )
             return await self.store.update(replaced, log=witnessed(context, SERVER.plural, found))
 
         return await until_written(change)
@@ -151,7 +156,7 @@ class Servers:
 
     async def _check_update(self, context: Context, found: Server, wanted: ServerUpdate, network: Network) -> None:
         rules.check_update(found, wanted)
-        if wanted.spec.user_data != found.spec.user_data:
+        if wanted.spec.user_data != rules.user_data_of(found.spec):
             has_authority = bool(found.spec.ssh_certificate_authority_id)
             check_user_data(rules.read_user_data(wanted.spec.user_data), with_authority=has_authority)
         await self._check_groups(context, wanted.spec.networking, network)

@@ -1,0 +1,265 @@
+"""Servers over HTTP: what can be changed of one, and how it is replaced and given up."""
+
+from typing import Any
+
+import pytest
+
+from remuda.kernel.tags import Tag
+from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.region.servers.api import SERVERS
+from remuda.resources.labels import PAYING_ORGANIZATION, PAYING_PROJECT
+from tests.region.networks_asking import NOT_FOUND, forbidden
+from tests.region.networks_ground import ABSENT
+from tests.region.room import ORG, PROJECT, member, refusal
+from tests.region.servers_ground import (
+    COMPUTE,
+    DEBIAN,
+    FOR_METAL,
+    RIGHTS,
+    SMALL,
+    STANDARD,
+    TENANT,
+    UBUNTU,
+    Yard,
+    encoded,
+    in_yard,
+    update,
+)
+
+INSTANCE = {"name": "compute.unikorn-cloud.org/instance", "value": "i"}
+CHANGER = member("cho@example.com", ORG, RIGHTS)
+SCRIPT = encoded("#!/bin/sh\ntrue\n")
+
+
+def test_a_put_replaces_all_that_can_be_changed_and_says_who_did() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        group = await yard.make_group(network)
+        networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.0.0.0/8"]}
+        server = await yard.make_server(network, networking=networking, userData=SCRIPT)
+        made = await yard.read(server)
+        await yard.world.clock.sleep(5)
+        body = update(imageId=DEBIAN)
+        body["metadata"] |= {"description": "new", "tags": [{"name": "a", "value": "1"}]}
+        reply = await yard.servers.ask(CHANGER).put(f"{SERVERS}/{server}", body)
+        assert reply.status == 202
+        metadata = reply.json["metadata"]
+        assert (metadata["createdBy"], metadata["modifiedBy"]) == ("ann@example.com", "cho@example.com")
+        assert metadata["modifiedTime"] > metadata["creationTime"] == made["metadata"]["creationTime"]
+        assert (metadata["description"], metadata["tags"]) == ("new", [{"name": "a", "value": "1"}])
+        assert reply.json["spec"] == {"flavorId": STANDARD, "imageId": DEBIAN}, "what was left out is gone"
+        assert reply.json["status"] == made["status"]
+        labels = (await yard.stored(server)).metadata.labels
+        assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (ORG, PROJECT)
+        await yard.put(server, update())
+        assert not {"description", "tags"} & (await yard.read(server))["metadata"].keys()
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize(
+    ("body", "answer"),
+    [
+        (update("other", flavorId=SMALL), (422, "server names are immutable")),
+        (update(flavorId=SMALL, userData=encoded("x")), (422, "server flavor is immutable")),
+        (update(networking={"securityGroups": [ABSENT]}, imageId=ABSENT), NOT_FOUND),
+        (update(imageId=ABSENT, networking={"allowedSourceAddresses": ["x"]}), NOT_FOUND),
+        (update(imageId=FOR_METAL), (422, "image virtualization is not compatible with the flavor")),
+        (
+            update(networking={"allowedSourceAddresses": ["fe80::/10"]}),
+            (422, "allowedSourceAddresses must contain valid CIDR prefixes"),
+        ),
+    ],
+    ids=["name", "flavor", "group", "image", "machine image", "sources"],
+)
+def test_a_put_of_what_no_server_can_become_changes_nothing(body: dict[str, Any], answer: tuple[int, str]) -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        before = await yard.versions()
+        assert refusal(await yard.servers.ask(TENANT).put(f"{SERVERS}/{server}", body)) == answer
+        assert await yard.versions() == before
+
+    in_yard(scenario)
+
+
+def test_a_group_of_another_network_is_refused_in_a_put_too() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        group = await yard.make_group(await yard.make_network())
+        reply = await yard.servers.ask(TENANT).put(
+            f"{SERVERS}/{server}", update(networking={"securityGroups": [group]})
+        )
+        sentence = "a referenced security group must belong to the same network as the server"
+        assert refusal(reply) == (422, sentence)
+
+    in_yard(scenario)
+
+
+def test_user_data_is_judged_when_it_is_another() -> None:
+    async def scenario(yard: Yard) -> None:
+        network, authority = await yard.make_network(), await yard.make_authority()
+        server = await yard.make_server(network, userData=SCRIPT, sshCertificateAuthorityId=authority)
+        await yard.put(server, update(userData=SCRIPT))
+        packed = "H4sIAAAAAAAC"  # the beginning of what gzip makes
+        status, sentence = refusal(await yard.servers.ask(TENANT).put(f"{SERVERS}/{server}", update(userData=packed)))
+        reason = "gzip userData cannot be combined with managed cloud-init augmentation"
+        assert (status, sentence) == (422, f"userData must be a recognized cloud-init format: {reason}")
+        assert (await yard.read(server))["spec"]["userData"] == SCRIPT
+        await yard.put(server, update())
+        assert "userData" not in (await yard.read(server))["spec"]
+
+    in_yard(scenario)
+
+
+def test_a_server_whose_flavor_is_no_longer_offered_can_still_be_changed() -> None:
+    flavors = list(load_catalogues()["sim-north"].flavors)
+
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        stored = await yard.stored(server)
+        retired = type(stored.spec)(flavor_id=ABSENT, image=stored.spec.image, networks=stored.spec.networks)
+        await yard.store.update(type(stored)(metadata=stored.metadata, spec=retired, status=stored.status))
+        await yard.put(server, update(flavorId=ABSENT, imageId=FOR_METAL))
+        body = {"flavorId": ABSENT, "imageId": UBUNTU}
+        reply = await yard.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)
+        assert refusal(reply) == (422, "flavor is no longer offered by the region")
+
+    assert ABSENT not in {each.id for each in flavors}
+    in_yard(scenario)
+
+
+def test_a_service_keeps_its_tags_whoever_changes_the_server() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        path, body = f"{SERVERS}/{server}", update()
+        body["metadata"]["tags"] = [INSTANCE]
+        assert refusal(await yard.servers.ask(TENANT).put(path, body))[0] == 422
+        assert (await yard.servers.ask(COMPUTE).put(path, body)).status == 202
+        assert (await yard.servers.ask(TENANT).put(path, body)).status == 202, "it is sent back as it was read"
+        body["metadata"]["tags"] = [INSTANCE | {"value": "j"}]
+        assert refusal(await yard.servers.ask(TENANT).put(path, body))[0] == 422
+        await yard.put(server, update())
+        assert (await yard.stored(server)).spec.tags == (Tag(**INSTANCE),)
+
+    in_yard(scenario)
+
+
+def test_a_server_that_goes_says_so_and_cannot_be_changed() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        await yard.delete(server)
+        metadata = (await yard.read(server))["metadata"]
+        assert metadata["provisioningStatus"] == "deprovisioning"
+        assert metadata["deletionTime"]
+        before = await yard.versions()
+        await yard.delete(server)
+        path = f"{SERVERS}/{server}"
+        reply = await yard.servers.ask(TENANT).put(path, update("other"))
+        assert refusal(reply) == (400, "server is being deleted")
+        body = {"flavorId": STANDARD, "imageId": UBUNTU}
+        status, sentence = refusal(await yard.servers.ask(COMPUTE).post(f"{path}/replace", body))
+        assert (status, "being deleted" in sentence) == (422, True)
+        assert await yard.versions() == before
+
+    in_yard(scenario)
+
+
+def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through() -> None:
+    async def scenario(yard: Yard) -> None:
+        client, path = yard.servers.ask(TENANT), f"{SERVERS}/{await yard.make_server(await yard.make_network())}"
+        old = (await client.get(path)).headers["etag"]
+        assert (await client.put(path, update(userData=SCRIPT), if_match=old)).status == 202
+        assert (await client.put(path, update(), if_match=old)).status == 412
+        assert (await client.delete(path, if_match=old)).status == 412
+        new = (await client.get(path)).headers["etag"]
+        assert (await client.delete(path, if_match=new)).status == 202
+
+    in_yard(scenario)
+
+
+# Replacement.
+
+
+def test_only_a_service_replaces_a_server_and_is_named_for_it() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network(), userData=SCRIPT)
+        path, body = f"{SERVERS}/{server}/replace", {"flavorId": SMALL, "imageId": DEBIAN}
+        reply = await yard.servers.ask(TENANT).post(path, body)
+        assert refusal(reply) == (
+            403,
+            "only a service may replace a server: change the instance that it belongs to",
+        )
+        reply = await yard.servers.ask(COMPUTE).post(path, body)
+        assert reply.status == 202
+        assert reply.json["spec"] == body, "user data and all else is new"
+        metadata = reply.json["metadata"]
+        assert (metadata["createdBy"], metadata["modifiedBy"]) == ("ann@example.com", "unikorn-compute")
+        assert (await yard.stored(server)).spec.replacement == 1
+
+    in_yard(scenario)
+
+
+def test_the_same_request_replaces_once() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        path, body = f"{SERVERS}/{server}/replace", {"flavorId": SMALL, "imageId": DEBIAN}
+        for key, number in (("a", 1), ("a", 1), ("b", 2)):
+            assert (await yard.servers.ask(COMPUTE).post(path, body, idempotency_key=key)).status == 202
+            assert (await yard.stored(server)).spec.replacement == number
+
+    in_yard(scenario)
+
+
+def test_a_service_replaces_only_what_it_may_change() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        reader = type(COMPUTE)(
+            subject="unikorn-reader", type="system", access=member("x", ORG, "region:servers R").access
+        )
+        body = {"flavorId": SMALL, "imageId": DEBIAN}
+        reply = await yard.servers.ask(reader).post(f"{SERVERS}/{server}/replace", body)
+        assert refusal(reply)[0] == forbidden("update", "")[0]
+        assert refusal(await yard.servers.ask(COMPUTE).post(f"{SERVERS}/{ABSENT}/replace", body)) == NOT_FOUND
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize(
+    ("spec", "answer"),
+    [
+        ({"imageId": ABSENT}, NOT_FOUND),
+        ({"flavorId": ABSENT}, (422, "flavor is no longer offered by the region")),
+        ({"imageId": FOR_METAL}, (422, "image virtualization is not compatible with the flavor")),
+        ({"sshCertificateAuthorityId": ABSENT}, NOT_FOUND),
+    ],
+    ids=["image", "flavor", "machine image", "authority"],
+)
+def test_a_replacement_that_cannot_be_changes_nothing(spec: dict[str, Any], answer: tuple[int, str]) -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        before = await yard.versions()
+        body = {"flavorId": STANDARD, "imageId": UBUNTU} | spec
+        assert refusal(await yard.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)) == answer
+        assert await yard.versions() == before
+
+    in_yard(scenario)
+
+
+def test_an_authority_that_comes_or_goes_with_a_replacement_changes_who_can_log_in() -> None:
+    async def scenario(yard: Yard) -> None:
+        network, authority = await yard.make_network(), await yard.make_authority()
+        server = await yard.make_server(network)
+        await yard.replace(server, sshCertificateAuthorityId=authority)
+        status = (await yard.read(server))["status"]
+        assert (status["sshInjection"], status["sshCertificateAuthorityId"]) == ("ca", authority)
+        await yard.replace(server)
+        status = (await yard.read(server))["status"]
+        assert (status["sshInjection"], status.get("sshCertificateAuthorityId")) == ("identityKeypair", None)
+        pinned = await yard.make_server(network, "pin", sshCertificateAuthorityId=authority, infrastructureRef="r")
+        await yard.replace(pinned)
+        assert (await yard.read(pinned))["status"]["sshInjection"] == "none", "a key pair goes with no machine"
+        closed = await yard.make_server(network, "closed", sshInjection="none")
+        await yard.replace(closed)
+        assert (await yard.read(closed))["status"]["sshInjection"] == "none"
+
+    in_yard(scenario)

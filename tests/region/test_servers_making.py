@@ -1,0 +1,196 @@
+"""Servers over HTTP: what may be asked for, in which order that is judged, and what is stored of it."""
+
+from hashlib import sha1
+from uuid import UUID
+
+import pytest
+
+from remuda.access.principal import AccessList, Principal
+from remuda.region.kinds.labels import API_VERSION, IDENTITY, NETWORK
+from remuda.region.kinds.labels import REGION as REGION_LABEL
+from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.servers import Server
+from remuda.region.networks.api import NETWORKS
+from remuda.region.servers.api import SERVERS
+from remuda.resources.labels import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
+from tests.region.servers_ground import (
+    COMPUTE,
+    RIGHTS,
+    TENANT,
+    UBUNTU,
+    Yard,
+    encoded,
+    in_yard,
+    wanted,
+)
+
+
+def test_a_new_server_is_pending_and_belongs_to_its_network() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        client = yard.servers.ask(TENANT)
+        reply = await client.post(SERVERS, wanted(network))
+        assert reply.status == 201
+        metadata = reply.json["metadata"]
+        assert (metadata["provisioningStatus"], metadata["healthStatus"]) == ("pending", "unknown")
+        assert (metadata["organizationId"], metadata["projectId"]) == (ORG, PROJECT)
+        assert metadata["createdBy"] == "ann@example.com"
+        assert reply.json["spec"] == {"flavorId": wanted(network)["spec"]["flavorId"], "imageId": UBUNTU}
+        expected = {"regionId": REGION, "networkId": network, "sshInjection": "identityKeypair"}
+        assert reply.json["status"] == expected
+        assert (await yard.read(metadata["id"])) == reply.json
+        stored = await yard.stored(metadata["id"])
+        (owner,) = stored.metadata.owner_references
+        assert owner.name == network
+        assert IN_CARE in stored.metadata.finalizers
+        labels, home = stored.metadata.labels, (await yard.store.get(Network, network)).metadata.labels
+        assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
+        assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (ORG, PROJECT)
+        assert (labels[REGION_LABEL], labels[NETWORK], labels[API_VERSION]) == (REGION, network, "2")
+        assert labels[IDENTITY] == home[IDENTITY]
+        assert refusal(await yard.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")) == (
+            403,
+            "network is in use and cannot be deleted",
+        )
+
+    in_yard(scenario)
+
+
+def test_what_was_sent_is_what_is_read_and_duplicates_count_once() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        group, authority = await yard.make_group(network), await yard.make_authority()
+        user_data = encoded("#cloud-config\nhostname: web\n")
+        networking = {
+            "securityGroups": [group, group],
+            "publicIP": True,
+            "allowedSourceAddresses": ["10.9.8.7/8", "192.0.2.1/32", "192.0.2.1/32"],
+        }
+        server = await yard.make_server(
+            network,
+            networking=networking,
+            userData=user_data,
+            sshCertificateAuthorityId=authority,
+            infrastructureRef="rack-1",
+        )
+        read = await yard.read(server)
+        assert read["spec"]["userData"] == user_data
+        assert read["spec"]["networking"] == {
+            "securityGroups": [group],
+            "publicIP": True,
+            "allowedSourceAddresses": ["10.0.0.0/8", "192.0.2.1/32"],
+        }
+        assert read["status"]["sshInjection"] == "ca"
+        assert read["status"]["sshCertificateAuthorityId"] == authority
+        assert read["status"]["infrastructureRef"] == "rack-1"
+
+    in_yard(scenario)
+
+
+def test_what_is_not_set_is_not_shown() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        group = await yard.make_group(network)
+        empty = await yard.make_server(network, "empty", networking={"publicIP": False, "securityGroups": []})
+        assert not {"networking", "userData"} & (await yard.read(empty))["spec"].keys()
+        inside = await yard.make_server(network, "inside", networking={"publicIP": False, "securityGroups": [group]})
+        assert (await yard.read(inside))["spec"]["networking"] == {"securityGroups": [group]}
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize(
+    ("sent", "has_authority", "read"),
+    [(None, False, "identityKeypair"), (None, True, "ca"), ("none", False, "none"), ("ca", True, "ca")],
+)
+def test_who_can_log_in_follows_from_the_authority_unless_it_is_said(
+    sent: str | None, *, has_authority: bool, read: str
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        authority = await yard.make_authority() if has_authority else None
+        server = await yard.make_server(
+            await yard.make_network(), sshInjection=sent, sshCertificateAuthorityId=authority
+        )
+        status = (await yard.read(server))["status"]
+        assert status["sshInjection"] == read
+        assert status.get("sshCertificateAuthorityId") == authority
+
+    in_yard(scenario)
+
+
+def test_the_id_of_a_server_follows_from_its_network_and_its_name() -> None:
+    async def scenario(yard: Yard) -> None:
+        network, other = await yard.make_network(), await yard.make_network()
+        for name in ("web", "db", "a.b_c-d", "x" * 63):
+            server = await yard.make_server(network, name)
+            expected = _hashed(network, name.encode())
+            while not str(expected)[0].isalpha():
+                expected = _hashed(network, expected.bytes)
+            assert server == str(expected)
+        assert await yard.make_server(other, "web") != await _id(yard, network, "web")
+
+    in_yard(scenario)
+
+
+def _hashed(network: str, name: bytes) -> UUID:
+    """Return a UUID of version 5, whose names may be bytes, unlike those of the standard library."""
+    return UUID(bytes=sha1(UUID(network).bytes + name, usedforsecurity=False).digest()[:16], version=5)
+
+
+async def _id(yard: Yard, network: str, name: str) -> str:
+    servers = (await yard.servers.ask(TENANT).get(SERVERS, [("networkID", network)])).json
+    return next(str(each["metadata"]["id"]) for each in servers if each["metadata"]["name"] == name)
+
+
+def test_there_is_one_server_of_a_name_on_a_network_and_the_same_request_is_made_once() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        client = yard.servers.ask(TENANT)
+        first = await client.post(SERVERS, wanted(network), idempotency_key="once")
+        again = await client.post(SERVERS, wanted(network), idempotency_key="once")
+        assert (first.status, again.status) == (201, 201)
+        assert again.json == first.json
+        reply = await client.post(SERVERS, wanted(network), idempotency_key="twice")
+        assert refusal(reply) == (409, "the requested resource already exists")
+        assert len((await yard.store.list(Server)).items) == 1
+
+    in_yard(scenario)
+
+
+def test_who_pays_is_whom_the_credentials_name_or_else_the_networks_project() -> None:
+    payer = Principal(
+        subject="unikorn-compute",
+        type="system",
+        access=AccessList(everywhere=rights(RIGHTS)),
+        organization=OTHER_ORG,
+        project="b0000000-0000-4000-8000-00000000000b",
+    )
+
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        reply = await yard.servers.ask(payer).post(SERVERS, wanted(network))
+        labels = (await yard.stored(reply.json["metadata"]["id"])).metadata.labels
+        assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (OTHER_ORG, payer.project)
+        assert (labels[ORGANIZATION], labels[PROJECT_LABEL]) == (ORG, PROJECT)
+
+    in_yard(scenario)
+
+
+def test_a_reserved_tag_is_written_by_its_service_alone() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        body = wanted(network)
+        for mark in "/:":
+            body["metadata"]["tags"] = [{"name": f"compute.unikorn-cloud.org{mark}instance", "value": "i"}]
+            status, sentence = refusal(await yard.servers.ask(TENANT).post(SERVERS, body))
+            assert (status, "metadata.tags" in sentence) == (422, True)
+        acting = Principal(subject="ann@example.com", type="user", access=TENANT.access, service="unikorn-identity")
+        assert refusal(await yard.servers.ask(acting).post(SERVERS, body))[0] == 422
+        reply = await yard.servers.ask(COMPUTE).post(SERVERS, body)
+        assert reply.status == 201
+        assert reply.json["metadata"]["tags"] == body["metadata"]["tags"]
+
+    in_yard(scenario)

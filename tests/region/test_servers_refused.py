@@ -1,0 +1,234 @@
+"""Servers over HTTP: what cannot be made, in the order in which that is judged, and in which words."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from remuda.providers.contract.catalogue import Image
+from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.region.authorities.api import AUTHORITIES
+from remuda.region.kinds.labels import API_VERSION
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import Server
+from remuda.region.networks.api import NETWORKS
+from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.region.servers.api import SERVERS
+from remuda.resources.labels import ORGANIZATION
+from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.store.objects import Metadata
+from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
+from tests.region.networks_ground import ABSENT, OTHER_PROJECT
+from tests.region.room import ORG, OTHER_ORG, PROJECT, member, refusal
+from tests.region.servers_ground import (
+    ARM,
+    FOR_METAL,
+    METAL,
+    PINNED,
+    RIGHTS,
+    TENANT,
+    UBUNTU,
+    Yard,
+    encoded,
+    in_yard,
+    wanted,
+)
+
+IMAGES = {each.id: each for each in load_catalogues()["sim-north"].images}
+RAW, HUGE, ODD, PLAIN = (f"b1f0c0de-00ff-4000-8000-00000000000{n}" for n in range(4))
+STRANGE: Mapping[str, Image] = {
+    RAW: replace(IMAGES[UBUNTU], id=RAW, state="pending"),
+    HUGE: replace(IMAGES[UBUNTU], id=HUGE, size_gib=4000),
+    ODD: replace(IMAGES[UBUNTU], id=ODD, virtualization="paper"),  # type: ignore[arg-type]  # a cloud says what it likes
+    PLAIN: replace(IMAGES[UBUNTU], id=PLAIN, virtualization=""),  # type: ignore[arg-type]  # likewise
+}
+BAD_CA = (
+    "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and project as "
+    "the server"
+)
+BAD_DATA = (
+    "userData must be a recognized cloud-init format: unsupported userData format: first line must identify a "
+    "cloud-init payload"
+)
+BAD_GROUP = "a referenced security group must belong to the same network as the server"
+BAD_SOURCES = "allowedSourceAddresses must contain valid CIDR prefixes"
+
+REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
+    "ca without authority": (
+        {"sshInjection": "ca", "userData": encoded("bad")},
+        (422, "sshInjection ca requires sshCertificateAuthorityId"),
+    ),
+    "key pair with authority": (
+        {"sshInjection": "identityKeypair", "sshCertificateAuthorityId": ABSENT, "userData": encoded("bad")},
+        (422, "sshInjection identityKeypair cannot be used with sshCertificateAuthorityId"),
+    ),
+    "none with authority": (
+        {"sshInjection": "none", "sshCertificateAuthorityId": ABSENT, "infrastructureRef": "rack"},
+        (422, "sshInjection none cannot be used with sshCertificateAuthorityId"),
+    ),
+    "machine with key pair": (
+        {"sshInjection": "identityKeypair", "infrastructureRef": "rack", "userData": encoded("bad")},
+        (422, "infrastructureRef cannot be used with sshInjection identityKeypair"),
+    ),
+    "machine by default": (
+        {"infrastructureRef": "rack", "userData": encoded("bad")},
+        (422, "infrastructureRef cannot be used with sshInjection identityKeypair"),
+    ),
+    "user data before authority": (
+        {"userData": encoded("bad"), "sshCertificateAuthorityId": ABSENT},
+        (422, BAD_DATA),
+    ),
+    "no base64": (
+        {"userData": "*"},
+        (400, "spec.userData is not base64: encode it with the standard alphabet and padding"),
+    ),
+    "authority unknown, before group": (
+        {"sshCertificateAuthorityId": ABSENT, "networking": {"securityGroups": [ABSENT]}},
+        NOT_FOUND,
+    ),
+    "group unknown, before image": ({"networking": {"securityGroups": [ABSENT]}, "imageId": ABSENT}, NOT_FOUND),
+    "image unknown, before flavor": ({"imageId": ABSENT, "flavorId": ABSENT}, NOT_FOUND),
+    "image not ready, before flavor": (
+        {"imageId": RAW, "flavorId": ABSENT},
+        (422, "image is not ready for use"),
+    ),
+    "flavor gone, before sources": (
+        {"flavorId": ABSENT, "networking": {"allowedSourceAddresses": ["x"]}},
+        (422, "flavor is no longer offered by the region"),
+    ),
+    "processor, before disk": (
+        {"imageId": HUGE, "flavorId": ARM},
+        (422, "image architecture is not compatible with the flavor"),
+    ),
+    "disk, before virtualization": (
+        {"imageId": HUGE, "flavorId": METAL},
+        (422, "flavor disk is too small for the image"),
+    ),
+    "machine image": ({"imageId": FOR_METAL}, (422, "image virtualization is not compatible with the flavor")),
+    "virtual image, before pinned": (
+        {"flavorId": PINNED},
+        (422, "image virtualization is not compatible with the flavor"),
+    ),
+    "odd image": ({"imageId": ODD}, (422, "image virtualization type is not recognized")),
+    "pinned only, before sources": (
+        {"imageId": FOR_METAL, "flavorId": PINNED, "networking": {"allowedSourceAddresses": ["x"]}},
+        (422, "flavor requires infrastructureRef to be set"),
+    ),
+    "sources": ({"networking": {"allowedSourceAddresses": ["10.0.0.0/8", "10.0.0.256/32"]}}, (422, BAD_SOURCES)),
+    "IPv6 sources": ({"networking": {"allowedSourceAddresses": ["2001:db8::/32"]}}, (422, BAD_SOURCES)),
+}
+
+
+@pytest.mark.parametrize(("spec", "answer"), REFUSED.values(), ids=REFUSED.keys())
+def test_what_cannot_be_is_refused_in_the_order_that_clients_know(
+    spec: dict[str, Any], answer: tuple[int, str]
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        status, sentence = refusal(await yard.servers.ask(TENANT).post(SERVERS, wanted(network, **spec)))
+        assert (status, sentence[: len(answer[1])]) == answer
+        assert len(sentence) == len(answer[1]) or "payload (" in sentence, "only the list of formats may follow"
+        assert not (await yard.store.list(Server)).items
+
+    in_yard(scenario, images=(*IMAGES.values(), *STRANGE.values()))
+
+
+def test_an_image_that_does_not_say_what_it_runs_on_runs_on_anything() -> None:
+    async def scenario(yard: Yard) -> None:
+        await yard.make_server(await yard.make_network(), imageId=PLAIN)
+
+    in_yard(scenario, images=(*IMAGES.values(), *STRANGE.values()))
+
+
+def test_a_flavor_without_a_disk_takes_any_image() -> None:
+    offered = load_catalogues()["sim-north"].flavors
+
+    async def scenario(yard: Yard) -> None:
+        await yard.make_server(await yard.make_network(), imageId=HUGE)
+
+    in_yard(scenario, images=tuple(STRANGE.values()), flavors=tuple(replace(each, disk_bytes=0) for each in offered))
+
+
+def test_what_a_server_names_has_to_be_of_its_network_and_of_its_project() -> None:
+    async def scenario(yard: Yard) -> None:
+        network, other = await yard.make_network(), await yard.make_network()
+        client = yard.servers.ask(TENANT)
+        networking = {"securityGroups": [await yard.make_group(other)]}
+        reply = await client.post(SERVERS, wanted(network, networking=networking, imageId=ABSENT))
+        assert refusal(reply) == (422, BAD_GROUP)
+        authority = await yard.make_authority(OTHER_PROJECT)
+        reply = await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority, networking=networking))
+        assert refusal(reply) == (422, BAD_CA)
+
+    in_yard(scenario)
+
+
+def test_a_network_that_the_first_api_made_is_not_there() -> None:
+    async def scenario(yard: Yard) -> None:
+        like = await yard.store.get(Network, await yard.make_network())
+        labels = {label: value for label, value in like.metadata.labels.items() if label != API_VERSION}
+        await yard.store.create(Network(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
+        assert refusal(await yard.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
+
+    in_yard(scenario)
+
+
+def test_a_group_that_the_first_api_made_is_not_there() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        like = await yard.store.get(SecurityGroup, await yard.make_group(network))
+        labels = {ORGANIZATION: ORG, PROJECT_LABEL: PROJECT}
+        await yard.store.create(SecurityGroup(metadata=Metadata(name=ABSENT, labels=labels), spec=like.spec))
+        reply = await yard.servers.ask(TENANT).post(SERVERS, wanted(network, networking={"securityGroups": [ABSENT]}))
+        assert refusal(reply) == NOT_FOUND
+
+    in_yard(scenario)
+
+
+def test_whoever_makes_a_server_may_read_its_network_and_all_that_it_names() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        group, authority = await yard.make_group(network), await yard.make_authority()
+        spec = {"networking": {"securityGroups": [group]}, "sshCertificateAuthorityId": authority}
+        parts = ["networks:v2 R", "servers C", "securitygroups:v2 R", "sshcertificateauthorities:v2 R"]
+        for number, part in enumerate(parts):
+            some = ", ".join(f"region:{each}" for each in parts if each != part)
+            who = member(f"lacks{number}@example.com", ORG, some)
+            verb = "create" if part == "servers C" else "read"
+            reply = await yard.servers.ask(who).post(SERVERS, wanted(network, **spec))
+            assert refusal(reply) == forbidden(verb, OUTSIDE, f"region:{part.split()[0]}")
+        outsider = member("eve@example.com", OTHER_ORG, RIGHTS)
+        assert refusal(await yard.servers.ask(outsider).post(SERVERS, wanted(network))) == NOT_FOUND
+        assert refusal(await yard.servers.ask(TENANT).post(SERVERS, wanted(ABSENT))) == NOT_FOUND
+        assert not (await yard.store.list(Server)).items
+
+    in_yard(scenario)
+
+
+def test_a_network_that_goes_takes_no_more_servers() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        await yard.networks.ask(TENANT).delete(f"{NETWORKS}/{network}")
+        reply = await yard.servers.ask(TENANT).post(SERVERS, wanted(network))
+        assert refusal(reply) == (400, "network is being deleted")
+
+    in_yard(scenario)
+
+
+def test_a_group_or_authority_that_goes_takes_no_more_servers() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        group, authority = await yard.make_group(network), await yard.make_authority()
+        assert (await yard.groups.ask(TENANT).delete(f"{SECURITY_GROUPS}/{group}")).status == 202
+        assert (await yard.authorities.ask(TENANT).delete(f"{AUTHORITIES}/{authority}")).status == 202
+        client = yard.servers.ask(TENANT)
+        replies = [
+            await client.post(SERVERS, wanted(network, networking={"securityGroups": [group]})),
+            await client.post(SERVERS, wanted(network, sshCertificateAuthorityId=authority)),
+        ]
+        assert [(reply.status, "being deleted" in refusal(reply)[1]) for reply in replies] == [(409, True)] * 2
+        assert not (await yard.store.list(Server)).items
+
+    in_yard(scenario)
