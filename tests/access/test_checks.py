@@ -55,7 +55,7 @@ def refusal_of(function: object, *arguments: object) -> str | None:
         (in_organization(p=RIGHT), NOT_GLOBAL, NOT_PERMITTED, None),
         (in_organization(p=OTHER), NOT_GLOBAL, NOT_PERMITTED, NOT_PERMITTED),
         (in_organization(q=RIGHT), NOT_GLOBAL, NOT_PERMITTED, NO_PROJECT),
-        (holding(AccessList(everywhere=frozenset({OTHER}))), NOT_GLOBAL, NO_ORGANIZATION, NO_ORGANIZATION),
+        (holding(AccessList(everywhere=frozenset({OTHER}))), NOT_PERMITTED, NOT_PERMITTED, NOT_PERMITTED),
     ],
 )
 def test_a_right_holds_downwards_and_a_refusal_says_why(
@@ -125,7 +125,7 @@ READER_EVERYWHERE = holding(AccessList(everywhere=frozenset({OTHER})))
         (in_organization(p=RIGHT), None),
         (in_organization(p=OTHER), NOT_PERMITTED),
         (in_organization(), NO_PROJECT),
-        (READER_EVERYWHERE, NO_ORGANIZATION),
+        (READER_EVERYWHERE, NOT_PERMITTED),
     ],
 )
 def test_who_may_see_an_object_is_told_which_right_to_it_is_missing(principal: Principal, told: str | None) -> None:
@@ -146,6 +146,16 @@ def test_an_organization_may_be_named_by_those_who_belong_to_it() -> None:
         allow_naming_organization(principal, RIGHT, "o")
     for principal in (NOBODY, in_organization()):
         assert refusal_of(allow_naming_organization, principal, RIGHT, "elsewhere") == NO_ORGANIZATION
+
+
+async def test_who_gets_everywhere_is_told_that_the_right_is_missing_and_not_the_place() -> None:
+    elsewhere = holding(AccessList(everywhere=frozenset({Permission("region:servers", "read")})))
+    assert refusal_of(allow_naming_organization, elsewhere, RIGHT, "o") == NOT_PERMITTED
+    inside = AccessList(everywhere=frozenset({OTHER}), organizations={"o": OrganizationAccess()})
+    assert refusal_of(allow_in_project, holding(inside), RIGHT, "o", "p") == NOT_PERMITTED
+    with pytest.raises(Forbidden) as caught:
+        await allow_naming_project(elsewhere, RIGHT, "p", exists=Projects("p").exist)
+    assert caught.value.sentence == NOT_PERMITTED
 
 
 async def test_a_project_may_be_named_by_those_who_have_to_do_with_it() -> None:

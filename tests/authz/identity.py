@@ -1,8 +1,8 @@
 """Identity's API as it should be: every operation, with the right it asks for and where, from the reference (1 and 4.2).
 
 What the reference does not have is ours: clients of OAuth2 and password links are for operators, limits of projects for
-who may change all projects of the organization, usage for who may read its quotas, the audit for who may read the
-organization, and what was revoked for every service.
+who may change all projects of the organization, usage for who may read its quotas (and shows what is in the projects
+that they may read), the audit for who may read the organization, and what was revoked for every service.
 """
 
 from collections.abc import Mapping

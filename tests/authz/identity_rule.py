@@ -41,6 +41,10 @@ NAMES_ONLY = frozenset({"list_projects"})
 """Lists for which it is enough to belong to the organization: they show what one may see of it, perhaps nothing."""
 ITSELF = frozenset({"list_service_accounts"})
 """Lists that show a service account at least itself."""
+READS_PROJECT = frozenset({"get_project_quotas"})
+"""What is the organization's right, and about a project that one has to be able to read besides: what somebody may have
+there, and uses, is not for who is refused the project itself."""
+READ_PROJECTS: Right = ("identity:projects", "read")
 DESTROYS = {"delete_organization": SPARE_ORGANIZATION, "delete_project": SPARE}
 
 
@@ -123,6 +127,8 @@ def _is_allowed(right: Right, row: Row, caller: Caller, target: Target) -> bool:
         return caller.knows(right, place.organization)
     if row.operation in ITSELF and caller.sort == "account" and place == _home_of(caller):
         return True
+    if row.operation in READS_PROJECT and not caller.may(READ_PROJECTS, place):
+        return False
     if row.scope == "organization":
         return caller.may_in_all_of(right, place.organization)
     return caller.may(right, place)
@@ -145,8 +151,11 @@ def _is_found(row: Row, target: Target) -> bool:
     return target.holder == there
 
 
-def missing(row: Row, _target: Target) -> Right | None:
+def missing(row: Row, caller: Caller, target: Target) -> Right | None:
     """Return the right that whoever is refused does not have."""
+    if row.operation in READS_PROJECT and row.right is not None and target.named is not None:
+        has_right = caller.may_in_all_of(row.right, target.named.organization)
+        return READ_PROJECTS if has_right else row.right
     return READ_USERS if row.operation == "list_organizations" else row.right
 
 

@@ -6,18 +6,11 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-import msgspec
-
-from remuda.access.context import Context
-from remuda.http.replies import Collection
-from remuda.http.routes import Call
-from remuda.http.secrets import hide
 from remuda.identity.api import TABLE
 from remuda.identity.operator.requests import new_request, seal_request
-from remuda.kernel.errors import RemudaError
-from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
-from tests.authz.doors import ApiDoor, Door, Outcome, Request, SocketDoor, listed
+from tests.authz.doors import ApiDoor, Door, Request, SocketDoor
+from tests.authz.handling import HandlerDoor
 from tests.authz.identity import ROWS
 from tests.authz.identity_callers import CALLERS
 from tests.authz.identity_people import Gate, furnish, subject_of
@@ -33,33 +26,6 @@ _CLIENTS = "/api/v1/oauth2clients"
 _APP = {"metadata": {"name": "app"}, "spec": {"redirectUris": ["https://app.example.com/callback"]}}
 
 
-class HandlerDoor:
-    """The service itself, as a handler asks it: without the pipeline that every HTTP request passes."""
-
-    def __init__(self, gate: Gate) -> None:
-        self._gate = gate
-        self._routes = {route.name: route for route in TABLE.routes}
-
-    async def ask(self, caller: Caller, request: Request) -> Outcome:
-        """Ask, with the caller in the context."""
-        route = self._routes[request.row.operation]
-        principal = await self._gate.principal(caller)
-        operation = random_id(SystemRandomness())
-        call = Call(
-            context=Context(principal=principal, operation=operation, trace_id=operation.replace("-", "")),
-            path=msgspec.convert({name: request.values[name] for name in route.parameters}, route.path_type),
-            query=msgspec.convert(dict(request.query), route.query_type),
-            body=msgspec.convert(request.body or {}, route.body_type, dec_hook=hide),
-        )
-        try:
-            answer = await route.handler(self._gate.house.app.service, call)
-            if isinstance(answer, Collection):
-                answer = await listed(answer)
-        except RemudaError as error:
-            return Outcome(error.status, error.sentence)
-        return Outcome(request.row.success, answer=answer)
-
-
 class IdentitySubject:
     """Identity, with everybody and everything in it."""
 
@@ -70,7 +36,7 @@ class IdentitySubject:
         self.gate, self.house = gate, gate.house
         self.doors: dict[str, Door] = {
             "api": ApiDoor(self.house.asgi, judge_of(TABLE), gate),
-            "port": HandlerDoor(gate),
+            "port": HandlerDoor(TABLE, self.house.app.service, gate),
         }
         self._secret = secret
         self._things: dict[tuple[str, Place], str] = {}

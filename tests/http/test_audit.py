@@ -25,7 +25,9 @@ ANNA = Principal(
 )
 
 
-def audit(log: SqliteStore, *, principal: Principal = ANNA, path: dict[str, str] | None = None) -> Audit:
+def audit(
+    log: SqliteStore, *, principal: Principal = ANNA, path: dict[str, str] | None = None, is_everywhere: bool = False
+) -> Audit:
     return Audit(
         log,
         component=Component(name="paddock", version="1.2.3"),
@@ -34,6 +36,7 @@ def audit(log: SqliteStore, *, principal: Principal = ANNA, path: dict[str, str]
         path=PATH if path is None else path,
         success=201,
         trace_id="f" * 32,
+        is_everywhere=is_everywhere,
     )
 
 
@@ -143,6 +146,25 @@ async def test_a_record_goes_where_the_object_belongs(tmp_path: Path) -> None:
         await other.finish(409)
         kept = await records(store, "organization/o-1")
         assert [record["result"]["status"] for record in kept] == [201, 409]
+
+
+@pytest.mark.parametrize(
+    ("path", "written", "subject"),
+    [({}, None, "system"), ({}, "o-1", "organization/o-1"), ({"organizationID": "o-1"}, None, "organization/o-1")],
+)
+async def test_what_is_done_to_the_whole_system_is_not_told_where_its_administrator_is_a_member(
+    tmp_path: Path, path: dict[str, str], written: str | None, subject: str
+) -> None:
+    access = AccessList(everywhere=RIGHT)
+    root = Principal(subject="root", type="user", access=access, organization="o-9", organizations=("o-9",))
+    async with meadow(tmp_path) as store:
+        one = audit(store, principal=root, path=path, is_everywhere=True)
+        await store.create(horse("h-1"), log=one.witness("horses", "h-1", organization=written))
+        refused = audit(store, principal=root, path=path, is_everywhere=True)
+        refused.witness("horses", "h-1", organization=written)
+        await refused.finish(409)
+        assert [record["result"]["status"] for record in await records(store, subject)] == [201, 409]
+        assert await records(store, "organization/o-9") == []
 
 
 async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Path) -> None:

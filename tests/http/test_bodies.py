@@ -49,7 +49,7 @@ def test_a_secret_arrives_as_one() -> None:
 def test_all_problems_are_told_at_once() -> None:
     body = {"metadata": {"name": "Bella!", "tags": ["", 7]}, "spec": {"age": 61, "stableId": "x", "hoof": 3}}
     assert problems_of(body) == {
-        "/metadata/name": "does not match the required pattern",
+        "/metadata/name": "does not match the required pattern: write it as ^[a-z]+$",
         "/metadata/tags/0": "must have at least 1 characters",
         "/metadata/tags/1": "must be a string",
         "/spec/age": "must be at most 60",
@@ -67,7 +67,7 @@ def test_of_several_forms_the_nearest_is_explained() -> None:
     assert problems_of(horse(hoof={"kind": "shoe", "size": 0})) == {"/spec/hoof/size": "must be at least 1"}
     assert problems_of(horse(hoof={"kind": "boot"})) == {"/spec/hoof/colour": "is required"}
     assert problems_of(horse(hoof={"kind": "sock", "size": 1})) == {
-        "/spec/hoof/kind": "is not one of the allowed values"
+        "/spec/hoof/kind": 'is not one of the allowed values: use "shoe" or "boot"'
     }
 
 

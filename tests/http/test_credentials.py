@@ -78,17 +78,42 @@ def test_certificates_from_anybody_else_do_not_exist(peer: str | None) -> None:
     with pytest.raises(Unauthenticated, match="authorization header missing"):
         read(*SERVICE.items(), peer=peer)
     theirs = {**SERVICE, "x-principal": "nonsense", "x-impersonate": "true", "authorization": "Bearer abc"}
-    assert read(*theirs.items(), peer=peer) == Credentials(token="abc", impersonate=True)
+    found = read(*theirs.items(), peer=peer)
+    assert (found.token, found.certificate, found.claim, found.impersonate) == ("abc", None, None, False)
+    assert found.fault.startswith("X-Principal is not valid")
 
 
-def test_beside_a_token_a_claim_is_read_if_it_makes_sense() -> None:
+def test_beside_a_token_a_claim_is_read_and_what_is_wrong_with_it_is_kept_for_services() -> None:
     claim = Claim(actor="anna", type="user", organization="o", project="p", organizations=("o", "q"))
     said = {"authorization": "Bearer abc", "x-principal": encoded(CLAIM)}
     assert read(*said.items()) == Credentials(token="abc", claim=claim)
     assert read(*said.items(), x_impersonate="TRUE") == Credentials(token="abc", claim=claim, impersonate=True)
     for nonsense in ("***", encoded([1]), encoded({"type": "king"}), "a.b.c", ""):
-        assert read(*{**said, "x-principal": nonsense}.items()) == Credentials(token="abc")
+        for wish in ("true", "false"):
+            found = read(*{**said, "x-principal": nonsense}.items(), x_impersonate=wish)
+            assert found == Credentials(token="abc", fault=found.fault)
+            assert found.fault.startswith("X-Principal is not valid: send a JSON object as unpadded base64url;")
+    longer = read(*{**said, "x-principal": "a" * 8193}.items())
+    assert longer.fault == "X-Principal is too long: send at most 8192 bytes"
     assert read(authorization="Bearer abc", x_impersonate="true") == Credentials(token="abc", impersonate=True)
+
+
+@pytest.mark.parametrize("wish", ["1", "yes", "true,true", "", "TRUE.", "wahr\xe9"])
+def test_a_wish_to_impersonate_that_is_neither_true_nor_false_is_a_services_fault(wish: str) -> None:
+    told = "X-Impersonate is neither true nor false: send true to ask for what both may do, or leave it out"
+    with pytest.raises(Malformed) as caught:
+        read(*SERVICE.items(), x_impersonate=wish)
+    assert caught.value.sentence == told
+    for headers in ({}, {"x-principal": encoded(CLAIM)}):
+        found = read(*headers.items(), authorization="Bearer abc", x_impersonate=wish)
+        assert found == Credentials(token="abc", fault=told)
+
+
+@pytest.mark.parametrize(("wish", "impersonates"), [("true", True), ("True", True), ("false", False), ("FALSE", False)])
+def test_a_wish_to_impersonate_is_true_or_false_in_any_case(wish: str, *, impersonates: bool) -> None:
+    assert read(*SERVICE.items(), x_impersonate=wish).impersonate is impersonates
+    found = read(authorization="Bearer abc", x_impersonate=wish)
+    assert found == Credentials(token="abc", impersonate=impersonates)
 
 
 def test_no_proxy_is_trusted_unless_it_is_named() -> None:

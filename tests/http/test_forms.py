@@ -66,16 +66,18 @@ def test_all_faults_are_told_at_once_and_never_what_was_sent() -> None:
     body = f"user={CANARY.upper()}&remember={CANARY}&scopeName=a&scopeName={CANARY}".encode()
     told = refused(body)
     assert dict(told.problems) == {
-        "/user": "does not match the required pattern",
+        "/user": "does not match the required pattern: write it as ^[a-z@.]+$",
         "/password": "is required",
-        "/remember": "is not one of the allowed values",
+        "/remember": 'is not one of the allowed values: use "no" or "yes"',
         "/scopeName/0": "must have at least 2 characters",
     }
     assert CANARY not in told.sentence.lower()
 
 
 def test_a_pattern_holds_for_a_newline_at_the_end_too() -> None:
-    assert refused(b"user=anna%0a&password=x").problems == (("/user", "does not match the required pattern"),)
+    assert refused(b"user=anna%0a&password=x").problems == (
+        ("/user", "does not match the required pattern: write it as ^[a-z@.]+$"),
+    )
     assert READER.read(b"user=anna&password=x%0A", TYPE).password == Secret("x\n")
 
 

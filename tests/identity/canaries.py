@@ -3,9 +3,12 @@
 A canary may be in the answers that must show it and in no other byte. `Canaries` keeps every answer that it sees.
 """
 
-from collections.abc import Iterable
+import logging
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+import pytest
+import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tests.durability.test_sealing import disguises
@@ -60,6 +63,17 @@ class Canaries:
         assert {*at_least} <= files.keys()
         for name, path in files.items():
             self.assert_unseen(name, path.read_bytes())
+
+
+def looking_out(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Iterator[Canaries]:
+    """Collect the secrets of a test, and look for them in all that was printed or logged: what a fixture yields."""
+    canaries = Canaries()
+    caplog.set_level(logging.DEBUG)
+    with structlog.testing.capture_logs() as events:
+        yield canaries
+    output = capfd.readouterr()
+    canaries.assert_unseen("the log", repr(events).encode() + caplog.text.encode())
+    canaries.assert_unseen("the output", (output.out + output.err).encode())
 
 
 def is_in(content: bytes, secret: str) -> bool:

@@ -1,6 +1,8 @@
 """Everything in identity that has to do with secrets, done once, with every secret on the list."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +24,7 @@ ANN, PASSWORD, WRONG = "ann@example.com", "canary one: Correct horse!", "canary 
 CHOSEN = "canary three: a better password"
 CALLBACK = "https://app.example.com/callback"
 CLIENTS, TOKEN, LOGIN = "/api/v1/oauth2clients", "/oauth2/v2/token", "/oauth2/v2/login"
+WATCHED = (CLIENTS, ORGANIZATIONS, "/api/v1/revocations")
 DEVICE = "urn:ietf:params:oauth:grant-type:device_code"
 EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"
 
@@ -42,6 +45,19 @@ class Scene:
     def root(self) -> Client:
         """The client of a platform administrator."""
         return self.ask(self.house.root)
+
+    @asynccontextmanager
+    async def watching(self, *paths: str) -> AsyncIterator[None]:
+        """Follow lists for the time of a block, in which each has to tell of a change."""
+        async with AsyncExitStack() as stack:
+            streams = [
+                (await stack.enter_async_context(self.root.stream(path, {"watch": "true"}))).chunks() for path in paths
+            ]
+            for chunks in streams:
+                await _told(chunks, b"synced")
+            yield
+            for chunks in streams:
+                await _told(chunks, b"event: added", b"event: modified")
 
     async def token(self, form: Mapping[str, str], status: int = 200) -> Any:
         """Ask the token endpoint, and look out for what comes."""
@@ -91,10 +107,11 @@ class Scene:
             "clientID": "us",
             "clientSecret": self.canaries.add("provider-canary-1"),
         }
-        provider = told(await self.root.post(providers, {"metadata": {"name": "idp"}, "spec": spec}), 201)
-        spec["clientSecret"] = self.canaries.add("provider-canary-2")
-        path = f"{providers}/{provider['metadata']['id']}"
-        told(await self.root.put(path, {"metadata": {"name": "idp"}, "spec": spec}), 200)
+        async with self.watching(providers):
+            provider = told(await self.root.post(providers, {"metadata": {"name": "idp"}, "spec": spec}), 201)
+            spec["clientSecret"] = self.canaries.add("provider-canary-2")
+            path = f"{providers}/{provider['metadata']['id']}"
+            told(await self.root.put(path, {"metadata": {"name": "idp"}, "spec": spec}), 200)
         told(await self.root.get(providers), 200)
         return await self._client()
 
@@ -221,3 +238,12 @@ class Scene:
                 told(await self.root.get(f"{path}/{list_}"), 200)
         told(await self.root.get(CLIENTS), 200)
         told(await self.root.get("/api/v1/revocations"), 200)
+
+
+async def _told(chunks: AsyncIterator[bytes], *events: bytes) -> None:
+    """Return when one of these has come."""
+    async with asyncio.timeout(20):
+        async for chunk in chunks:
+            if any(event in chunk for event in events):
+                return
+    raise AssertionError(f"the stream ended without {events}")

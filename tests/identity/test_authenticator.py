@@ -270,6 +270,22 @@ def test_a_services_token_acts_for_whom_it_claims_to() -> None:
     at_the_door(scenario)
 
 
+def test_a_service_whose_claim_makes_no_sense_is_refused_and_from_everybody_else_it_is_ignored() -> None:
+    async def scenario(door: Door) -> None:
+        ann, robot = await door.user("ann@example.com"), await door.account(await door.organization())
+        service = await door.service_token("unikorn-compute")
+        for token in ((await door.log_in(ann))[0], await door.new_token(robot)):
+            assert await door.let_in(token, fault="it makes no sense") == await door.let_in(token)
+            assert await door.let_in(token, fault="it makes no sense") == await door.let_in(token)
+        await door.let_in(service)
+        for _ in range(2):
+            with pytest.raises(Malformed, match="it makes no sense"):
+                await door.let_in(service, fault="it makes no sense")
+        assert (await door.let_in(service)).who == "unikorn-compute"
+
+    at_the_door(scenario)
+
+
 def test_no_token_is_kept_in_memory_by_the_authenticator() -> None:
     async def scenario(door: Door) -> None:
         token, _ = await door.log_in(await door.user("ann@example.com"))

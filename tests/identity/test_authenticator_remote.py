@@ -64,6 +64,20 @@ async def test_a_service_has_its_own_rights_there_or_impersonating_what_both_hav
         assert isinstance(await there.refusal(certificate=late, claim=said), Unauthenticated)
 
 
+async def test_a_service_whose_claim_makes_no_sense_is_refused_there_too(tmp_path: Path) -> None:
+    async with apart(tmp_path) as there:
+        user, _ = await there.door.log_in(await there.door.user("ann@example.com"))
+        service = await there.door.service_token(COMPUTE)
+        for token in (user, service):
+            await there.let_in(token)
+        asked = there.asked["acl"]
+        refusal = await there.refusal(service, fault="it makes no sense")
+        assert isinstance(refusal, Malformed)
+        assert refusal.sentence == "it makes no sense"
+        assert await there.let_in(user, fault="it makes no sense") == await there.let_in(user)
+        assert there.asked["acl"] == asked
+
+
 async def test_a_claim_that_counts_for_nothing_is_not_asked_about(tmp_path: Path) -> None:
     async with apart(tmp_path) as there:
         token, _ = await there.door.log_in(await there.door.user("ann@example.com"))

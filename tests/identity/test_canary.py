@@ -1,34 +1,25 @@
 """No secret of identity gets anywhere but into the one answer that must show it.
 
 Not into a byte of the database or its log of writes, not into a line that is logged, not into an audit or idempotency
-record, not into an error or anybody else's answer, not into the metrics.
+record, not into an error, an event or anybody else's answer, not into the metrics.
 """
 
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 from prometheus_client import generate_latest
 
 from remuda.identity.kinds.tokens import SigningKey
 from tests.example.client import Client
-from tests.identity.canaries import Canaries, Heard
-from tests.identity.canary_scene import Scene
+from tests.identity.canaries import Canaries, Heard, looking_out
+from tests.identity.canary_scene import WATCHED, Scene
 from tests.identity.house import ORGANIZATIONS, running, told
 
 
 @pytest.fixture
 def printed(capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Iterator[Canaries]:
-    """Collect the secrets of a test, and look for them in all that was printed or logged."""
-    canaries = Canaries()
-    caplog.set_level(logging.DEBUG)
-    with structlog.testing.capture_logs() as events:
-        yield canaries
-    output = capfd.readouterr()
-    canaries.assert_unseen("the log", repr(events).encode() + caplog.text.encode())
-    canaries.assert_unseen("the output", (output.out + output.err).encode())
+    yield from looking_out(capfd, caplog)
 
 
 async def test_no_secret_is_anywhere_but_in_the_answer_that_must_show_it(tmp_path: Path, printed: Canaries) -> None:
@@ -38,20 +29,23 @@ async def test_no_secret_is_anywhere_but_in_the_answer_that_must_show_it(tmp_pat
     async with running(data) as house:
         scene = Scene(house, Heard(house.asgi), printed)
         await scene.bootstrap(outside)
-        client = await scene.accounts_and_clients()
-        browser = await scene.log_in(client)
-        await scene.connect_device(browser, client)
-        await scene.choose_password()
-        await scene.break_glass()
-        await scene.be_a_service()
-        await scene.send_nonsense()
-        await scene.read_all()
+        async with scene.watching(*WATCHED):
+            client = await scene.accounts_and_clients()
+            browser = await scene.log_in(client)
+            await scene.connect_device(browser, client)
+            await scene.choose_password()
+            await scene.break_glass()
+            await scene.be_a_service()
+            await scene.send_nonsense()
+            await scene.read_all()
         for key in (await house.store.list(SigningKey)).items:
             for private in key.spec.private_keys:
                 printed.add("".join(private.pem.reveal().splitlines()[1:-1]))
         printed.add(house.root)
         printed.assert_unstored(data, at_least={"identity.db", "identity.db-wal"})
         printed.assert_heard(scene.heard)
+        events = [told for _, told in scene.heard.answers if b"event: bookmark" in told]
+        assert len(events) == len(WATCHED) + 1
         printed.assert_unseen("the access log", b"\n".join(house.lines.lines))
         for registry in (house.metrics.registry, house.app.ports.metrics):
             printed.assert_unseen("the metrics", generate_latest(registry))

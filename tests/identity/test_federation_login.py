@@ -12,7 +12,7 @@ from remuda.identity.settings import RoleBinding
 from remuda.kernel import base64url
 from remuda.kernel.secrets import Secret
 from tests.example.contract import Reply
-from tests.identity.login_ground import CONSOLE_URI, ISSUER, JO, Browser, Forms, Home, at_home, sent_to
+from tests.identity.login_ground import CONSOLE_URI, ISSUER, JO, PASSWORD, Browser, Forms, Home, at_home, sent_to
 from tests.identity.upstream_ground import CLIENT, IDP, SECRET, Provider, other_key
 
 GOOGLE = "d1111111-0000-4000-8000-000000000001"
@@ -329,12 +329,54 @@ def test_an_address_leads_to_the_provider_of_its_organization(scope: str) -> Non
         await home.member(ORG, user_id(JO))
         browser = home.browser()
         gone = await browser.submit(await browser.authorize(), email="JO@example.com", password="")
+        if scope == "organization":
+            gone = await browser.submit(gone, button=("provider", OWN))
         assert dict(parse_qsl(urlsplit(gone.headers["location"]).query))["login_hint"] == "JO@example.com"
         assert "code" in sent_to(await come_back(browser, upstream, gone))
         (login,) = (await home.store.list(BrowserLogin)).items
         assert login.spec.provider == (OWN if scope == "organization" else GOOGLE)
 
     federated(scenario)
+
+
+def test_before_an_address_leads_to_an_organizations_own_provider_somebody_is_told_which_and_may_stay() -> None:
+    async def scenario(home: Home, upstream: Provider) -> None:
+        await home.provider(OWN, organization=ORG, **THEIRS)
+        await home.organization(ORG, **own_provider())
+        browser = home.browser()
+        page = await browser.submit(await browser.authorize(), email=JO, password="")
+        assert (page.status, page.media) == (200, "text/html")
+        assert "<dd>org</dd>" in page.body.decode()
+        assert '<dd class="code">idp.test</dd>' in page.body.decode()
+        assert upstream.asked == []
+        (form,) = Forms.of(page)
+        assert form.buttons == [("provider", OWN), ("stay", "yes")]
+        stayed = await browser.submit(page, button=("stay", "yes"))
+        assert (stayed.status, Forms.of(stayed)[0].fields["email"]) == (200, JO)
+        assert "code" in sent_to(await browser.submit(stayed, password=PASSWORD))
+
+    federated(scenario)
+
+
+def test_in_the_domain_of_a_platform_administrator_no_organizations_own_provider_is_offered() -> None:
+    async def scenario(home: Home, _: Provider) -> None:
+        await home.provider(OWN, organization=ORG, **THEIRS)
+        await home.organization(ORG, **own_provider())
+        browser = home.browser()
+        reply = await browser.submit(await browser.authorize(), email="Root@EXAMPLE.com", password="")
+        assert reply.status == 400
+        assert "Type your password, too" in reply.body.decode()
+
+    federated(scenario, platform_administrators=("boss@example.com",))
+
+
+def test_in_the_domain_of_a_platform_administrator_a_provider_of_the_system_is_still_found() -> None:
+    async def scenario(home: Home, _: Provider) -> None:
+        await home.organization(ORG, **own_provider("global"))
+        browser = home.browser()
+        assert (await browser.submit(await browser.authorize(), email=JO, password="")).status == 302
+
+    federated(scenario, platform_administrators=("boss@example.com",))
 
 
 def test_a_domain_is_the_organizations_that_has_it_and_not_everybodys_who_wishes_for_it() -> None:

@@ -2,6 +2,9 @@
 
 from typing import Any
 
+import msgspec
+
+from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import DeviceGrant
 from remuda.identity.kinds.people import user_id
 from remuda.identity.kinds.tokens import Session
@@ -59,6 +62,21 @@ def test_a_device_is_turned_away_by_no_and_by_anything_but_a_clear_yes() -> None
             browser, page = await asked(home, device)
             await browser.submit(page, button=button)
             assert (await poll(home, device)).json["error"] == "access_denied"
+
+    at_home(scenario)
+
+
+def test_a_no_is_told_to_the_organizations_of_who_said_it() -> None:
+    async def scenario(home: Home) -> None:
+        organization = "c0000000-0000-4000-8000-000000000003"
+        await home.organization(organization)
+        await home.member(organization, user_id(JO))
+        browser, page = await asked(home, await begin(home))
+        await browser.submit(page, button=("answer", "deny"))
+        entries = (await home.store.read("audit", f"organization/{organization}")).entries
+        record = msgspec.json.decode(entries[-1].data, type=AuditRecord)
+        told = record.actor.subject, record.operation.verb, record.operation.route, record.result.status
+        assert told == (JO, "POST", PATH, 403)
 
     at_home(scenario)
 

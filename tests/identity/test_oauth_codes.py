@@ -11,6 +11,7 @@ import pytest
 
 from remuda.identity.kinds.oauth import AuthorizationCode
 from remuda.identity.kinds.tokens import Session
+from remuda.identity.oauth.records import TOKEN, Records
 from remuda.identity.tokens.claims import ID
 from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.sessions import session_of_code
@@ -194,7 +195,8 @@ def test_after_a_crash_between_using_a_code_and_the_answer_the_code_is_of_no_use
         ann, app = await desk.user("ann@example.com"), await desk.app()
         code = await desk.code(ann, app)
         codes, sessions, name = desk.oauth.grants.codes, desk.room.sessions, token_hash(code)
-        await codes.use(await desk.store.get(AuthorizationCode, name))
+        records = Records(store=desk.store, operation=TOKEN, trace_id="trace")
+        await codes.use(await desk.store.get(AuthorizationCode, name), ending=records.of_forced_end)
         assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")
         await sessions.begin(user=ann, client=app.id, code=name, refresh=sessions.new_refresh(code=name))
         assert refusal(await desk.redeem(code, app)) == (400, "invalid_grant")

@@ -93,7 +93,7 @@ def test_without_an_assertion_there_is_no_token() -> None:
     async def scenario(desk: Desk) -> None:
         reply = await desk.token({"grant_type": "client_credentials", "client_id": SERVICE})
         assert refusal(reply) == (400, "invalid_request")
-        assert answer(reply)["error_description"] == "mTLS client verification failed"
+        assert answer(reply)["error_description"] == "mTLS client verification failed: send client_assertion"
         wrong = await ask(desk, assertion(desk), client_assertion_type="urn:other")
         assert refusal(wrong) == (400, "invalid_request")
 

@@ -1,6 +1,7 @@
 """Passwords: how they are kept, and how they are set."""
 
 import asyncio
+import dataclasses
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -21,7 +22,7 @@ from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret
 from tests.identity.login_ground import CHEAP, JO, PASSWORD, Counted, Forms, Home, at_home, sent_to
-from tests.identity.room import ORG, everywhere, member
+from tests.identity.room import ORG, OTHER_ORG, everywhere, member
 
 T = TypeVar("T")
 
@@ -271,6 +272,28 @@ def test_only_who_may_change_users_everywhere_makes_a_link() -> None:
         root = home.room.ask(everywhere("root@example.com", "identity:users U"))
         assert (await root.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
         assert (await root.post("/api/v1/passwords", {"subject": ""})).status == 400
+
+    at_home(scenario)
+
+
+def test_a_link_is_told_to_the_system_and_where_its_user_is_a_member_and_not_where_its_maker_is() -> None:
+    async def scenario(home: Home) -> None:
+        await home.organization(OTHER_ORG)
+        await home.member(OTHER_ORG, user_id(JO))
+        root = everywhere("root@example.com", "identity:users U")
+        client = home.room.ask(dataclasses.replace(root, organization=ORG, organizations=(ORG,)))
+        assert (await client.post("/api/v1/passwords", {"subject": JO})).status == 201
+        assert (await client.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
+
+        async def told(subject: str) -> list[tuple[str, str, str, int]]:
+            entries = (await home.store.read("audit", subject)).entries
+            read = [msgspec.json.decode(entry.data, type=AuditRecord) for entry in entries]
+            return [(each.actor.subject, each.resource.type, each.resource.id, each.result.status) for each in read]
+
+        made, missed = ("root@example.com", "passwords", user_id(JO), 201), ("root@example.com", "passwords", "", 404)
+        assert await told("system") == [made, missed]
+        assert await told(f"organization/{OTHER_ORG}") == [made]
+        assert await told(f"organization/{ORG}") == []
 
     at_home(scenario)
 

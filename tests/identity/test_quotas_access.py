@@ -106,7 +106,48 @@ def test_each_operation_asks_for_its_right_and_no_other(method: str, path: str, 
         in_project = await status(member("insider", ORG, "", **inside))
         assert (in_project < 300) == (endpoint == "identity:allocations"), "limits are the organization's"
         if in_project == 403:
-            assert await status(member("holder", ORG, right)) < 300
+            also = ", identity:projects R" if path.endswith("/quotas") and method == "GET" else ""
+            assert await status(member("holder", ORG, right + also)) < 300
+
+    in_quotas(scenario)
+
+
+READER = member("reader", ORG, "identity:quotas R", **{PROJECT.replace("-", "_"): "identity:projects R"})
+"""As the role `reader` has it, in one project."""
+
+
+def test_usage_shows_what_is_in_the_projects_that_one_may_read() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client, clock = room.ask(SERVICE), room.world.clock
+        before = clock.now().isoformat()
+        await made(client, asked("owner-1", servers=1))
+        there = await client.post(f"{BASE}/projects/{OTHER_PROJECT}/allocations", asked("owner-2", servers=1))
+        assert there.status == 201
+        await clock.sleep(60)
+
+        async def owners(who: Principal, **query: str) -> list[str]:
+            reply = await room.ask(who).get(f"{BASE}/allocations", query)
+            assert reply.status == 200, reply
+            return sorted(each["spec"]["id"] for each in reply.json)
+
+        nowhere = member("member", ORG, "identity:quotas R")
+        auditor = member("auditor", ORG, "identity:quotas R, identity:projects R")
+        for query in ({}, {"kind": "servers"}, {"since": before}, {"projectID": OTHER_PROJECT}):
+            is_there = "projectID" in query
+            assert await owners(nowhere, **query) == []
+            assert await owners(READER, **query) == ([] if is_there else ["owner-1"])
+            assert await owners(auditor, **query) == (["owner-2"] if is_there else ["owner-1", "owner-2"])
+
+    in_quotas(scenario)
+
+
+def test_the_limits_of_a_project_are_for_who_may_read_it() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(READER)
+        assert (await client.get(f"{BASE}/projects/{PROJECT}/quotas")).status == 200
+        refused = await client.get(f"{BASE}/projects/{OTHER_PROJECT}/quotas")
+        assert refused.status == 403
+        assert "'read' on endpoint 'identity:projects'" in refused.json["error_description"]
 
     in_quotas(scenario)
 

@@ -26,18 +26,20 @@ ProjectExists = Callable[[str, str], Awaitable[bool]]
 """Tells whether an organization has a project."""
 
 _NOWHERE = OrganizationAccess()
+_NO_ORGANIZATION = "organization is not in this principal's accessible set"
+_NO_PROJECT = "project is not in this principal's accessible set"
 
 
 def allow_everywhere(principal: Principal, permission: Permission) -> None:
     """Demand the right in the whole system."""
     if permission not in principal.access.everywhere:
-        raise _forbidden(permission, " — no global-scope permissions are granted to this principal")
+        raise _out_of_reach(principal, permission, "no global-scope permissions are granted to this principal")
 
 
 def allow_somewhere(principal: Principal, permission: Permission) -> None:
     """Demand the right in the whole system or anywhere in it, for what belongs to no organization in particular."""
     if not is_allowed_somewhere(principal, permission):
-        raise _forbidden(permission, " is not permitted")
+        raise _forbidden(permission)
 
 
 def is_allowed_somewhere(principal: Principal, permission: Permission) -> bool:
@@ -55,9 +57,9 @@ def allow_in_organization(principal: Principal, permission: Permission, organiza
     if permission in access.everywhere:
         return
     if organization not in access.organizations:
-        raise _forbidden(permission, " — organization is not in this principal's accessible set")
+        raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
     if permission not in access.organizations[organization].permissions:
-        raise _forbidden(permission, " is not permitted")
+        raise _forbidden(permission)
 
 
 def allow_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> None:
@@ -66,10 +68,10 @@ def allow_in_project(principal: Principal, permission: Permission, organization:
         return
     access = principal.access.organizations.get(organization)
     if access is None:
-        raise _forbidden(permission, " — organization is not in this principal's accessible set")
+        raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
     if project not in access.projects:
-        raise _forbidden(permission, " — project is not in this principal's accessible set")
-    raise _forbidden(permission, " is not permitted")
+        raise _out_of_reach(principal, permission, _NO_PROJECT)
+    raise _forbidden(permission)
 
 
 def is_allowed_in_project(principal: Principal, permission: Permission, organization: str, project: str) -> bool:
@@ -112,7 +114,7 @@ def allow_for_object(
 def allow_naming_organization(principal: Principal, permission: Permission, organization: str) -> None:
     """Demand that a caller who names an organization in a query has to do with it, whether it exists or not."""
     if not _knows_organization(principal, permission, organization):
-        raise _forbidden(permission, " — organization is not in this principal's accessible set")
+        raise _out_of_reach(principal, permission, _NO_ORGANIZATION)
 
 
 async def allow_naming_project(
@@ -126,7 +128,7 @@ async def allow_naming_project(
             return
         if permission in access.permissions and await exists(organization, project):
             return
-    raise _forbidden(permission, " — project is not in this principal's accessible set")
+    raise _out_of_reach(principal, permission, _NO_PROJECT)
 
 
 def _knows_organization(principal: Principal, permission: Permission, organization: str) -> bool:
@@ -135,7 +137,16 @@ def _knows_organization(principal: Principal, permission: Permission, organizati
     return may_read or organization in principal.access.organizations
 
 
-def _forbidden(permission: Permission, why: str) -> Forbidden:
+def _out_of_reach(principal: Principal, permission: Permission, why: str) -> Forbidden:
+    """Return the refusal of one who does not get there.
+
+    Any right in the whole system gets everywhere: then the right is missing, and to say that the place is would be
+    false.
+    """
+    return _forbidden(permission, " is not permitted" if principal.access.everywhere else f" — {why}")
+
+
+def _forbidden(permission: Permission, why: str = " is not permitted") -> Forbidden:
     return Forbidden(
         f"operation is not allowed by rbac: operation '{permission.verb}' on endpoint '{permission.endpoint}'{why}"
     )

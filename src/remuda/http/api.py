@@ -148,6 +148,7 @@ class Api:
             path=dict(zip(endpoint.parameters, inbound.values, strict=True)),
             success=endpoint.route.success,
             trace_id=inbound.seen.trace_id,
+            is_everywhere=endpoint.route.scope == "everywhere",
         )
         if endpoint.is_public:
             return await self._carry_out(inbound, principal, audit)

@@ -15,7 +15,9 @@ Public routes know no caller. Whoever serves one keeps records of what matters t
 The records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its
 own: that of the object written, else that of the path, else the one that pays, else the caller's only one. What belongs
 to none has the subject `system`, and so has what a stranger asked of an organization: nobody writes into the records of
-others, or begins those of an organization that may not exist.
+others, or begins those of an organization that may not exist. What is done to the whole system, on a route of the scope
+`everywhere`, is not the business of where its administrator happens to be a member: it is the object's or the path's
+organization's, or else the system's.
 """
 
 from collections.abc import Mapping, Sequence
@@ -116,9 +118,13 @@ class Audit:
         path: Mapping[str, str],
         success: int,
         trace_id: str,
+        is_everywhere: bool = False,
     ) -> None:
-        """Take the parameters of the path as `path`, and as `success` the status of the request if it succeeds."""
-        self._log, self._success = log, success
+        """Take the parameters of the path as `path`, and as `success` the status of the request if it succeeds.
+
+        `is_everywhere` says that the route is of the scope `everywhere`.
+        """
+        self._log, self._success, self._is_everywhere = log, success, is_everywhere
         self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
         self._principal = principal
         self._is_witnessed = False
@@ -164,9 +170,14 @@ class Audit:
         named = self._path.get("organizationID")
         if self._written_in is None and named is not None and not _has_to_do_with(who, named):
             return SYSTEM
+        return subject_of_organization(self._written_in or named or self._of_caller())
+
+    def _of_caller(self) -> str | None:
+        who = self._principal
+        if self._is_everywhere:
+            return None
         only = who.organizations[0] if len(who.organizations) == 1 else None
-        organization = self._written_in or named or who.organization or only
-        return subject_of_organization(organization)
+        return who.organization or only
 
 
 def audit_record(

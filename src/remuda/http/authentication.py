@@ -24,7 +24,10 @@ class Authenticator(Protocol):
         ...
 
     async def authenticate(self, credentials: Credentials) -> Principal:
-        """Return the principal, or raise Unauthenticated with a lower-case text that says why the credentials fail."""
+        """Return the principal, or raise Unauthenticated with a lower-case text that says why the credentials fail.
+
+        Raise Malformed with the `fault` of credentials that have one, if they turn out to be a service's.
+        """
         ...
 
 

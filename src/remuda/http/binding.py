@@ -1,8 +1,9 @@
 """Path and query become the types that a route declares.
 
-This happens before anybody is authenticated, so it says which parameter is wrong and nothing else. The text of a
-parameter is turned into what its type needs and judged by msgspec like everything else on the wire. A parameter that
-takes several values is repeated; one that takes a single value must not be. Unknown query parameters are ignored.
+This happens before anybody is authenticated, so it says which parameter is wrong and what it has to be, and never what
+was sent. The text of a parameter is turned into what its type needs and judged by msgspec like everything else on the
+wire. A parameter that takes several values is repeated; one that takes a single value must not be. Unknown query
+parameters are ignored.
 """
 
 import enum
@@ -16,6 +17,7 @@ from urllib.parse import parse_qsl
 
 import msgspec
 
+from remuda.http.expecting import expected
 from remuda.http.routes import Parameters
 from remuda.kernel.errors import Malformed
 
@@ -27,6 +29,7 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,18}(\.[0-9]{1,18})?")
 _BOOLEANS = {"true": True, "false": False}
 _NAMED = re.compile(r"`\$?\.?([^`\[]+?)(?:\[(?:\.\.\.|\d+)\])?`$")
+_MISSING = "Object missing required field"
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _MOST = 100
 
@@ -36,6 +39,7 @@ class _Field:
     name: str
     read: Callable[[str], Any]
     is_array: bool
+    type: Any
 
 
 class Binder(Generic[ParametersT]):
@@ -58,7 +62,7 @@ class Binder(Generic[ParametersT]):
         found = {}
         for field, value in zip(self._in_path, values, strict=True):
             if not value:
-                raise _wrong(field.name)
+                raise _wrong(field, "is missing")
             # Almost every parameter is plain text, and to see that here saves a read a call for each.
             found[field.name] = value if field.read is str and value.isprintable() else _read(field, value)
         return self._convert(found)
@@ -77,7 +81,7 @@ class Binder(Generic[ParametersT]):
             if field.is_array:
                 found.setdefault(name, []).append(_read(field, value))
             elif name in found:
-                raise Malformed(f'invalid path/query element: "{name}" is there more than once')
+                raise Malformed(f'invalid path/query element: "{name}" is there more than once: send it once')
             else:
                 found[name] = _read(field, value)
         return self._convert(found)
@@ -86,28 +90,34 @@ class Binder(Generic[ParametersT]):
         try:
             return msgspec.convert(found, self._type)
         except msgspec.ValidationError as error:
-            named = _NAMED.search(str(error))
-            raise _wrong(named[1] if named else "?") from None
+            told = str(error)
+            named = _NAMED.search(told)
+            assert named is not None, "what is wrong with a parameter is said of a parameter"
+            what = "is missing" if told.startswith(_MISSING) else "is not valid"
+            raise _wrong(self._fields[named[1]], what) from None
 
 
 def _pairs(query: bytes) -> list[tuple[str, str]]:
     try:
         return parse_qsl(query.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MOST)
     except ValueError:
-        raise Malformed("invalid path/query element: the query is not UTF-8, or too long") from None
+        raise Malformed(
+            f"invalid path/query element: the query is not UTF-8, or too long: "
+            f"send at most {_MOST} parameters, percent-encoded as UTF-8"
+        ) from None
 
 
-def _wrong(name: str) -> Malformed:
-    return Malformed(f'invalid path/query element: "{name}" is missing or not what it should be')
+def _wrong(field: _Field, what: str = "is not valid") -> Malformed:
+    return Malformed(f'invalid path/query element: "{field.name}" {what}: send {expected(field.type)}')
 
 
 def _read(field: _Field, value: str) -> Any:
     if _CONTROL.search(value):
-        raise _wrong(field.name)
+        raise _wrong(field)
     try:
         return field.read(value)
     except (KeyError, ValueError):
-        raise _wrong(field.name) from None
+        raise _wrong(field) from None
 
 
 def _is_required(field: msgspec.structs.FieldInfo) -> bool:
@@ -117,7 +127,8 @@ def _is_required(field: msgspec.structs.FieldInfo) -> bool:
 def _field(field: msgspec.structs.FieldInfo) -> _Field:
     plain = _plain(field.type)
     is_array = get_origin(plain) in {list, tuple, frozenset}
-    return _Field(field.encode_name, _reader(_plain(get_args(plain)[0]) if is_array else plain), is_array)
+    read = _reader(_plain(get_args(plain)[0]) if is_array else plain)
+    return _Field(field.encode_name, read, is_array, field.type)
 
 
 def _plain(annotation: Any) -> Any:

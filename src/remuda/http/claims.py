@@ -47,8 +47,7 @@ def read_claim(header: bytes | None, *, certificate: str) -> Claim:
     """Return the claim of a service with this certificate, which must be there and hold."""
     if header is None:
         raise Malformed("X-Principal is missing: a service says for whom it acts")
-    if len(header) > _LONGEST:
-        raise Malformed(f"X-Principal is too long: send at most {_LONGEST} bytes")
+    _check_length(header)
     try:
         return _DECODE(_signed(header, certificate) if b"." in header else base64url.decode(header))
     except (ValueError, RecursionError, JoseError):
@@ -57,18 +56,21 @@ def read_claim(header: bytes | None, *, certificate: str) -> Claim:
         ) from None
 
 
-def read_claim_of_bearer(header: bytes) -> Claim | None:
-    """Return what came beside a token, which means something only if that turns out to be a service's.
-
-    From everybody else it is ignored, so what makes no sense is nothing, nor is what is too long. Without a certificate
-    nothing verifies a JWS.
-    """
-    if len(header) > _LONGEST:
-        return None
+def read_claim_of_bearer(header: bytes) -> Claim:
+    """Return what came beside a token, or raise Malformed. Without a certificate nothing verifies a JWS."""
+    _check_length(header)
     try:
         return _DECODE(base64url.decode(header))
     except (ValueError, RecursionError):
-        return None
+        raise Malformed(
+            "X-Principal is not valid: send a JSON object as unpadded base64url; "
+            "a signed one needs the certificate whose key signed it"
+        ) from None
+
+
+def _check_length(header: bytes) -> None:
+    if len(header) > _LONGEST:
+        raise Malformed(f"X-Principal is too long: send at most {_LONGEST} bytes")
 
 
 def write_claim(claim: Claim) -> str:

@@ -7,7 +7,8 @@ certificate says. It must say for whom it acts (`X-Principal`, see `claims`); wi
 than both may.
 
 A token may be a service's as well, which only the `Authenticator` can tell. So both headers are read beside a token,
-too; if it is not a service's they mean nothing, and whatever they hold is no reason to refuse it.
+too, and what is wrong with them is kept as `fault`: a service is refused for it, since it would else act with more than
+it meant to. If the token is not a service's they mean nothing, and whatever they hold is no reason to refuse it.
 
 Nothing here tells whether credentials hold: that is the `Authenticator`'s to say.
 """
@@ -38,10 +39,13 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """The client certificate as PEM, verified by a proxy we trust."""
     claim: Claim | None = None
     """Always there beside a certificate. Beside a token alone it counts if the token is a service's, and for nobody
-    else: it is None there if it made no sense."""
+    else."""
     impersonate: bool = False
     """The service asks for what both it and the actor of its claim may do. Beside a token alone there may be no actor,
     or no claim at all."""
+    fault: str = ""
+    """What is wrong with the claim or the wish to impersonate, beside a token alone: a service is told (400) and not
+    let in, and for nobody else it counts. Empty if nothing is."""
 
     def __repr__(self) -> str:
         return f"Credentials(claim={self.claim!r}, impersonate={self.impersonate!r})"
@@ -99,8 +103,7 @@ def read_credentials(
     token = read_bearer(authorization)
     if b"x-principal" not in headers and b"x-impersonate" not in headers:
         return Credentials(token=token)
-    claim = read_claim_of_bearer(headers.get(b"x-principal", b""))
-    return Credentials(token=token, claim=claim, impersonate=_impersonates(headers))
+    return _bearer_credentials(headers, token)
 
 
 def _refuse_doubles(all_headers: Sequence[Header]) -> None:
@@ -121,6 +124,15 @@ def read_bearer(authorization: bytes) -> str:
     return token.decode()
 
 
+def _bearer_credentials(headers: Mapping[bytes, bytes], token: str) -> Credentials:
+    said = headers.get(b"x-principal")
+    try:
+        claim = None if said is None else read_claim_of_bearer(said)
+        return Credentials(token=token, claim=claim, impersonate=_impersonates(headers))
+    except Malformed as error:
+        return Credentials(token=token, fault=error.sentence)
+
+
 def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> Credentials:
     certificate = unquote(headers[b"ssl-client-cert"].decode("latin-1"))
     if headers.get(b"ssl-client-verify") != b"SUCCESS" or not _PEM.fullmatch(certificate):
@@ -133,4 +145,9 @@ def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> C
 
 
 def _impersonates(headers: Mapping[bytes, bytes]) -> bool:
-    return headers.get(b"x-impersonate", b"").lower() == b"true"
+    wish = headers.get(b"x-impersonate", b"false").lower()
+    if wish not in {b"true", b"false"}:
+        raise Malformed(
+            "X-Impersonate is neither true nor false: send true to ask for what both may do, or leave it out"
+        )
+    return wish == b"true"

@@ -1,7 +1,8 @@
 """What is wrong with a document, place by place, in words that hold nothing of the document.
 
-The reasons are fixed texts: they may name what the schema publishes anyway (a type, a bound, a format), never what was
-sent. Where a value fits none of several forms, the form it comes nearest to is explained.
+The reasons are fixed texts: they name what the schema publishes anyway (a type, a bound, a format, a pattern, the
+values that are allowed), which is the remedy, and never what was sent. Where a value fits none of several forms, the
+form it comes nearest to is explained.
 
 The validator finds every fault before it tells of the first, and a body can be made of a million. So it is shown no
 more than the beginning of a long document; a fault that lies behind that is left to whoever found that there is one.
@@ -11,6 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
+import msgspec
 from jsonschema_rs import Draft202012Validator, ValidationError
 
 __all__ = ["Explainer", "pointer"]
@@ -30,10 +32,9 @@ _TYPES = {
 _REASONS: Mapping[str, Callable[[Any], str]] = {
     "type": lambda kind: f"must be {_either(kind.types)}",
     "required": lambda _: "is required",
-    "enum": lambda _: "is not one of the allowed values",
-    "const": lambda _: "is not the allowed value",
+    "const": lambda kind: f"is not the allowed value: use {_one_of([kind.expected_value])}",
     "format": lambda kind: f'does not match format "{kind.format}"',
-    "pattern": lambda _: "does not match the required pattern",
+    "pattern": lambda kind: f"does not match the required pattern: write it as {kind.pattern}",
     "minLength": lambda kind: f"must have at least {kind.limit} characters",
     "maxLength": lambda kind: f"must have at most {kind.limit} characters",
     "minItems": lambda kind: f"must have at least {kind.limit} items",
@@ -45,8 +46,8 @@ _REASONS: Mapping[str, Callable[[Any], str]] = {
     "exclusiveMinimum": lambda kind: f"must be more than {kind.limit}",
     "exclusiveMaximum": lambda kind: f"must be less than {kind.limit}",
     "multipleOf": lambda kind: f"must be a multiple of {kind.multiple_of}",
-    "uniqueItems": lambda _: "has an item twice",
-    "additionalProperties": lambda _: "has a field that is not known",
+    "uniqueItems": lambda _: "has an item twice: name each once",
+    "additionalProperties": lambda _: "has a field that is not known: leave it out",
 }
 
 
@@ -64,11 +65,11 @@ class Explainer:
         """Return the pointer and the reason of each fault, or of many of them if there are very many."""
         excerpt = _Excerpt(_MOST_VALUES).of(document)
         found = (fault for error in self._validator.iter_errors(excerpt) for fault in _nearest(error))
-        faults = [(_place(fault), fault.kind) for fault in islice(found, _MOST_PROBLEMS)]
-        formatted = {place for place, kind in faults if kind.name == "format"}
+        faults = [(_place(fault), fault.kind, rivals) for fault, rivals in islice(found, _MOST_PROBLEMS)]
+        formatted = {place for place, kind, _ in faults if kind.name == "format"}
         problems = (
-            (place, _REASONS.get(kind.name, _invalid)(kind))
-            for place, kind in faults
+            (place, _reason(kind, rivals))
+            for place, kind, rivals in faults
             if kind.name != "pattern" or place not in formatted  # the format says the same, and says it better
         )
         return list(dict.fromkeys(problems))
@@ -99,25 +100,44 @@ def _place(fault: ValidationError) -> str:
     return pointer(fault.instance_path if missing is None else [*fault.instance_path, missing])
 
 
-def _nearest(error: ValidationError) -> Iterator[ValidationError]:
-    """Yield the faults of the form that a value comes nearest to, or its own if it comes near none."""
+def _nearest(
+    error: ValidationError, rivals: Sequence[ValidationError] = ()
+) -> Iterator[tuple[ValidationError, Sequence[ValidationError]]]:
+    """Yield the faults of the form that a value comes nearest to, or its own if it comes near none.
+
+    With each comes what other forms that are as near say of the same place.
+    """
     forms: Sequence[Sequence[ValidationError]] = getattr(error.kind, "context", ())
     near = [form for form in forms if not _is_another_type(form, error)]
     if not near:
-        yield error
+        yield error, rivals
         return
     for fault in min(near, key=len):
-        yield from _nearest(fault)
+        yield from _nearest(
+            fault, [each for form in near for each in form if each.instance_path == fault.instance_path]
+        )
 
 
 def _is_another_type(form: Sequence[ValidationError], error: ValidationError) -> bool:
     return any(fault.kind.name == "type" and fault.instance_path == error.instance_path for fault in form)
 
 
+def _reason(kind: Any, rivals: Sequence[ValidationError]) -> str:
+    if kind.name != "enum":
+        return _REASONS.get(kind.name, _invalid)(kind)
+    # The word that tells forms apart is in each of them the only one that is allowed.
+    others = (option for each in rivals if each.kind.name == "enum" for option in each.kind.as_dict()["options"])
+    return f"is not one of the allowed values: use {_one_of([*kind.options, *others])}"
+
+
 def _invalid(kind: Any) -> str:
     faults = [fault for form in getattr(kind, "context", ()) for fault in form]
     types = [name for fault in faults for name in getattr(fault.kind, "types", ())]
     return f"must be {_either(types)}" if types else "is not valid"
+
+
+def _one_of(values: Iterable[Any]) -> str:
+    return " or ".join(dict.fromkeys(msgspec.json.encode(value).decode() for value in values))
 
 
 def _either(types: Sequence[str]) -> str:

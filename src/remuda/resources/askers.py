@@ -20,6 +20,8 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     actor: str = ""
     organization: str | None = None
     project: str | None = None
+    service: str | None = None
+    """The service that acted: some tags are its own."""
 
     @property
     def principal(self) -> Principal:
@@ -30,6 +32,7 @@ class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
             actor=self.actor,
             organization=self.organization,
             project=self.project,
+            service=self.service,
         )
 
 
@@ -41,4 +44,5 @@ def asker_of(principal: Principal) -> Asker:
         actor=principal.actor,
         organization=principal.organization,
         project=principal.project,
+        service=principal.service,
     )

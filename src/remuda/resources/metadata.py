@@ -2,6 +2,9 @@
 
 The projection of status: marked is `deprovisioning`; a kind without conditions (None here) is `provisioned` and
 `healthy` as it stands; before the first word of its controller an object is `pending`.
+
+A detail is the controller's own word and sentence. The word comes from an open set (`InUse`, `NoCapacity`): the wire
+contract has no details, so no client of it can have a closed one, and those few that the status is told by are below.
 """
 
 from collections.abc import Mapping, Sequence

@@ -8,7 +8,10 @@ active members of that organization and have no role of the whole system; and wh
 organization (`Standing.only_in`, `Principal.vouched_by`). Where else they are members does not count, because whoever
 made them one did not ask them. Everybody else logs in with a password, or at a provider of the system.
 
-A domain is the organization's that has it, and not everybody's who wishes for it (`tenancy.domains`).
+A domain is the organization's that has it, and not everybody's who wishes for it (`tenancy.domains`). Nobody has proven
+that it is theirs. So a domain in which a platform administrator is never leads to an organization's own provider, and
+elsewhere people are asked before they are sent to one (`login.entry`): whoever claims the domain of a mail service must
+not have its users type their passwords where the claimant likes.
 """
 
 from remuda.identity.kinds.oauth import OAuth2Provider
@@ -23,7 +26,7 @@ from remuda.resources.labels import ORGANIZATION, USER
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["Providers", "domain_of", "is_usable"]
+__all__ = ["Providers", "domain_of", "is_own", "is_usable"]
 
 
 class Providers:
@@ -33,6 +36,7 @@ class Providers:
         self._store = store
         bound = (each.subject for each in settings.role_bindings if each.issuer in {LOCAL_ISSUER, settings.issuer})
         self._powerful = frozenset(folded(each.strip()) for each in (*settings.platform_administrators, *bound))
+        self._reserved = frozenset(map(domain_of, settings.platform_administrators))
 
     async def platform(self) -> list[OAuth2Provider]:
         """Return the providers of the whole system at which people can log in."""
@@ -46,13 +50,18 @@ class Providers:
             return found if found is not None and is_usable(found) else None
         return next((each for each in await self.platform() if each.spec.type == name), None)
 
-    async def of_address(self, email: str) -> OAuth2Provider | None:
-        """Return the provider of the organization that has the domain of an address."""
+    async def of_address(self, email: str) -> tuple[OAuth2Provider, Organization] | None:
+        """Return the provider of the organization that has the domain of an address, and that organization.
+
+        In the domain of a platform administrator that is a provider of the whole system, or none.
+        """
         organization = await self._owner(email)
         provider = None if organization is None else await self._get(organization.spec.provider_id)
         if organization is None or provider is None or not is_usable(provider):
             return None
-        return provider if _belongs(provider, organization) else None
+        if not _belongs(provider, organization) or (is_own(provider) and domain_of(email) in self._reserved):
+            return None
+        return provider, organization
 
     async def check_vouching(self, provider: OAuth2Provider, user: User) -> None:
         """Raise OAuthRefusal unless this provider's word about this user counts."""
@@ -90,6 +99,11 @@ def is_usable(provider: OAuth2Provider) -> bool:
     """
     spec = provider.spec
     return spec.type != "github" and bool(spec.issuer and spec.client_id) and not provider.is_marked
+
+
+def is_own(provider: OAuth2Provider) -> bool:
+    """Tell whether a provider is an organization's own, and not one of the whole system."""
+    return ORGANIZATION in provider.metadata.labels
 
 
 def domain_of(email: str) -> str:

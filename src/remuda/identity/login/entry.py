@@ -8,6 +8,9 @@
       login page ── password ──────────────────────────────────────┤
           └──────── provider ──► its own pages ──► callback ───────┘
 
+Whose address alone leads to an organization's own provider is asked before they are sent there: that an organization
+has a domain says nothing of whose it is.
+
 A login is two writes: the login in the browser, with its audit record, and the code. If it breaks off between the two,
 the user is logged in and comes through at the next try.
 
@@ -21,7 +24,7 @@ import msgspec
 
 from remuda.http.replies import Page, Redirect
 from remuda.identity.federation.flow import Federation, Ticket
-from remuda.identity.federation.providers import Providers
+from remuda.identity.federation.providers import Providers, is_own
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.login.attempts import Attempts
@@ -50,6 +53,7 @@ from remuda.identity.urls import with_query
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
+from remuda.resources.labels import NAME
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
@@ -130,13 +134,9 @@ class Entry:
                 return Redirect(await self.passing.onward(pending, known))
         if form.password is not None:
             return await self._by_password(visit, pending, form, form.password)
-        if form.provider:
-            provider, problem = await self.providers.named(form.provider), _NO_PROVIDER
-        else:
-            provider, problem = await self.providers.of_address(form.email), _NO_DOMAIN
-        if provider is None:
-            return await self._page(visit, pending, form.state, email=form.email, problem=problem, status=_BAD)
-        return await self._depart(visit, pending, provider, form.email)
+        if form.stay:
+            return await self._page(visit, pending, form.state, email=form.email)
+        return await self._by_provider(visit, pending, form)
 
     async def callback(self, visit: Visit, query: CallbackQuery) -> Page | Redirect:
         """Take somebody back who was at a provider."""
@@ -157,6 +157,20 @@ class Entry:
             await self.records.failed(visit, user)
             return await self._page(visit, pending, form.state, email=form.email, problem=WRONG, status=_UNAUTHORIZED)
         return await self._arrive(visit, pending, user, provider="")
+
+    async def _by_provider(self, visit: Visit, pending: Pending, form: LoginForm) -> Page | Redirect:
+        """Send somebody to the provider that they named, or to that of their address; to an organization's own, ask."""
+        if form.provider:
+            provider, organization = await self.providers.named(form.provider), None
+        else:
+            provider, organization = await self.providers.of_address(form.email) or (None, None)
+        if provider is None:
+            problem = _NO_PROVIDER if form.provider else _NO_DOMAIN
+            return await self._page(visit, pending, form.state, email=form.email, problem=problem, status=_BAD)
+        if organization is not None and is_own(provider):
+            name = organization.metadata.labels[NAME]
+            return self.pages.depart(state=form.state, email=form.email, provider=provider, organization=name)
+        return await self._depart(visit, pending, provider, form.email)
 
     async def _depart(self, visit: Visit, pending: Pending, provider: OAuth2Provider, email: str) -> Page | Redirect:
         ticket = self.federation.ticket(provider)

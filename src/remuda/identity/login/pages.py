@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
+from urllib.parse import urlsplit
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
@@ -54,6 +55,12 @@ class Pages:
     def go_on(self, *, state: str, email: str, provider: str) -> Page:
         """Let somebody who was sent here by a form of another site send it once more, from this one."""
         return self._page("continue.html", "Log in", leads_away=True, state=state, email=email, provider=provider)
+
+    def depart(self, *, state: str, email: str, provider: OAuth2Provider, organization: str) -> Page:
+        """Ask whether somebody wants to go to the provider of an organization; it is called by its name."""
+        host, title = urlsplit(provider.spec.issuer).netloc, "Log in at your organization?"
+        told: dict[str, Any] = {"organization": organization, "host": host, "provider": provider.name}
+        return self._page("depart.html", title, leads_away=True, state=state, email=email, **told)
 
     def device(self, *, code: str = "", problem: str = "", status: int = _OK) -> Page:
         """Ask for the code that a device shows."""

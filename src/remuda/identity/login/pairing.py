@@ -84,7 +84,7 @@ class DevicePage:
             )
             said = ("The device is connected", "Go back to your device: it goes on there by itself.")
         else:
-            was_there = await self.devices.deny(asked.device)
+            was_there = await self.devices.deny(asked.device, log=await self.records.denied(visit, known.user))
             said = ("The device was turned away", "It cannot act for you. You can close this page.")
         if not was_there:
             return self.pages.device(problem=_UNKNOWN, status=_BAD)

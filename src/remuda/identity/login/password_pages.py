@@ -5,6 +5,7 @@ users of the whole system. That is why making a link asks for the right to chang
 several organizations, and an administrator of one of them who could set the password would be that user in all others.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere
@@ -23,10 +24,12 @@ from remuda.identity.login.visits import Visit
 from remuda.identity.login.wire import PasswordForm, PasswordLinkRead
 from remuda.identity.permissions import permission
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.users import organizations_to_tell
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.resources.reading import find
 from remuda.store.contract import Store
+from remuda.store.logs import Record
 
 __all__ = ["UPDATE_USERS", "PasswordPages"]
 
@@ -53,7 +56,7 @@ class PasswordPages:
         """Return a link by which a user can choose a password, in the place of any earlier one."""
         allow_everywhere(context.principal, UPDATE_USERS)
         user = await self.store.get(User, user_id(subject))
-        made = await self.passwords.make_link(user.name, log=context.witness(PASSWORD.plural, user.name))
+        made = await self.passwords.make_link(user.name, log=await self._link_records(context, user))
         link = Secret(f"{self.settings.issuer}/oauth2/v2/password?link={made.secret.reveal()}")
         return PasswordLinkRead(link=link, expiry=made.expires)
 
@@ -78,6 +81,12 @@ class PasswordPages:
                 return self._again(form, user.spec.subject, invalid.sentence)
             return self.pages.message(*_DONE, leads=("Log in", ACCOUNT))
         return await self._change(visit, form, chosen)
+
+    async def _link_records(self, context: Context, user: User) -> Sequence[Record]:
+        """Tell the organizations that the user is a member of, and the system, which comes last: failures are its."""
+        told = [*await organizations_to_tell(self.store, user), None]
+        witnessed = (context.witness(PASSWORD.plural, user.name, organization=each) for each in told)
+        return [record for records in witnessed for record in records]
 
     async def _change(self, visit: Visit, form: PasswordForm, chosen: Secret) -> Page:
         account = user_id(form.email)

@@ -18,7 +18,7 @@ from remuda.store.logs import Log, Record
 
 __all__ = ["Records"]
 
-_DONE, _UNKNOWN_CALLER = 302, 401
+_DONE, _UNKNOWN_CALLER, _DENIED = 302, 401, 403
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,12 +30,19 @@ class Records:
 
     async def succeeded(self, visit: Visit, user: User) -> Sequence[Record]:
         """Return the records of something that a user did, for the commit of it."""
-        organizations: Sequence[str | None] = await organizations_to_tell(self.store, user) or [None]
-        return [_record(visit, user, _DONE, organization) for organization in organizations]
+        return await self._told(visit, user, _DONE)
+
+    async def denied(self, visit: Visit, user: User) -> Sequence[Record]:
+        """Return the records of something that a user did not allow, for the commit of that."""
+        return await self._told(visit, user, _DENIED)
 
     async def failed(self, visit: Visit, user: User | None) -> None:
         """Keep a record of an attempt that failed, at the account of this user if there is one."""
         await self.log.append([_record(visit, user, _UNKNOWN_CALLER)])
+
+    async def _told(self, visit: Visit, user: User, status: int) -> Sequence[Record]:
+        organizations: Sequence[str | None] = await organizations_to_tell(self.store, user) or [None]
+        return [_record(visit, user, status, organization) for organization in organizations]
 
 
 def _record(visit: Visit, user: User | None, status: int, organization: str | None = None) -> Record:

@@ -36,6 +36,8 @@ class LoginForm(Parameters, frozen=True):
     provider: _Name = ""
     known: _Name = ""
     """Go on as who is logged in already."""
+    stay: _Name = ""
+    """Do not go to the provider of the address, but log in here."""
 
 
 class CallbackQuery(Parameters, frozen=True):

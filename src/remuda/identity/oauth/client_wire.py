@@ -13,6 +13,7 @@ from remuda.identity.oauth.assertion import load_public_key
 from remuda.identity.oauth.redirects import check_redirects, redirects_of
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
+from remuda.kernel.tags import Tag
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -21,6 +22,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.wire import MetadataRead, MetadataWrite
 
 __all__ = [
@@ -113,14 +115,16 @@ def check_client(wanted: ClientWrite) -> None:
 def new_client(name: str, wanted: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
     """Return a new client."""
     metadata = new_metadata(name, wanted.metadata, who, labels={})
-    return OAuth2Client(metadata=metadata, spec=_spec(wanted, secret_hash))
+    tags = own_tags(stored_tags(wanted.metadata), who)
+    return OAuth2Client(metadata=metadata, spec=_spec(wanted.spec, tags, secret_hash))
 
 
 def changed_client(client: OAuth2Client, wanted: ClientWrite, who: Principal, now: datetime) -> OAuth2Client:
     """Return a client with everything replaced that an operator may change. One that becomes public has no secret."""
     secret_hash = "" if wanted.spec.is_public else client.spec.secret_hash
     metadata = changed_metadata(client.metadata, wanted.metadata, who.subject, now)
-    return replace(client, metadata=metadata, spec=_spec(wanted, secret_hash))
+    tags = replaced_tags(client.spec.tags, stored_tags(wanted.metadata), who)
+    return replace(client, metadata=metadata, spec=_spec(wanted.spec, tags, secret_hash))
 
 
 def writable_client(client: OAuth2Client) -> ClientWrite:
@@ -133,8 +137,7 @@ def read_client(client: OAuth2Client) -> ClientRead:
     return ClientRead(metadata=read_metadata(client.metadata, client.spec.tags), spec=_wire(client))
 
 
-def _spec(wanted: ClientWrite, secret_hash: str) -> OAuth2ClientSpec:
-    spec = wanted.spec
+def _spec(spec: OAuth2ClientWire, tags: tuple[Tag, ...], secret_hash: str) -> OAuth2ClientSpec:
     return OAuth2ClientSpec(
         redirect_uri=spec.redirect_uris[0] if spec.redirect_uris else "",
         redirect_uris=spec.redirect_uris[1:],
@@ -144,7 +147,7 @@ def _spec(wanted: ClientWrite, secret_hash: str) -> OAuth2ClientSpec:
         is_public=spec.is_public,
         public_key=spec.public_key,
         secret_hash=secret_hash,
-        tags=stored_tags(wanted.metadata),
+        tags=tags,
     )
 
 

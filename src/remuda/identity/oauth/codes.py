@@ -15,7 +15,7 @@ import msgspec
 from remuda.identity.kinds.oauth import AuthorizationCode, AuthorizationCodeSpec
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.hashing import new_secret, token_hash
-from remuda.identity.tokens.sessions import Sessions, session_of_code
+from remuda.identity.tokens.sessions import Sessions, Telling, session_of_code
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal
 from remuda.kernel.randomness import Randomness
@@ -33,7 +33,7 @@ replace = msgspec.structs.replace
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Codes:
-    """Issues codes, and sees that each is exchanged once."""
+    """Issues codes, and sees that each is exchanged once. Whoever asks brings the records of a session's `ending`."""
 
     store: Store
     clock: Clock
@@ -48,18 +48,18 @@ class Codes:
         await self.store.create(AuthorizationCode(metadata=metadata, spec=replace(spec, expires=expires)))
         return code
 
-    async def find(self, code: Secret) -> AuthorizationCode:
+    async def find(self, code: Secret, *, ending: Telling) -> AuthorizationCode:
         """Return a code that was handed out, used or not, or raise OAuthRefusal; a used one's session is ended."""
         if not _FORM.fullmatch(code.reveal()):
             raise OAuthRefusal("invalid_request", "code is malformed: send the one that the login returned")
         name = token_hash(code.reveal())
         found = await find(self.store, AuthorizationCode, name)
         if found is None or found.spec.expires is None or found.spec.expires <= self.clock.now():
-            await self.sessions.end(session_of_code(name))
+            await self.end(name, ending=ending)
             raise _spent()
         return found
 
-    async def use(self, code: AuthorizationCode) -> AuthorizationCode:
+    async def use(self, code: AuthorizationCode, *, ending: Telling) -> AuthorizationCode:
         """Mark a code as used, or raise OAuthRefusal, and end what began with it, if it is already."""
         while not code.spec.is_used:
             try:
@@ -68,18 +68,24 @@ class Codes:
                 code = await self._again(code)
             except NotFound:
                 break
-        await self._reuse(code)
+        await self._reuse(code, ending)
         raise _spent()
 
-    async def settle(self, code: AuthorizationCode) -> None:
+    async def settle(self, code: AuthorizationCode, *, ending: Telling) -> None:
         """Forget a code whose session has begun, or raise OAuthRefusal, and end it, if the code came again."""
         try:
             await self.store.delete(AuthorizationCode, code.name, uid=code.uid, version=code.version)
         except (Conflict, NotFound):
-            await self.sessions.end(session_of_code(code.name))
+            await self.end(code.name, ending=ending)
             raise _spent() from None
 
-    async def _reuse(self, code: AuthorizationCode) -> None:
+    async def end(self, code: str, *, ending: Telling) -> None:
+        """End the session that began with the code of this name, if there is one."""
+        session = await self.sessions.find(session_of_code(code))
+        if session is not None:
+            await self.sessions.end(session, log=await ending(session))
+
+    async def _reuse(self, code: AuthorizationCode, ending: Telling) -> None:
         """Let the first exchange fail if it is under way, and end its session if it is not."""
         while not code.spec.is_reused:
             try:
@@ -88,7 +94,7 @@ class Codes:
                 code = await self._again(code)
             except NotFound:
                 break
-        await self.sessions.end(session_of_code(code.name))
+        await self.end(code.name, ending=ending)
 
     async def _again(self, code: AuthorizationCode) -> AuthorizationCode:
         found = await find(self.store, AuthorizationCode, code.name)

@@ -96,9 +96,9 @@ class Devices:
         when = authenticated or self.clock.now()
         return await self._answer(user_code, log, user=user, authenticated=when, provider=provider)
 
-    async def deny(self, user_code: str) -> bool:
+    async def deny(self, user_code: str, *, log: Sequence[Record] = ()) -> bool:
         """Turn the device away; tell whether one was waiting."""
-        return await self._answer(user_code, (), is_denied=True)
+        return await self._answer(user_code, log, is_denied=True)
 
     async def take(self, device_code: Secret, client: str) -> DeviceGrant:
         """Return the grant that its user has approved, once. Raises OAuthRefusal with what the device is to do."""

@@ -16,10 +16,11 @@ import msgspec
 from remuda.access.context import Context
 from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
 from remuda.identity.kinds.people import User
-from remuda.identity.kinds.tokens import SESSION, Session
+from remuda.identity.kinds.tokens import Session
 from remuda.identity.oauth.clients import ClientProof, Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.records import TOKEN, Records
 from remuda.identity.oauth.wire import BEARER, TokenForm, TokenRead
 from remuda.identity.pkce import s256
 from remuda.identity.settings import IdentitySettings
@@ -81,12 +82,12 @@ class Grants:
         code_sent = _needed(form.code, "code")
         _needed(form.redirect_uri, "redirect_uri")
         client = await self.clients.authenticate(proof)
-        code = await self.codes.find(code_sent)
+        records = self._records(context)
+        code = await self.codes.find(code_sent, ending=records.of_forced_end)
         _check_code(code, client, form)
-        used = await self.codes.use(code)
+        used = await self.codes.use(code, ending=records.of_forced_end)
         user = await self._active_user(used.spec.user)
-        refresh = self.sessions.new_refresh(code=used.name)
-        spec = used.spec
+        refresh, spec = self.sessions.new_refresh(code=used.name), used.spec
         try:
             session = await self.sessions.begin(
                 user=user,
@@ -97,13 +98,13 @@ class Grants:
                 code=used.name,
                 login=spec.login,
                 refresh=refresh,
-                log=context.witness(SESSION.plural, refresh.session),
+                log=await records.of_session(refresh.session, user=user.name, client=client.name),
             )
         except AlreadyExists:  # begun by whoever used the code before it was forgotten
-            await self.sessions.end(refresh.session)
+            await self.codes.end(used.name, ending=records.of_forced_end)
             raise OAuthRefusal("invalid_grant", "code is used, expired or unknown: log in again") from None
-        await self.codes.settle(used)
-        await self._check_footing(session)
+        await self.codes.settle(used, ending=records.of_forced_end)
+        await self._check_footing(session, records)
         return await self._answer(user, session, refresh, nonce=spec.nonce)
 
     async def by_refresh(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:
@@ -114,14 +115,15 @@ class Grants:
         session = await self.sessions.of_refresh(token) if token is not None else None
         if token is None or session is None or session.spec.client != client.name:
             raise OAuthRefusal("invalid_grant", "refresh_token is expired or unknown: log in again")
+        records = self._records(context)
         if not await is_vouched(self.store, session.spec.provider):
-            await self.sessions.end(session)
+            await self.sessions.end(session, log=await records.of_forced_end(session))
             raise OAuthRefusal("invalid_grant", "the provider of this login is gone: log in again")
         scope = _narrowed(session.spec.scope, form.scope)
         user = await self._active_user(session.spec.user)
-        log = context.witness(SESSION.plural, session.name)
+        log = await records.of_session(session.name, user=user.name, client=client.name)
         try:
-            session, following = await self.sessions.refresh(session, token, log=log)
+            session, following = await self.sessions.refresh(session, token, log=log, ending=records.of_forced_end)
         except ReusedError:
             raise OAuthRefusal("invalid_grant", "refresh token reuse: log in again") from None
         return await self._answer(user, replace(session, spec=replace(session.spec, scope=scope)), following)
@@ -132,7 +134,7 @@ class Grants:
         client = await self.clients.authenticate(proof)
         grant = await self.devices.take(sent, client.name)
         user = await self._active_user(grant.spec.user)
-        refresh = self.sessions.new_refresh(code=grant.name)
+        refresh, records = self.sessions.new_refresh(code=grant.name), self._records(context)
         session = await self.sessions.begin(
             user=user,
             client=client.name,
@@ -141,25 +143,28 @@ class Grants:
             authenticated=grant.spec.authenticated,
             code=grant.name,
             refresh=refresh,
-            log=context.witness(SESSION.plural, refresh.session),
+            log=await records.of_session(refresh.session, user=user.name, client=client.name),
         )
-        await self._check_footing(session)
+        await self._check_footing(session, records)
         return await self._answer(user, session, refresh)
 
     async def by_credentials(self, context: Context, form: TokenForm, proof: ClientProof) -> TokenRead:  # noqa: ARG002  a Grant
         """Give a service a token of its own. A client that is no service has no rights of its own to have one for."""
         if proof.assertion is None:
-            raise OAuthRefusal("invalid_request", "mTLS client verification failed")
+            raise OAuthRefusal("invalid_request", "mTLS client verification failed: send client_assertion")
         name = await self.clients.assertions.prove(proof.assertion, proof.assertion_type)
         if name not in self.settings.system_accounts:
             raise OAuthRefusal("unauthorized_client", "only services have rights of their own: log a user in")
         issued = await self.tokens.issue_for_service(name)
         return TokenRead(access_token=issued.token, token_type=BEARER, expires_in=issued.expires_in)
 
-    async def _check_footing(self, session: Session) -> None:
+    def _records(self, context: Context) -> Records:
+        return Records(store=self.store, operation=TOKEN, trace_id=context.trace_id)
+
+    async def _check_footing(self, session: Session, records: Records) -> None:
         """End a session again, and raise OAuthRefusal, if its user has logged out, or has another password, by now."""
         if not await is_founded(self.store, session, self.clock.now()):
-            await self.sessions.end(session)
+            await self.sessions.end(session, log=await records.of_forced_end(session))
             raise OAuthRefusal("invalid_grant", "the user has logged out, or has another password: log in again")
 
     async def _active_user(self, name: str) -> User:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from remuda.access.context import Context
 from remuda.http.credentials import read_bearer
 from remuda.http.ratelimit import RateLimiter, anonymous
-from remuda.identity.kinds.tokens import REVOCATION, SESSION
 from remuda.identity.oauth.clients import ClientProof, Clients
 from remuda.identity.oauth.devices import Devices
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, Exchange, refuse_query
 from remuda.identity.oauth.grants import Grants
+from remuda.identity.oauth.records import REVOKE, Records
 from remuda.identity.oauth.registration import Registration
 from remuda.identity.oauth.wire import (
     BEARER,
@@ -87,21 +87,17 @@ class OAuth:
     async def revoke(self, context: Context, form: ShownToken, authorization: str) -> None:
         """Let a token be good no more. One that is not good, or not known, is fine already (RFC 7009)."""
         caller = await self._caller(form, authorization)
-        shown = form.token.reveal()
-        refresh = RefreshToken.parse(shown)
+        records = self._records(context, caller)
+        refresh = RefreshToken.parse(form.token.reveal())
         if refresh is not None:
-            session = await self.sessions.of_refresh(refresh)
-            if session is not None:
-                _check_own(caller, client=session.spec.client, user=session.spec.user)
-                await self.sessions.end(session, log=context.witness(SESSION.plural, session.name))
+            await self._revoke_refresh(refresh, caller, records)
             return
         try:
-            claims = await self.tokens.verify(shown)
+            claims = await self.tokens.verify(form.token.reveal())
         except Unauthenticated:
             return
         _check_own(caller, client=claims.cid, user=claims.uid, subject=claims.sub)
-        log = context.witness(REVOCATION.plural, claims.jti)
-        await self.tokens.revoke(claims.jti, expires=claims.expires, log=log)
+        await self.tokens.revoke(claims.jti, expires=claims.expires, log=await records.of_revocation(claims))
 
     async def introspect(self, form: ShownToken, authorization: str) -> IntrospectionRead:
         """Return what a token is good for (RFC 7662): to a service, and to the client that it was given to."""
@@ -134,6 +130,18 @@ class OAuth:
             iss=claims.iss,
             jti=claims.jti,
         )
+
+    async def _revoke_refresh(self, refresh: RefreshToken, caller: Bearer | str, records: Records) -> None:
+        session = await self.sessions.of_refresh(refresh)
+        if session is None:
+            return
+        user, client = session.spec.user, session.spec.client
+        _check_own(caller, client=client, user=user)
+        await self.sessions.end(session, log=await records.of_session(session.name, user=user, client=client))
+
+    def _records(self, context: Context, caller: Bearer | str) -> Records:
+        operator = caller.operator if isinstance(caller, Bearer) else ""
+        return Records(store=self.sessions.store, operation=REVOKE, trace_id=context.trace_id, operator=operator)
 
     async def _introspect_refresh(self, refresh: RefreshToken, caller: Bearer | str) -> IntrospectionRead:
         session = await self.sessions.of_refresh(refresh)

@@ -22,8 +22,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
 from remuda.resources.askers import asker_of
 from remuda.resources.labels import ORGANIZATION, organization_of
-from remuda.resources.metadata import check_tags
+from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.reading import get_in
+from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once, until_written, witnessed
 from remuda.store.contract import Store
 
@@ -62,6 +63,7 @@ class Accounts:
         allow_in_organization(context.principal, permission(ACCOUNTS, "create"), organization)
         await self.store.get(Organization, organization)
         check_tags(wanted.metadata.tags)
+        own_tags(stored_tags(wanted.metadata), context.principal)
         member = Member(organization=organization, id=context.operation)
         work = _work(context, member, wanted)
         done = await self.changes.run(context, ACCOUNTS, CREATE_ACCOUNT, work)
@@ -75,6 +77,7 @@ class Accounts:
         allow_in_organization(context.principal, permission(ACCOUNTS, "update"), organization)
         found = await self._account(organization, account)
         check_tags(wanted.metadata.tags)
+        replaced_tags(found.spec.tags, stored_tags(wanted.metadata), context.principal)
         member = Member(organization=organization, id=found.name)
         work = _work(context, member, wanted)
         changed = self.tray.accounts.take(await self.changes.run(context, ACCOUNTS, UPDATE_ACCOUNT, work))

@@ -21,6 +21,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once
 
 __all__ = ["changed_group", "check_same_people", "group_view", "new_group", "read_group", "roster", "writable_group"]
@@ -38,7 +39,7 @@ def check_same_people(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
 
 
 def roster(wanted: GroupWrite, users: Mapping[str, str], others: Sequence[SubjectWire]) -> GroupSpec:
-    """Return the spec of a group: `users` are subjects by membership, `others` those whom another issuer vouches for.
+    """Return who is in a group: `users` are subjects by membership, `others` those whom another issuer vouches for.
 
     Nobody's mark stays: from here on the group's members are what this says.
     """
@@ -48,7 +49,6 @@ def roster(wanted: GroupWrite, users: Mapping[str, str], others: Sequence[Subjec
         service_account_ids=each_once(wanted.spec.service_account_ids),
         user_ids=tuple(users),
         subjects=(*map(local_subject, users.values()), *foreign.values()),
-        tags=stored_tags(wanted.metadata),
     )
 
 
@@ -56,12 +56,14 @@ def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: G
     """Return a group as it is stored."""
     metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    return Group(metadata=metadata, spec=spec)
+    return Group(metadata=metadata, spec=replace(spec, tags=own_tags(stored_tags(wanted.metadata), by)))
 
 
-def changed_group(group: Group, wanted: GroupWrite, spec: GroupSpec, by: str, now: datetime) -> Group:
+def changed_group(group: Group, wanted: GroupWrite, spec: GroupSpec, by: Principal, now: datetime) -> Group:
     """Return a group with everything replaced that a client may change."""
-    return replace(group, metadata=changed_metadata(group.metadata, wanted.metadata, by, now), spec=spec)
+    metadata = changed_metadata(group.metadata, wanted.metadata, by.subject, now)
+    tags = replaced_tags(group.spec.tags, stored_tags(wanted.metadata), by)
+    return replace(group, metadata=metadata, spec=replace(spec, tags=tags))
 
 
 def read_group(group: Group, issuer: str) -> GroupRead:

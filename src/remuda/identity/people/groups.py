@@ -77,7 +77,7 @@ class Groups:
             found = await self._group(organization, group)
             check_state(context, found, group_rules.writable_group(found))
             spec = await self._judged(context, organization, wanted)
-            changed = group_rules.changed_group(found, wanted, spec, context.principal.subject, self.clock.now())
+            changed = group_rules.changed_group(found, wanted, spec, context.principal, self.clock.now())
             await self.store.update(changed, log=witnessed(context, GROUPS, found))
 
         await until_written(change)

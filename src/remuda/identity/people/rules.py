@@ -38,6 +38,7 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.resources import labels
 from remuda.resources.metadata import changed_metadata, new_metadata, read_organization_metadata, stored_tags
+from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 
@@ -106,16 +107,17 @@ def new_account(
         access_token=issued.hash,
         token_id=issued.id,
         expiry=issued.expires,
-        tags=stored_tags(wanted),
+        tags=own_tags(stored_tags(wanted), by),
         claim=claim,
     )
     return ServiceAccount(metadata=metadata, spec=spec)
 
 
-def changed_account(account: ServiceAccount, wanted: MetadataWrite, by: str, now: datetime) -> ServiceAccount:
+def changed_account(account: ServiceAccount, wanted: MetadataWrite, by: Principal, now: datetime) -> ServiceAccount:
     """Return a service account with everything replaced that a client may change; its token stays."""
-    metadata = changed_metadata(account.metadata, wanted, by, now)
-    return replace(account, metadata=metadata, spec=replace(account.spec, tags=stored_tags(wanted)))
+    metadata = changed_metadata(account.metadata, wanted, by.subject, now)
+    tags = replaced_tags(account.spec.tags, stored_tags(wanted), by)
+    return replace(account, metadata=metadata, spec=replace(account.spec, tags=tags))
 
 
 def rotated(account: ServiceAccount, issued: Issued, by: str, now: datetime) -> ServiceAccount:

@@ -155,7 +155,7 @@ async def _change_account(ports: PeoplePorts, work: Work[AccountWork]) -> None:
     wanted, now = work.input, ports.clock.now()
 
     def change(found: ServiceAccount) -> ServiceAccount:
-        return rules.changed_account(found, wanted.metadata, wanted.by.subject, now)
+        return rules.changed_account(found, wanted.metadata, wanted.by.principal, now)
 
     account = await take(ports.store, ServiceAccount, wanted.member.id, work.id, change)
     ports.tray.accounts.put(work.id, account)

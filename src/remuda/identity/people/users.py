@@ -18,11 +18,13 @@ from remuda.identity.people.tray import Tray
 from remuda.identity.people.wire import UserRead, UserWrite
 from remuda.identity.permissions import permission
 from remuda.kernel.errors import AnswerNotKept, NotFound
+from remuda.kernel.tags import Tag
 from remuda.kernel.turns import let_others_run
 from remuda.resources.askers import asker_of
 from remuda.resources.labels import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.reading import find, find_in
+from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once, witnessed
 from remuda.store.contract import Store
 
@@ -61,21 +63,22 @@ class Users:
         allow_in_organization(context.principal, permission(USERS, "create"), organization)
         await self.store.get(Organization, organization)
         subject = rules.address(wanted.spec.subject)
-        check_tags(wanted.metadata.tags if wanted.metadata else ())
+        tags = own_tags(_tags(wanted), context.principal)
         member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
         work = UserWork(
             member=member,
             by=asker_of(context.principal),
             groups=each_once(wanted.spec.group_ids),
             state=wanted.spec.state,
-            tags=stored_tags(wanted.metadata) if wanted.metadata else (),
+            tags=tags,
         )
         return await self._answer(work, await self.changes.run(context, USERS, CREATE_USER, work))
 
     async def update(self, context: Context, organization: str, user: str, wanted: UserWrite) -> UserRead:
-        """Replace the state and the groups of a user; what it logs in as stays."""
+        """Replace the state and the groups of a user; what it logs in as stays, and so do its tags."""
         allow_in_organization(context.principal, permission(USERS, "update"), organization)
         membership, found = await self._user(organization, user)
+        replaced_tags(found.spec.tags, _tags(wanted), context.principal)
         member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
         work = UserWork(
             member=member,
@@ -124,3 +127,10 @@ class Users:
             for user in group.spec.user_ids:
                 groups[user].append(group.name)
         return groups
+
+
+def _tags(wanted: UserWrite) -> tuple[Tag, ...]:
+    if wanted.metadata is None:
+        return ()
+    check_tags(wanted.metadata.tags)
+    return stored_tags(wanted.metadata)

@@ -6,12 +6,17 @@ it takes is confirmed as it is taken. To clients a released allocation is gone: 
 is fine, it can be renewed, and it stays in the usage, even when its project and its organization are gone.
 
 A project that is being deleted keeps its allocations until they are released, and everything here works in it.
+
+Usage is the organization's, and each row of it the project's that it is in: who may not read that project does not see
+what is in it, nor who made it. What a project used that is gone is for who may read all of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from remuda.access.checks import allow_in_organization, allow_in_project
+from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.context import Context
+from remuda.access.principal import Principal
 from remuda.http.replies import Collection
 from remuda.identity.kinds.quotas import ALLOCATION, Allocation, charge_value
 from remuda.identity.kinds.tenancy import Organization, Project
@@ -27,6 +32,11 @@ from remuda.resources.writing import check_state, witnessed
 from remuda.store.contract import Store
 
 __all__ = ["Allocations"]
+
+Judge = Callable[[Allocation], bool]
+
+_NONE_IN_PARTICULAR = ""
+"""No project's id: a right that holds there holds in all of the organization."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +110,7 @@ class Allocations:
     async def usage(
         self, context: Context, organization: str, query: wire.UsageQuery
     ) -> Collection[Allocation, list[wire.AllocationRead]]:
-        """Return who uses what since when: now, or at some time of the past."""
+        """Return who uses what since when, of what the caller may see: now, or at some time of the past."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         rules.check_period(query)
         await self._check_known(organization)
@@ -109,13 +119,14 @@ class Allocations:
         since, until = (query.since, query.until) if query.at is None else (query.at, query.at)
         is_past = since is not None or until is not None
         of_past = None if query.kind is None else ("charge", charge_value(organization, query.kind))
+        is_asked_for = (lambda row: was_held(row, since, until)) if is_past else charging(query.kind)
         return Collection(
             store=self.store,
             kind=Allocation,
             view=rules.ALLOCATION_VIEW,
             labels=labels,
             index=of_past if is_past else ("living", query.project or organization),
-            visible=(lambda row: was_held(row, since, until)) if is_past else charging(query.kind),
+            visible=_shown(context.principal, organization, is_asked_for),
         )
 
     async def _check_known(self, organization: str) -> None:
@@ -137,3 +148,16 @@ class Allocations:
         if not is_living(row):
             raise NotFound("Allocation", allocation)
         return row
+
+
+def _shown(principal: Principal, organization: str, is_asked_for: Judge | None) -> Judge | None:
+    """Return what tells whether a row is shown; nothing where all are, so that the list can be read from the cache."""
+    right = permission("projects", "read")
+    if is_allowed_in_project(principal, right, organization, _NONE_IN_PARTICULAR):
+        return is_asked_for
+
+    def is_shown(row: Allocation) -> bool:
+        is_readable = is_allowed_in_project(principal, right, organization, project_of(row))
+        return is_readable and (is_asked_for is None or is_asked_for(row))
+
+    return is_shown

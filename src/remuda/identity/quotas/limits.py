@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from remuda.access.checks import allow_in_organization
+from remuda.access.checks import allow_in_organization, allow_in_project
 from remuda.access.context import Context
 from remuda.http.etag import check_match, etag_of
 from remuda.identity.kinds.quotas import QUOTA, Quota, QuotaSpec
@@ -56,8 +56,9 @@ class Limits:
         return Limited(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(head.uid, head.spec.quotas))
 
     async def of_project(self, context: Context, organization: str, project: str) -> Limited:
-        """Return what a project may have, and what it has."""
+        """Return what a project may have, and what it has, to who may read the project, too."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        allow_in_project(context.principal, permission("projects", "read"), organization, project)
         await get_in(self.store, Project, project, organization)
         spec, uid = await self._head(organization)
         quotas = rules.read_project_quotas(spec, project, await self.ledger.kinds.all())

@@ -33,6 +33,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.reserved import own_tags, replaced_tags
 
 __all__ = [
     "ALLOCATION_VIEW",
@@ -187,13 +188,15 @@ def new_allocation(
         RESOURCE_KIND: wanted.spec.kind,
         RESOURCE_ID: wanted.spec.id,
     }
-    spec = AllocationSpec(allocations=_amounts(wanted), life=life, tags=stored_tags(wanted.metadata))
+    tags = own_tags(stored_tags(wanted.metadata), who)
+    spec = AllocationSpec(allocations=_amounts(wanted), life=life, tags=tags)
     return Allocation(metadata=new_metadata(name, wanted.metadata, who, labels=labels), spec=spec)
 
 
 def changed_allocation(row: Allocation, wanted: wire.AllocationWrite, who: Principal, now: datetime) -> Allocation:
     """Return a row with everything replaced that a client may change."""
-    spec = replace(row.spec, allocations=_amounts(wanted), tags=stored_tags(wanted.metadata))
+    tags = replaced_tags(row.spec.tags, stored_tags(wanted.metadata), who)
+    spec = replace(row.spec, allocations=_amounts(wanted), tags=tags)
     return replace(row, metadata=changed_metadata(row.metadata, wanted.metadata, who.subject, now), spec=spec)
 
 

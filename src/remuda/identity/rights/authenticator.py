@@ -78,6 +78,7 @@ class IdentityAuthenticator:
             assert service is not None, "credentials are a token, a certificate, or both"
             return await self._acting(service, credentials, made_from)
         shown = await self._shown(credentials.token, made_from)
+        credentials = counting_for(shown, credentials)
         if shown.type == "system":
             return await self._acting(shown, credentials, made_from)
         return shown if service is None else await self._carried(shown, service, credentials, made_from)
@@ -161,17 +162,26 @@ def check_impersonation(credentials: Credentials) -> Claim | None:
 
 
 def counting_for(shown: Principal, credentials: Credentials) -> Credentials:
-    """Return the part of credentials that counts, given whose they are: only a service acts for others."""
-    if shown.type == "system" or credentials.certificate is not None:
-        return credentials
-    return Credentials(token=credentials.token)
+    """Return the part of credentials that counts, given whose they are: only a service acts for others.
+
+    A service whose claim makes no sense is refused (Malformed): without it, it would act with all of its own rights.
+    """
+    if shown.type != "system" and credentials.certificate is None:
+        return Credentials(token=credentials.token)
+    if credentials.fault:
+        raise Malformed(credentials.fault)
+    return credentials
 
 
 def credentials_key(credentials: Credentials) -> Hashable:
     """Return what tells credentials apart, without holding any of their secrets, and small whatever they hold."""
     token = "" if credentials.token is None else token_hash(credentials.token)
-    if credentials.claim is None and credentials.certificate is None and not credentials.impersonate:
+    if (
+        credentials.claim is None
+        and credentials.certificate is None
+        and not (credentials.impersonate or credentials.fault)
+    ):
         return token
     certificate = hashlib.sha256((credentials.certificate or "").encode()).digest()
     claim = hashlib.sha256(msgspec.json.encode(credentials.claim)).digest()
-    return token, certificate, claim, credentials.impersonate
+    return token, certificate, claim, credentials.impersonate, credentials.fault

@@ -104,7 +104,7 @@ class Organizations:
             found = await self.store.get(Organization, organization)
             check_state(context, found, rules.writable_organization(found))
             await self._check(organization, wanted)
-            changed = rules.changed_organization(found, wanted, context.principal.subject, self.clock.now())
+            changed = rules.changed_organization(found, wanted, context.principal, self.clock.now())
             await self.store.update(changed, log=_witnessed(context, found))
 
         await until_written(change)

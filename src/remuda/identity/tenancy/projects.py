@@ -80,7 +80,7 @@ class Projects:
             found = await self._project(context, permission("projects", "update"), organization, project)
             check_state(context, found, rules.writable_project(found))
             await self._check(organization, wanted)
-            changed = rules.changed_project(found, wanted, context.principal.subject, self.clock.now())
+            changed = rules.changed_project(found, wanted, context.principal, self.clock.now())
             await self.store.update(changed, log=witnessed(context, PROJECT.plural, found))
 
         await until_written(change)

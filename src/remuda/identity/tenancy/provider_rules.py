@@ -13,6 +13,7 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.tenancy.wire import ProviderRead, ProviderSpecWire, ProviderWrite
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
+from remuda.kernel.tags import Tag
 from remuda.resources import labels
 from remuda.resources.metadata import (
     changed_metadata,
@@ -21,6 +22,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.reserved import own_tags, replaced_tags
 
 __all__ = [
     "PROVIDER_VIEW",
@@ -58,24 +60,25 @@ def new_provider(name: str, organization: Organization, wanted: ProviderWrite, b
     """Return a provider of an organization as it is stored."""
     metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    return OAuth2Provider(metadata=metadata, spec=_spec(OAuth2ProviderSpec(), wanted))
+    tags = own_tags(stored_tags(wanted.metadata), by)
+    return OAuth2Provider(metadata=metadata, spec=_spec(OAuth2ProviderSpec(), wanted.spec, tags))
 
 
-def changed_provider(provider: OAuth2Provider, wanted: ProviderWrite, by: str, now: datetime) -> OAuth2Provider:
+def changed_provider(provider: OAuth2Provider, wanted: ProviderWrite, by: Principal, now: datetime) -> OAuth2Provider:
     """Return a provider with everything replaced that a client may change."""
-    metadata = changed_metadata(provider.metadata, wanted.metadata, by, now)
-    return replace(provider, metadata=metadata, spec=_spec(provider.spec, wanted))
+    metadata = changed_metadata(provider.metadata, wanted.metadata, by.subject, now)
+    tags = replaced_tags(provider.spec.tags, stored_tags(wanted.metadata), by)
+    return replace(provider, metadata=metadata, spec=_spec(provider.spec, wanted.spec, tags))
 
 
-def _spec(before: OAuth2ProviderSpec, wanted: ProviderWrite) -> OAuth2ProviderSpec:
-    spec = wanted.spec
+def _spec(before: OAuth2ProviderSpec, spec: ProviderSpecWire, tags: tuple[Tag, ...]) -> OAuth2ProviderSpec:
     return replace(
         before,
         issuer=spec.issuer,
         type=spec.type or "custom",
         client_id=spec.client_id,
         client_secret=_secret(before, spec),
-        tags=stored_tags(wanted.metadata),
+        tags=tags,
     )
 
 

@@ -61,7 +61,7 @@ class Providers:
             found = await self._provider(context, "update", organization, provider)
             check_state(context, found, rules.writable_provider(found))
             _check(wanted)
-            changed = rules.changed_provider(found, wanted, context.principal.subject, self.clock.now())
+            changed = rules.changed_provider(found, wanted, context.principal, self.clock.now())
             await self.store.update(changed, log=witnessed(context, OAUTH2_PROVIDER.plural, found))
 
         await until_written(change)

@@ -28,6 +28,7 @@ from remuda.identity.tenancy.wire import (
 )
 from remuda.kernel.errors import Invalid
 from remuda.kernel.folding import folded
+from remuda.kernel.tags import Tag
 from remuda.resources import labels
 from remuda.resources.metadata import (
     changed_metadata,
@@ -37,6 +38,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once
 from remuda.store.objects import OURS
 
@@ -84,18 +86,21 @@ def new_organization(name: str, wanted: OrganizationWrite, by: Principal) -> Org
     """Return an organization as it is stored. It pays for itself, unless somebody else does."""
     payer = by if by.organization is not None else by.paying(name, None)
     metadata = new_metadata(name, wanted.metadata, payer, labels={}, finalizers=(IN_CARE,))
-    return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), wanted))
+    tags = own_tags(stored_tags(wanted.metadata), by)
+    return Organization(metadata=metadata, spec=_organization_spec(OrganizationSpec(), wanted.spec, tags))
 
 
-def changed_organization(organization: Organization, wanted: OrganizationWrite, by: str, now: datetime) -> Organization:
+def changed_organization(
+    organization: Organization, wanted: OrganizationWrite, by: Principal, now: datetime
+) -> Organization:
     """Return an organization with everything replaced that a client may change."""
-    metadata = changed_metadata(organization.metadata, wanted.metadata, by, now)
-    return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, wanted))
+    metadata = changed_metadata(organization.metadata, wanted.metadata, by.subject, now)
+    tags = replaced_tags(organization.spec.tags, stored_tags(wanted.metadata), by)
+    return replace(organization, metadata=metadata, spec=_organization_spec(organization.spec, wanted.spec, tags))
 
 
-def _organization_spec(before: OrganizationSpec, wanted: OrganizationWrite) -> OrganizationSpec:
+def _organization_spec(before: OrganizationSpec, spec: OrganizationSpecWire, tags: tuple[Tag, ...]) -> OrganizationSpec:
     """Return a spec as it is wished for; without a domain, nothing of what belongs to one is left."""
-    spec, tags = wanted.spec, stored_tags(wanted.metadata)
     if spec.organization_type == "adhoc":
         return OrganizationSpec(pause=before.pause, tags=tags)
     google = GoogleOptions(customer_id=spec.google_customer_id) if spec.google_customer_id else None
@@ -114,17 +119,16 @@ def new_project(name: str, organization: Organization, wanted: ProjectWrite, by:
     where = {labels.ORGANIZATION: organization.name}
     metadata = new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))
     metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
-    return Project(metadata=metadata, spec=_project_spec(ProjectSpec(), wanted))
+    tags = own_tags(stored_tags(wanted.metadata), by)
+    return Project(metadata=metadata, spec=ProjectSpec(group_ids=each_once(wanted.spec.group_ids), tags=tags))
 
 
-def changed_project(project: Project, wanted: ProjectWrite, by: str, now: datetime) -> Project:
+def changed_project(project: Project, wanted: ProjectWrite, by: Principal, now: datetime) -> Project:
     """Return a project with everything replaced that a client may change."""
-    metadata = changed_metadata(project.metadata, wanted.metadata, by, now)
-    return replace(project, metadata=metadata, spec=_project_spec(project.spec, wanted))
-
-
-def _project_spec(before: ProjectSpec, wanted: ProjectWrite) -> ProjectSpec:
-    return replace(before, group_ids=each_once(wanted.spec.group_ids), tags=stored_tags(wanted.metadata))
+    metadata = changed_metadata(project.metadata, wanted.metadata, by.subject, now)
+    tags = replaced_tags(project.spec.tags, stored_tags(wanted.metadata), by)
+    spec = replace(project.spec, group_ids=each_once(wanted.spec.group_ids), tags=tags)
+    return replace(project, metadata=metadata, spec=spec)
 
 
 def read_organization(organization: Organization) -> OrganizationRead:

@@ -12,7 +12,7 @@ revocation, which tells other services, and the deletion follow at once, and are
 controller should this process not get to it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -35,11 +35,18 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-__all__ = ["ReusedError", "Sessions", "session_of_code"]
+__all__ = ["ReusedError", "Sessions", "Telling", "session_of_code"]
 
 _SESSIONS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c04"
 
 replace = msgspec.structs.replace
+
+Telling = Callable[[Session], Awaitable[Sequence[Record]]]
+"""Returns the audit records of a session's end, for the commit of it. It is asked only when one ends: that is rare."""
+
+
+async def _untold(session: Session) -> Sequence[Record]:  # noqa: ARG001  a Telling
+    return ()
 
 
 class ReusedError(Exception):
@@ -122,9 +129,12 @@ class Sessions:
         return session if session is not None and token.is_of(session.spec.family_hash) else None
 
     async def refresh(
-        self, session: Session, token: RefreshToken, *, log: Sequence[Record] = ()
+        self, session: Session, token: RefreshToken, *, log: Sequence[Record] = (), ending: Telling = _untold
     ) -> tuple[Session, RefreshToken]:
-        """Return the session with the next refresh token in place of this one. Raises ReusedError if it is not good."""
+        """Return the session with the next refresh token in place of this one.
+
+        Raises ReusedError if this one is not good: the session is then ended, with the records of `ending`.
+        """
         if token.is_it(session.spec.refresh_hash):
             following = token.next(self.randomness)
             try:
@@ -132,7 +142,7 @@ class Sessions:
                 return await self.store.update(replace(session, spec=spec), log=log), following
             except (Conflict, NotFound):  # somebody else came with it at the same time
                 pass
-        await self.end(session, log=log)
+        await self.end(session, log=await ending(session))
         raise ReusedError
 
     async def end(self, session: Session | str, *, log: Sequence[Record] = ()) -> None:

@@ -1,0 +1,150 @@
+"""Reserved tags are a service's own, on everything in identity that has tags: nobody else sets or removes one."""
+
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
+from remuda.identity.kinds.people import Group, ServiceAccount, User, user_id
+from remuda.identity.kinds.quotas import Allocation
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.kernel.errors import Conflict
+from remuda.kernel.tags import Tag
+from remuda.store.objects import Resource
+from tests.example.client import Client
+from tests.identity.house import ORGANIZATIONS, House, running, told
+
+RESERVED = {"name": "compute.unikorn-cloud.org/instance", "value": "i-1"}
+PLANTED = Tag(RESERVED["name"], RESERVED["value"])
+PLAIN = {"name": "team", "value": "red"}
+OTHER = {"name": "team", "value": "blue"}
+COMPUTE = "unikorn-compute"
+REDIRECT = "https://app.example.com/callback"
+ISSUER = "https://idp.example.com"
+MADE = {200, 201, 202, 204}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tagged:
+    """A kind with tags: where it is made, of what, and what is stored of it."""
+
+    kind: type[Resource]
+    path: str
+    spec: Mapping[str, Any]
+    stored: Callable[[str], str] = str
+
+    def body(self, *tags: Mapping[str, str]) -> dict[str, Any]:
+        """Return a request with these tags."""
+        return {"metadata": {"name": "one", "tags": tags}, "spec": dict(self.spec)}
+
+
+def _in_organization(kind: type[Resource], path: str, **spec: Any) -> Callable[[House], Coroutine[Any, Any, Tagged]]:
+    async def make(house: House) -> Tagged:
+        return Tagged(kind=kind, path=f"{ORGANIZATIONS}/{await house.organization()}/{path}", spec=spec)
+
+    return make
+
+
+async def _organizations(_: House) -> Tagged:
+    return Tagged(kind=Organization, path=ORGANIZATIONS, spec={"organizationType": "adhoc"})
+
+
+async def _clients(_: House) -> Tagged:
+    return Tagged(kind=OAuth2Client, path="/api/v1/oauth2clients", spec={"redirectUris": [REDIRECT]})
+
+
+async def _users(house: House) -> Tagged:
+    path = f"{ORGANIZATIONS}/{await house.organization()}/users"
+    spec = {"subject": "ann@example.com", "state": "active", "groupIDs": []}
+    return Tagged(kind=User, path=path, spec=spec, stored=lambda _: user_id("ann@example.com"))
+
+
+async def _allocations(house: House) -> Tagged:
+    organization = await house.organization()
+    path = f"{ORGANIZATIONS}/{organization}/projects/{await house.project(organization)}/allocations"
+    spec = {"kind": "server", "id": "one", "allocations": [{"kind": "servers", "committed": 1, "reserved": 0}]}
+    return Tagged(kind=Allocation, path=path, spec=spec)
+
+
+SUBJECTS = {
+    "organizations": _organizations,
+    "projects": _in_organization(Project, "projects", groupIDs=[]),
+    "groups": _in_organization(Group, "groups", roleIDs=[], serviceAccountIDs=[], userIDs=[]),
+    "users": _users,
+    "service accounts": _in_organization(ServiceAccount, "serviceaccounts", groupIDs=[]),
+    "providers": _in_organization(OAuth2Provider, "oauth2providers", issuer=ISSUER, clientID="us"),
+    "clients": _clients,
+    "allocations": _allocations,
+}
+
+
+def _is_refused(reply: Any) -> bool:
+    assert reply.status in {422, *MADE}, reply.body
+    return reply.status == 422 and RESERVED["name"] in reply.json["error_description"]
+
+
+@pytest.mark.parametrize("name", SUBJECTS)
+async def test_nobody_sets_a_services_tag_or_takes_it_away(name: str, tmp_path: Path) -> None:
+    async with running(tmp_path) as house:
+        subject, root = await SUBJECTS[name](house), house.client(house.root)
+        before = (await house.store.list(subject.kind)).items
+        assert _is_refused(await root.post(subject.path, subject.body(PLAIN, RESERVED)))
+        assert {each.name for each in (await house.store.list(subject.kind)).items} == {each.name for each in before}
+
+        made = told(await root.post(subject.path, subject.body(PLAIN)), _status(subject))
+        path = f"{subject.path}/{made['metadata']['id']}"
+        stored = subject.stored(made["metadata"]["id"])
+        assert _is_refused(await root.put(path, subject.body(RESERVED)))
+        assert await _tags(house, subject, stored) == {(PLAIN["name"], PLAIN["value"])}
+
+        await _plant(house, subject, stored)
+        both = {(PLANTED.name, PLANTED.value), (PLAIN["name"], PLAIN["value"])}
+        assert (await root.put(path, subject.body(PLAIN))).status in MADE, "what is left out stays"
+        assert await _tags(house, subject, stored) == both
+        assert (await root.put(path, subject.body(PLAIN, RESERVED))).status in MADE, "as it was read"
+        assert await _tags(house, subject, stored) == both
+        assert _is_refused(await root.put(path, subject.body({**RESERVED, "value": "i-2"})))
+        assert (await root.put(path, subject.body(OTHER))).status in MADE
+        own = PLAIN if name == "users" else OTHER
+        assert await _tags(house, subject, stored) == {(PLANTED.name, PLANTED.value), (own["name"], own["value"])}
+
+
+async def test_a_service_sets_its_own_tag_and_takes_it_away(tmp_path: Path) -> None:
+    async with running(tmp_path) as house:
+        subject = await _allocations(house)
+        theirs = {"name": "region.unikorn-cloud.org/server", "value": "s-1"}
+        compute: Client = house.service(COMPUTE, actor="ann@example.com")
+        assert (await compute.post(subject.path, subject.body(theirs))).status == 422
+        made = told(await compute.post(subject.path, subject.body(RESERVED)), 201)
+        path, name = f"{subject.path}/{made['metadata']['id']}", made["metadata"]["id"]
+        assert await _tags(house, subject, name) == {(PLANTED.name, PLANTED.value)}
+        assert (await compute.put(path, subject.body(PLAIN))).status in MADE
+        assert await _tags(house, subject, name) == {(PLAIN["name"], PLAIN["value"])}
+
+
+def _status(subject: Tagged) -> int:
+    return 202 if subject.kind in {Organization, Project} else 201
+
+
+async def _tags(house: House, subject: Tagged, name: str) -> set[tuple[str, str]]:
+    spec: Any = (await house.store.get(subject.kind, name)).spec  # type: ignore[attr-defined]  # all of these have one
+    return {(tag.name, tag.value) for tag in spec.tags}
+
+
+async def _plant(house: House, subject: Tagged, name: str) -> None:
+    """Give something a tag of a service's, as that service would have."""
+
+    async def planted() -> bool:
+        found: Any = await house.store.get(subject.kind, name)
+        spec = msgspec.structs.replace(found.spec, tags=(*found.spec.tags, PLANTED))
+        try:
+            await house.store.update(msgspec.structs.replace(found, spec=spec))
+        except Conflict:
+            return False
+        return True
+
+    await house.eventually("nobody else is writing", planted)
