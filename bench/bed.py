@@ -41,6 +41,13 @@ class Sizes:
     """Organizations of 100 users each."""
     members: int
     """Users, and projects, of one large organization."""
+    servers: int
+    """Servers that are made in one round, over sockets."""
+    creating_rounds: int
+    networked: int = 1_000
+    """Servers on one network."""
+    fleet: int
+    """Servers that do nothing."""
 
 
 FULL = Sizes(
@@ -57,6 +64,9 @@ FULL = Sizes(
     asked=4_000,
     organizations=1_000,
     members=2_000,
+    servers=640,
+    creating_rounds=8,
+    fleet=100_000,
 )
 QUICK = Sizes(
     many=60_000,
@@ -72,6 +82,9 @@ QUICK = Sizes(
     asked=1_000,
     organizations=100,
     members=1_000,
+    servers=320,
+    creating_rounds=5,
+    fleet=20_000,
 )
 
 

@@ -27,6 +27,7 @@ GROUPS: Mapping[str, Groups] = {
     "reconcile": {"sqlite": ("passes", "scans", "sources")},
     "operations": {"sqlite": ("journal", "speed")},
     "identity": {"sqlite": ("checking", "rights", "ledger", "tokens", "reading", "holding", "starting")},
+    "region": {"sqlite": ("commits", "creating", "reconciling", "monitoring", "idling", "holding")},
 }
 """By benchmark and backend: the modules of its groups."""
 

@@ -31,10 +31,10 @@ class Reply:
 
 
 class Client:
-    """Somebody who asks identity, with a token or without, and keeps one cookie."""
+    """Somebody who asks a service, identity unless told, with a token or without, and keeps one cookie."""
 
-    def __init__(self, app: ASGIApp, token: str | None = None) -> None:
-        self._app = app
+    def __init__(self, app: ASGIApp, token: str | None = None, *, prefix: str = IDENTITY_PREFIX) -> None:
+        self._app, self._prefix = app, prefix
         self._token = [] if token is None else [(b"authorization", f"Bearer {token}".encode())]
         self._cookie = b""
 
@@ -70,7 +70,7 @@ class Client:
     ) -> Reply:
         cookie = [(b"cookie", self._cookie)] if self._cookie else []
         sent = [(b"host", b"bench"), (b"content-length", b"%d" % len(body)), *self._token, *cookie, *(headers or [])]
-        whole = f"{IDENTITY_PREFIX}{path}"
+        whole = f"{self._prefix}{path}"
         scope: Scope = {
             "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},

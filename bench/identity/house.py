@@ -46,7 +46,7 @@ from remuda.identity.tenancy.service import Tenancy
 from remuda.identity.tenancy.wire import OrganizationRead
 from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
-from remuda.kernel.errors import ServerUnreachable
+from remuda.kernel.errors import AlreadyExists, ServerUnreachable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.upkeep import UpkeepSettings
@@ -149,7 +149,8 @@ async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -
     with bed.fresh().open("ab", buffering=0) as lines, contextlib.closing(LineWriter(lines.fileno())) as sink:
         identity = IdentityApp(ports)
         await identity.start()
-        await store.create(new_user(ROOT, (), Principal(subject=ROOT, type="user")))
+        with contextlib.suppress(AlreadyExists):  # of a house that was open before
+            await store.create(new_user(ROOT, (), Principal(subject=ROOT, type="user")))
         await settle(store, tenants)
         prepare_interpreter()
         house = House(identity, store, sink)

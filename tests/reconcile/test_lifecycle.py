@@ -144,6 +144,27 @@ def test_nothing_is_written_when_nothing_changed() -> None:
     in_simulation(scenario)
 
 
+@pytest.mark.parametrize(
+    "brief",
+    [Blocked("NoHay", "there is no hay", patience_s=30), Again(60, "NoHay", "there is no hay", patience_s=30)],
+)
+def test_what_is_as_a_rule_soon_over_is_told_only_when_it_is_not(brief: Result) -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        assert await hands.look(says=brief) == brief
+        assert hands.run is not None
+        assert hands.run.wake_s == pytest.approx(30, abs=1.1)  # objects know the second in which they began
+        assert (await hands.get()).status.conditions == ()
+        await here.rest(31)
+        await hands.look(says=brief)
+        assert said(await hands.get()) == ("False", "NoHay", "there is no hay")
+        await hands.look(says=Done())
+        await hands.look(says=brief)
+        assert said(await hands.get()) == ("False", "NoHay", "there is no hay"), "it was available: that is news"
+
+    in_simulation(scenario)
+
+
 def test_the_transition_time_moves_only_when_the_status_flips() -> None:
     async def scenario(here: Farm, hands: Hands) -> None:
         await here.store.create(animal("bella"))

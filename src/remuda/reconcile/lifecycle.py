@@ -37,6 +37,7 @@ from remuda.reconcile.status import (
     changed_conditions,
     conditions_of,
     is_behind,
+    patience_left_s,
     since,
     with_available,
     with_conditions,
@@ -186,6 +187,11 @@ class Lifecycle(Generic[ResourceT]):
 
     async def _tell(self, read: ResourceT, outcome: Outcome[ResourceT], run: Run) -> Result:
         """Write what has changed, if anything."""
+        left_s = patience_left_s(read, outcome.result, now=self._clock.now())
+        if left_s > 0:
+            run.wake_after(left_s)
+            await self._write(read, outcome.resource, conditions_of(outcome.resource), run, outcome.entries)
+            return outcome.result
         conditions = with_available(
             conditions_of(outcome.resource),
             outcome.result,

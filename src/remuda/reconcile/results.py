@@ -23,6 +23,8 @@ class Again:
     after_s: float
     reason: str = "Provisioning"
     message: str = ""
+    patience_s: float = 0.0
+    """As in Blocked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,8 @@ class Blocked:
 
     reason: str
     message: str
+    patience_s: float = 0.0
+    """Not worth a word before an object has waited so long: what it waits for is as a rule there in no time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.reconcile.results import Again, Done, Failed, Result
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.store.objects import Resource, ResourceT
 
 __all__ = [
@@ -33,6 +33,7 @@ __all__ = [
     "changed_conditions",
     "conditions_of",
     "is_behind",
+    "patience_left_s",
     "since",
     "with_available",
     "with_conditions",
@@ -120,6 +121,14 @@ def since(resource: Resource, conditions: Conditions) -> datetime | None:
     if available is None:
         return resource.metadata.creation_timestamp
     return available.last_transition_time if available.status != "True" else None
+
+
+def patience_left_s(resource: Resource, result: Result, *, now: datetime) -> float:
+    """Return for how long yet nobody needs to be told what an object waits for."""
+    waited_since = since(resource, conditions_of(resource))
+    if not isinstance(result, Again | Blocked) or waited_since is None:
+        return 0.0
+    return result.patience_s - (now - waited_since).total_seconds()
 
 
 def with_stalled(resource: Resource, conditions: Conditions, *, deadline: timedelta, now: datetime) -> Conditions:

@@ -12,7 +12,7 @@ class MonitorSettings:
 
     every: timedelta = timedelta(minutes=5)
     """From the end of a look to the beginning of the next."""
-    first_looks_per_s: float = 30.0
+    first_looks_per_s: float = 4.0
     """How many servers are looked at each second that are seen for the first time, as all are after a start."""
     judged_per_s: float = 25.0
     """How many things at a provider are held against our objects each second."""

@@ -1,0 +1,41 @@
+"""A simulated cloud in which nothing takes time and everything fits."""
+
+from remuda.providers.simulated.catalogue import Catalogue, instant
+from remuda.providers.simulated.catalogue_file import parse_catalogues
+
+__all__ = ["CLOUD", "FLAVOR", "IMAGE", "TOML", "roomy"]
+
+CLOUD = "bench"
+"""What the cloud, and so its region, is called."""
+FLAVOR = "11111111-1111-4111-8111-111111111111"
+"""Its only flavor."""
+IMAGE = "22222222-2222-4222-8222-222222222222"
+"""Its only image."""
+
+TOML = f"""
+[times]
+queue_s = 0.0
+boot_s = 0.0
+
+[[flavors]]
+id = "{FLAVOR}"
+name = "standard"
+cpus = 4
+memory_gib = 8
+disk_gib = 100
+
+[[images]]
+id = "{IMAGE}"
+name = "linux"
+size_gib = 10
+os = {{ kernel = "linux", family = "debian", distro = "ubuntu", version = "24.04" }}
+
+[clouds.{CLOUD}.hosts]
+standard = {{ count = 100, size = 100000 }}
+"""
+"""As a file of the configuration."""
+
+
+def roomy() -> Catalogue:
+    """Return what the cloud offers."""
+    return instant(parse_catalogues(TOML)[CLOUD])

@@ -1,0 +1,57 @@
+"""What a server waits for on its way to running: our commits one after the other, each of which waits for the disk.
+
+One server is made at a time, so that no two writes share a commit. The cloud's own commits are its own.
+"""
+
+from collections.abc import Iterator
+
+from bench.bed import Bed
+from bench.loops import run
+from bench.region.house import House, housed
+from bench.report import Measure, at_most, figure
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.servers import Server
+from remuda.region.making import is_provisioned
+from remuda.store.sqlite.lanes import Done, ThreadLane, Work
+from remuda.store.sqlite.store import SqlitePorts
+
+__all__ = ["measures"]
+
+_MOST = 8
+_RUNS = 10
+"""So few that no commit is followed by a checkpoint, which waits for the disk as well."""
+
+
+def measures(bed: Bed) -> Iterator[Measure]:
+    """Count for a server, from the request until it runs, and for the network before it."""
+    server, network = run(_counted(bed))
+    yield at_most(1, "a server, from the request until it runs", server, _MOST, "commits")
+    yield figure("a network, from the request until it is there", network, "commits")
+
+
+async def _counted(bed: Bed) -> tuple[float, float]:
+    lane = _CountingLane("bench-commit")
+    async with housed(bed, ports=SqlitePorts(commits=lambda: lane)) as house:
+        before = lane.submitted
+        (network,) = await house.networks(1)
+        assert is_provisioned(await house.store.get(Network, network))
+        of_network, before = lane.submitted - before, lane.submitted
+        await _make(house, network)
+        return (lane.submitted - before) / _RUNS, of_network
+
+
+async def _make(house: House, network: str) -> None:
+    for number in range(_RUNS):
+        server = await house.server(network, f"server-{number}")
+        await house.settled()
+        assert (await house.store.get(Server, server)).status.phase == "Running"
+
+
+class _CountingLane(ThreadLane):
+    """The lane in which the store commits."""
+
+    submitted = 0
+
+    def submit(self, work: Work, done: Done) -> None:
+        self.submitted += 1
+        super().submit(work, done)

@@ -1,0 +1,82 @@
+"""Nothing holds the loop: the most CPU time of one callback in what region does at length.
+
+The garbage collector is asked to look at what is new while we watch.
+"""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from prometheus_client import CollectorRegistry
+
+from bench.bed import Bed
+from bench.callers import CALLERS, by_callers
+from bench.loopwatch import watched
+from bench.region.fleet import fleet
+from bench.region.house import REGION, House, housed
+from bench.report import Measure, at_most, figure
+from remuda.region.catalogue.clouds import need
+from remuda.region.monitor.monitor import monitor_of
+
+__all__ = ["measures"]
+
+_LIMIT_MS = 10.0
+
+Work = Callable[[], Awaitable[object]]
+Case = tuple[str, Work]
+
+
+def measures(bed: Bed) -> Iterator[Measure]:
+    """Run each work under watch."""
+    yield from asyncio.run(_watch(_cases(bed)))
+
+
+async def _watch(cases: AsyncIterator[Case]) -> list[Measure]:
+    found: list[Measure] = []
+    async for title, work in cases:
+        async with watched() as held:
+            await asyncio.create_task(_run(work))
+            asyncio.get_running_loop().call_soon(gc.collect, 0)
+            await asyncio.sleep(0)
+        found.append(at_most(1, f"held the loop: {title}", held.cpu_s * 1_000, _LIMIT_MS, "ms CPU"))
+        found.append(figure(f"wall lag: {title}", held.lag_s * 1_000, "ms"))
+    return found
+
+
+async def _run(work: Work) -> None:
+    await work()
+
+
+async def _cases(bed: Bed) -> AsyncIterator[Case]:
+    count = bed.sizes.networked
+    async with housed(bed) as house:
+        (network,) = await house.networks(1)
+        yield f"{count:,} servers made by {CALLERS} callers", partial(_make, house, network, count)
+        yield f"a list of {count:,} servers", partial(house.root.get, "/api/v2/servers")
+        yield f"all {count:,} servers looked at", partial(_scan, house)
+        yield f"a project with {count:,} servers given up", house.end_project
+    fleet_size = f"{bed.sizes.fleet:,} servers"
+    async with fleet(bed, bed.sizes.fleet) as house:
+        yield f"a poll of {fleet_size}", await _poll(house)
+
+
+async def _make(house: House, network: str, count: int) -> None:
+    await by_callers(lambda number: house.server(network, f"server-{number}"), range(count))
+    await house.settled()
+
+
+async def _scan(house: House) -> None:
+    await house.region.drivers["servers"].scan()
+    await house.settled()
+
+
+async def _poll(house: House) -> Work:
+    """Return a poll that finds all as it was."""
+    region = house.region
+    apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
+    poll = monitor_of(apart, region.clouds, region.drivers["servers"].wake).watch().poll
+    servers = need((await region.clouds.get(REGION)).provider.servers)
+    await poll.poll(servers)
+    return partial(poll.poll, servers)

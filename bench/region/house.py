@@ -1,0 +1,148 @@
+"""Region as production puts it together, beside identity and over a simulated cloud, in this process.
+
+The cloud is in a file of its own, and nothing in it takes time; nor does it wait for the disk, as the limit of what we
+do ourselves would be hidden behind what it does.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+
+from bench.bed import Bed
+from bench.identity.client import Client
+from bench.identity.house import House as IdentityHouse
+from bench.identity.house import housed as identity_housed
+from bench.identity.tenants import Tenant
+from bench.kinds import SEALER
+from bench.region.catalogue import CLOUD, FLAVOR, IMAGE, roomy
+from remuda.app import registry
+from remuda.app.clouds import OpenClouds
+from remuda.app.identity import Counting
+from remuda.app.region import begun_region
+from remuda.config.schema import Server as ServerSection
+from remuda.datadir import DataDirectory
+from remuda.http.edge.server import Address
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.randomness import SystemRandomness
+from remuda.operations.metrics import Metrics as OperationMetrics
+from remuda.operations.registry import Sagas
+from remuda.process import Ground
+from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
+from remuda.reconcile.metrics import PrometheusReporter
+from remuda.region.assembly import RegionApp
+from remuda.region.catalogue.seeding import region_id
+from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.regions import RegionSimulated, RegionSpec
+from remuda.region.settings import ConfiguredRegion, RegionSettings
+from remuda.store.readside.reader import ReaderSettings
+from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
+
+__all__ = ["REGION", "TENANT", "House", "housed"]
+
+REGION = region_id(CLOUD)
+"""The only region."""
+TENANT = Tenant(0, people=1, projects=1)
+"""In whose only project everything is made."""
+
+_UNLIMITED = 1_000_000_000
+_QUOTAS = {"quotas": [{"kind": "networks", "quantity": 1_000_000}]}
+_BREATH_S = 0.002
+
+
+class House:
+    """Region at work."""
+
+    def __init__(self, identity: IdentityHouse, region: RegionApp, cloud: SimulatedCloud) -> None:
+        self.identity, self.region, self.cloud = identity, region, cloud
+        self.store = identity.store
+        self.root = Client(region.api, identity.root, prefix="")
+        """A platform administrator."""
+
+    async def networks(self, count: int) -> list[str]:
+        """Make networks, and wait until they are there."""
+        made = [await self._network(number) for number in range(count)]
+        await self.settled()
+        return made
+
+    async def _network(self, number: int) -> str:
+        spec = {
+            "organizationId": TENANT.id,
+            "projectId": TENANT.project(0),
+            "regionId": REGION,
+            "prefix": "10.0.0.0/16",
+            "dnsNameservers": [],
+        }
+        reply = await self.root.post("/api/v2/networks", {"metadata": {"name": f"net-{number}"}, "spec": spec})
+        return str(reply.json["metadata"]["id"])
+
+    async def server(self, network: str, name: str) -> str:
+        """Ask for a server."""
+        spec = {"networkId": network, "flavorId": FLAVOR, "imageId": IMAGE}
+        reply = await self.root.post("/api/v2/servers", {"metadata": {"name": name}, "spec": spec})
+        return str(reply.json["metadata"]["id"])
+
+    async def end_project(self) -> None:
+        """Delete the project, and wait until nothing of it is left."""
+        await self.identity.client(self.identity.root).delete(
+            f"/api/v1/organizations/{TENANT.id}/projects/{TENANT.project(0)}"
+        )
+        while (await self.store.list_names(Identity, limit=1)).items:  # noqa: ASYNC110  as in `settled`
+            await asyncio.sleep(_BREATH_S * 10)
+
+    async def settled(self) -> None:
+        """Return when no controller has anything to do."""
+        quiet = 0
+        while quiet < 3:
+            await asyncio.sleep(_BREATH_S)
+            quiet = quiet + 1 if all(driver.is_quiet for driver in self.region.drivers.values()) else 0
+
+
+@asynccontextmanager
+async def housed(
+    bed: Bed, *, at: Path | None = None, is_new: bool = True, ports: SqlitePorts | None = None
+) -> AsyncIterator[House]:
+    """Run identity and region for the time of a block, on the files in a directory; if it `is_new`, it is furnished."""
+    directory = at or bed.directory(bed.fresh().stem)
+    clock, randomness = SystemClock(), SystemRandomness()
+    store = _opened(directory / "remuda.db", ports)
+    cloud = open_cloud(directory / f"{CLOUD}.db", roomy(), clock=clock, randomness=randomness)
+    await cloud.start()
+    async with identity_housed(bed, *([TENANT] if is_new else []), store=store) as identity:
+        metrics = CollectorRegistry()
+        ground = Ground(
+            store=store,
+            clock=clock,
+            randomness=randomness,
+            sealer=SEALER,
+            metrics=metrics,
+            closing=asyncio.Event(),
+            address=Address("127.0.0.1", 0),
+            data=DataDirectory(directory),
+        )
+        async with begun_region(
+            ground,
+            ServerSection(data=directory, rate_limit=_UNLIMITED),
+            RegionSettings(regions=(ConfiguredRegion(name=CLOUD, spec=_SPEC),)),
+            Counting(controllers=PrometheusReporter(metrics), operations=OperationMetrics(Sagas([]), metrics)),
+            identity=identity.identity,
+            providers=OpenClouds({REGION: cloud.provider}),
+        ) as region:
+            house = House(identity, region, cloud)
+            if is_new:
+                await house.identity.client(identity.root).put(f"/api/v1/organizations/{TENANT.id}/quotas", _QUOTAS)
+            await house.settled()
+            yield house
+    await cloud.stop()
+
+
+_SPEC = RegionSpec(provider="simulated", simulated=RegionSimulated(CLOUD))
+
+
+def _opened(path: Path, ports: SqlitePorts | None) -> SqliteStore:
+    reader = ReaderSettings(bookmark_interval_s=3_600)
+    settings = SqliteSettings(reader=reader, upkeep=UpkeepSettings(interval_s=3_600))
+    return open_store(path, registry(), SEALER, ports=ports, settings=settings)

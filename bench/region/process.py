@@ -1,0 +1,76 @@
+"""`remuda up` in a process of its own, over a simulated cloud in which nothing takes time."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from bench.region.catalogue import FLAVOR, IMAGE, TOML
+from remuda.datadir import DataDirectory
+
+__all__ = ["Process", "serving"]
+
+_ADMINISTRATOR = "admin@remuda.local"
+_READY = "Remuda is ready at "
+_PROGRAM = str(Path(sys.executable).parent / "remuda")
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A process that serves."""
+
+    pid: int
+    port: int
+    token: str
+    """Of a platform administrator."""
+    place: dict[str, Any]
+    """What the first start made, as `credentials.json` has it."""
+
+    def post(self, path: str, name: str, spec: Any) -> bytes:
+        """Return a request as it goes over the wire."""
+        body = msgspec.json.encode({"metadata": {"name": name}, "spec": spec})
+        lines = (
+            f"POST /region{path} HTTP/1.1",
+            "Host: bench",
+            f"Authorization: Bearer {self.token}",
+            "Content-Type: application/json",
+            f"Content-Length: {len(body)}",
+        )
+        return "\r\n".join((*lines, "", "")).encode() + body
+
+    def network(self, name: str) -> bytes:
+        """Return the request for a network."""
+        named = {key: self.place[key] for key in ("organizationId", "projectId", "regionId")}
+        return self.post("/api/v2/networks", name, named | {"prefix": "10.0.0.0/16", "dnsNameservers": []})
+
+    def server(self, network: str, name: str) -> bytes:
+        """Return the request for a server."""
+        return self.post("/api/v2/servers", name, {"networkId": network, "flavorId": FLAVOR, "imageId": IMAGE})
+
+
+@contextmanager
+def serving(directory: Path) -> Iterator[Process]:
+    """Have it run while the block does."""
+    catalogue, configuration = directory / "catalogue.toml", directory / "remuda.toml"
+    catalogue.write_text(TOML)
+    configuration.write_text(
+        f'[server]\nrate_limit = 1000000000\n[region]\ninstant = true\ncatalogue = "{catalogue}"\n'
+    )
+    told = ["--data", str(directory), "--config", str(configuration)]
+    command = [_PROGRAM, "up", *told, "--listen", "127.0.0.1:0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
+        assert process.stdout is not None
+        ready = next(line for line in process.stdout if line.startswith(_READY))
+        port = int(ready.removeprefix(_READY).split()[0].rpartition(":")[2])
+        token = [_PROGRAM, "token", "issue", "--subject", _ADMINISTRATOR, "--lifetime", "1h", *told]
+        issued = subprocess.run(token, check=True, capture_output=True, text=True)
+        place = msgspec.json.decode(DataDirectory(directory).credentials.read_bytes())
+        yield Process(process.pid, port, issued.stdout.strip(), place)
+        process.terminate()
+        process.communicate()
+    assert process.returncode == 0, "the server ended well"

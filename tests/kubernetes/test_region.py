@@ -1,0 +1,89 @@
+"""Identity and region on a real API server, in real time: a server comes and goes, and so does a whole project."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from remuda.app import registry
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.randomness import SystemRandomness
+from remuda.region.kinds import KINDS
+from remuda.region.kinds.servers import Server
+from remuda.store.kubernetes.store import kubeconfig, open_kubernetes_store
+from tests.example.watchdog import check_log
+from tests.kubernetes.cluster import Cluster, OwnCluster
+from tests.kubernetes.harness import settings_for
+from tests.region.ending import end_project, furnish, left_of, until_project_is_gone
+from tests.region.house import RegionHouse, housed
+from tests.sim.store import SEALER
+
+pytestmark = pytest.mark.kubernetes
+
+REGISTRY = registry()
+SERVERS, PARTS = 30, 3
+WITHIN_S = 180.0
+_COLLECTOR_LOOKS_EVERY_S = 35
+
+
+@pytest.fixture(scope="module")
+def region_cluster(cluster: Cluster) -> Cluster:
+    """The API server with the kinds of both services, of which the garbage collector knows."""
+    if cluster.define(REGISTRY):
+        if isinstance(cluster, OwnCluster):
+            cluster.plane.restart("controller-manager")
+        else:
+            time.sleep(_COLLECTOR_LOOKS_EVERY_S)
+    return cluster
+
+
+@asynccontextmanager
+async def on_cluster(cluster: Cluster) -> AsyncIterator[RegionHouse]:
+    """Run both services in a namespace of their own."""
+    settings = settings_for(cluster.namespace())
+    at_once = replace(settings, reader=replace(settings.reader, slice_objects=1000))
+    store: Any = await open_kubernetes_store(kubeconfig(cluster.kubeconfig), REGISTRY, SEALER, settings=at_once)
+    others: dict[str, Any] = {"is_alone": False}
+    with capture_logs() as lines:
+        async with housed(
+            store, SystemClock(), SystemRandomness(), directory=None, is_instant=True, aside=others, more=others
+        ) as house:
+            yield house
+    check_log(lines)
+
+
+def test_an_api_server_accepts_every_kind_of_region(region_cluster: Cluster) -> None:
+    for kind in KINDS:
+        found = region_cluster.request("GET", f"/apis/{kind.api_version}/{kind.plural}?limit=1")
+        assert found["kind"].endswith("List")
+
+
+async def test_a_server_comes_up_and_goes(region_cluster: Cluster) -> None:
+    async with on_cluster(region_cluster) as house:
+        network = await house.network()
+        server = await house.server(network, networking={"publicIP": True})
+        path = f"/api/v2/servers/{server}"
+        read = await house.until(path, "provisioned")
+        assert read["status"]["powerState"] == "Running"
+        assert read["status"]["privateIP"].startswith("10.0.")
+        assert (await house.root.delete(f"/api/v2/networks/{network}")).status == 403
+        assert (await house.root.delete(path)).status == 202
+        await house.until_gone(path)
+        assert (await house.root.delete(f"/api/v2/networks/{network}")).status == 202
+        await house.until_gone(f"/api/v2/networks/{network}")
+
+
+async def test_the_end_of_a_project_is_the_end_of_everything_in_it(region_cluster: Cluster) -> None:
+    async with on_cluster(region_cluster) as house:
+        network = await house.network()
+        servers = await furnish(house, network, servers=range(SERVERS), parts=PARTS)
+        for server in servers[: SERVERS // 2]:
+            await house.until(f"/api/v2/servers/{server}", "provisioned")
+        assert len((await house.store.list_names(Server)).items) == SERVERS
+        await end_project(house)
+        await until_project_is_gone(house, within_s=WITHIN_S)
+        assert await left_of(house) == {}
