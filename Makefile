@@ -10,7 +10,8 @@ PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 # What failed comes last, not what was printed meanwhile.
 PYTEST := $(BIN)/pytest -q --show-capture=no
 # What chance decides: by seed, or by when a process is killed.
-CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/sim/test_identity.py \
+CHANCE := tests/sim/test_store.py tests/sim/test_example.py tests/sim/test_identity.py tests/sim/test_region.py \
+	tests/sim/test_region_points.py \
 	tests/identity/test_ledger_crashes.py tests/identity/test_quotas_histories.py \
 	tests/durability/test_kill.py tests/durability/test_kill_identity.py
 
@@ -36,9 +37,10 @@ lint: $(READY) ## Style, types and layers
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit
-	@$(PYTEST) $(PARALLEL) -m "not kubernetes and not federation"
+	@$(PYTEST) $(PARALLEL) -m "not kubernetes and not federation and not thorough"
 
-prove: $(READY) ## More of what chance decides: 1,000 seeds, 50 kills
+prove: $(READY) ## Every step, crash and fault one by one; then more of what chance decides: 1,000 seeds, 50 kills
+	@$(PYTEST) $(PARALLEL) -m thorough
 	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
 
 fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_FUZZ_SEED makes it another run)
@@ -57,7 +59,7 @@ soak: $(READY) ## An hour or two: 20,000 seeds, 1,000 kills
 	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(PYTEST) tests/fuzz
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
-	@$(BIN)/python -m bench store http reconcile operations identity
+	@$(BIN)/python -m bench store http reconcile operations identity region
 
 lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \

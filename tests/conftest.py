@@ -12,18 +12,36 @@ import pytest
 import structlog
 
 ROOT = Path(__file__).parents[1]
-LONGEST = (
-    "tests/sim/test_identity.py",
-    "tests/fuzz/test_identity.py",
+THOROUGH = (
     "tests/contract/test_broken.py",
-    "tests/identity/test_people_sagas.py",
-    "tests/authz/test_identity.py",
-    "tests/cli/test_up.py",
     "tests/durability/test_disk_trouble.py",
-    "tests/cli/test_token.py",
     "tests/durability/test_power_cut.py",
-    "tests/durability/test_kill_identity.py",
     "tests/identity/test_ledger_crashes.py",
+    "tests/identity/test_login_crashes.py",
+    "tests/identity/test_people_sagas.py",
+    "tests/region/test_authorities_sagas.py",
+    "tests/region/test_filestorage_crashes.py",
+    "tests/region/test_filestorage_sagas.py",
+    "tests/region/test_loadbalancers_sagas.py",
+    "tests/region/test_networks_crashes.py",
+    "tests/region/test_networks_sagas.py",
+    "tests/region/test_servers_crashes.py",
+)
+"""Files that try every step, every crash and every fault of something one by one: `make prove` runs them."""
+LONGEST = (
+    *THOROUGH,
+    "tests/sim/test_region.py",
+    "tests/sim/test_identity.py",
+    "tests/fuzz/test_region.py",
+    "tests/fuzz/test_identity.py",
+    "tests/authz/test_region.py",
+    "tests/authz/test_identity.py",
+    "tests/sim/test_region_points.py",
+    "tests/cli/test_region.py",
+    "tests/cli/test_up.py",
+    "tests/cli/test_token.py",
+    "tests/region/test_projects_end.py",
+    "tests/durability/test_kill_identity.py",
     "tests/fuzz/test_livery.py",
     "tests/http/test_abuse.py",
     "tests/authz/test_livery.py",
@@ -31,7 +49,6 @@ LONGEST = (
     "tests/durability/test_kill_livery.py",
     "tests/sim/test_example.py",
     "tests/http/test_slow_readers.py",
-    "tests/identity/test_login_crashes.py",
     "tests/authz/test_interference.py",
 )
 """Files that take the longest. Workers take files in turn: whoever begins with these waits for nobody."""
@@ -48,8 +65,11 @@ def _unsaid(_logger: Any, _method: str, _event: structlog.typing.EventDict) -> s
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the longest."""
+    """Begin with the longest, and tell what is thorough."""
     places = {ROOT / name: place for place, name in enumerate(LONGEST)}
+    for item in items:
+        if places.get(item.path, len(LONGEST)) < len(THOROUGH):
+            item.add_marker(pytest.mark.thorough)
     items.sort(key=lambda item: places.get(item.path, len(LONGEST)))
 
 

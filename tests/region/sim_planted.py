@@ -1,0 +1,60 @@
+"""Bugs that somebody might make in region, each to be found by the laws."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from remuda.providers.absences import Absences
+from remuda.providers.contract.names import server_name
+from remuda.reconcile.results import Done
+from remuda.region.consumers.projects import ProjectConsumer
+from remuda.region.kinds.servers import Server
+from remuda.region.loadbalancers import controllers as balancers
+from remuda.region.networks import controllers as networks
+from remuda.region.networks.addresses import give_address_back
+from remuda.region.networks.controllers import IdentityController, NetworkController
+from remuda.region.servers import clouding
+from remuda.region.servers import controllers as servers
+from remuda.region.servers.controllers import ServerController
+
+_remove_network = NetworkController.deprovision
+_remove_server = ServerController.deprovision
+
+
+async def _nothing(*_arguments: object, **_options: object) -> None:
+    """Do nothing where something should be done."""
+
+
+def _always(*, answer: Any) -> Any:
+    """Return a method that always gives this answer."""
+
+    async def give(*_arguments: object, **_options: object) -> Any:
+        return answer
+
+    return give
+
+
+def _of_any_incarnation(server: str, _uid: str, replacement: int) -> str:
+    return server_name(server, "", replacement)
+
+
+async def _released_first(self: NetworkController, network: Any, run: Any) -> Any:
+    await self.identity.release(networks._charge(network))
+    return await _remove_network(self, network, run)
+
+
+async def _given_back_first(self: ServerController, server: Server, run: Any) -> Any:
+    await give_address_back(self.store, server)
+    return await _remove_server(self, server, run)
+
+
+PLANTED: Mapping[str, tuple[object, str, Any]] = {
+    "the name of a server does not say which incarnation": (clouding, "server_name", _of_any_incarnation),
+    "what a network costs is given back before it is gone": (NetworkController, "deprovision", _released_first),
+    "an address is given back before its port is gone": (ServerController, "deprovision", _given_back_first),
+    "what is not seen once is gone": (Absences, "is_gone", lambda *_: True),
+    "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),
+    "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),
+    "nobody notices the end of a project": (ProjectConsumer, "end", _nothing),
+    "another image is wanted, and nobody puts it there": (servers, "rebuild", _always(answer=Done())),
+}
+"""What is replaced, and by what."""

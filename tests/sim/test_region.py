@@ -1,0 +1,155 @@
+"""Identity and region over simulated clouds, on a bad machine, by seed: everybody at it at once."""
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from remuda.app import registry
+from remuda.kernel.errors import RemudaError
+from remuda.providers.simulated.faults import FAULTS
+from remuda.store.sqlite import writer as writing
+from tests.durability.checks import looking_into
+from tests.example.watchdog import check_log
+from tests.region.sim_book import RegionBook
+from tests.region.sim_customers import Drivers, Holders, Landlords, Networkers, Readers
+from tests.region.sim_house import House
+from tests.region.sim_planted import PLANTED
+from tests.region.sim_watching import Watchdog
+from tests.sim.machine import SimMachine
+from tests.sim.runner import World, simulate
+
+SEEDS = 60
+ACTS = 8
+PAUSE_S = 4.0
+REGISTRY = registry()
+CROWD = {Landlords: 2, Networkers: 6, Holders: 4, Drivers: 8, Readers: 2}
+RATES = {
+    "watch.dropped": 0.03,
+    "watch.doubled": 0.05,
+    "watch.gone": 0.01,
+    "control.restart": 0.02,
+    "leader.two": 0.3,
+    "clock.jump": 0.05,
+    "disk.slow": 0.005,
+    "disk.write_error": 0.001,
+    "power.cut": 0.025,
+    "operator.stop": 0.05,
+    "operator.fail": 0.03,
+    "operator.migrate": 0.03,
+    "operator.vanish": 0.03,
+    **{f"cloud.{fault}": 0.03 for fault in FAULTS},
+}
+EXPECTED = {
+    *("GET 200", "GET 404", "POST 201", "POST 202", "POST 400", "POST 403", "POST 404", "POST 409", "POST 503"),
+    *("PUT 200", "PUT 202", "PUT 403", "PUT 503", "DELETE 202", "DELETE 403", "DELETE 503"),
+}
+"""What customers have to be told at least once for this to be a test."""
+USED = {
+    *(f"create_{kind}" for kind in ("network", "security_group", "load_balancer", "file_storage", "server")),
+    *(f"update_{kind}" for kind in ("network", "security_group", "load_balancer", "file_storage", "server")),
+    *(f"delete_{kind}" for kind in ("network", "security_group", "load_balancer", "file_storage", "server")),
+    *("create_ssh_certificate_authority", "delete_ssh_certificate_authority", "replace_server", "get_server_ssh_key"),
+    *("start_server", "stop_server", "soft_reboot_server", "hard_reboot_server", "get_server_console_output"),
+}
+"""What has to succeed at least once."""
+JUMPS = (timedelta(hours=1), timedelta(hours=-1), timedelta(seconds=40))
+
+
+async def trouble(house: House, machine: SimMachine) -> None:
+    """Let things happen, each as the menu says."""
+    while house.is_serving:
+        await machine.clock.sleep(1)
+        for act in ("stop", "fail", "migrate", "vanish"):
+            if machine.faults.fires(f"operator.{act}"):
+                meddle(house, act)
+        if machine.faults.fires("control.restart"):
+            await house.restart_control()
+        if await machine.suffer(JUMPS):
+            return
+
+
+def meddle(house: House, act: str) -> None:
+    """Do something to a server behind our back, if there is one to which it can be done."""
+    clouds = [cloud for cloud in house.clouds.clouds.values() if cloud.operator.servers()]
+    if clouds:
+        cloud = clouds[house.machine.randomness.randrange(len(clouds))]
+        servers = cloud.operator.servers()
+        server = servers[house.machine.randomness.randrange(len(servers))].handle.name
+        house.book.disturbed.add(server)
+        with suppress(RemudaError):
+            getattr(cloud.operator, act)(server)
+
+
+def check_secrets(secrets: Iterable[str], directory: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    """I11: nothing secret is in any file, or in the log."""
+    content = b"".join(path.read_bytes() for path in directory.iterdir()) + repr(list(lines)).encode()
+    for secret in secrets:
+        assert secret.encode() not in content, "a secret is in a file or in the log"
+        assert secret.splitlines()[1].encode() not in content, "a part of a secret is in a file or in the log"
+
+
+async def live(world: World) -> RegionBook:
+    """Serve on a bad machine, and come to rest on a good one; return what customers were told."""
+    machine = SimMachine(world, REGISTRY)
+    house = House(machine)
+    world.invariants[:] = [Watchdog(house, lambda: house.store._writer.version).check]
+    await house.open()
+    with capture_logs() as lines:
+        for _ in range(1 + world.seed % 2):
+            await house.boot(processes=2 if world.faults.fires("leader.two") else 1)
+            await Landlords(house).begin()
+            await house.serve(CROWD, acts=ACTS, pause_s=PAUSE_S, trouble=lambda: trouble(house, machine))
+            await house.halt()
+        world.faults.stop()
+        world.power_cut()
+        await house.boot(is_calm=True)
+        await house.come_to_rest()
+        await Landlords(house).remove_everything()
+        await house.come_to_rest(is_empty=True)
+        await house.halt()
+    await house.close()
+    check_log(lines)
+    check_secrets(house.book.private_keys, world.disk.directory, lines)
+    with looking_into(world.disk.directory / "remuda.db") as content:
+        replace(content, registry=REGISTRY).check()
+    return house.book
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log of the store is often folded into it."""
+    monkeypatch.setattr(writing, "CHECKPOINT_PAGES", 40)
+
+
+def test_region_keeps_its_promises_on_a_bad_machine() -> None:
+    outcomes: Counter[str] = Counter()
+    operations: set[str] = set()
+
+    async def scenario(world: World) -> None:
+        book = await live(world)
+        outcomes.update(book.outcomes)
+        operations.update(book.operations)
+
+    simulate(scenario, SEEDS, rates=RATES)
+    if "REMUDA_SEED" not in os.environ:
+        assert outcomes.keys() >= EXPECTED
+        assert operations >= USED
+
+
+@pytest.mark.parametrize("bug", PLANTED)
+def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(*PLANTED[bug])
+
+    async def scenario(world: World) -> None:
+        await live(world)
+
+    with pytest.raises(AssertionError, match=r"^seed \d+: AssertionError: "):
+        simulate(scenario, range(SEEDS), rates=RATES)
