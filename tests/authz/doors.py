@@ -5,7 +5,7 @@ Every denial must be the same through each of them.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, get_origin
+from typing import Annotated, Any, Protocol, get_args, get_origin
 from urllib.parse import quote
 
 import msgspec
@@ -144,8 +144,8 @@ class SocketDoor:
         try:
             answer = await self._client(caller).send(
                 route,
-                path=_typed(route, request),
-                query=_query(route, request),
+                path=typed_path(route, request),
+                query=typed_query(route, request),
                 body=None if request.body is None else msgspec.convert(request.body, route.body_type),
             )
         except RemudaError as error:
@@ -179,14 +179,20 @@ class _Shown:
         return self._headers
 
 
-def _typed(route: AnyRoute, request: Request) -> Any:
+def typed_path(route: AnyRoute, request: Request) -> Any:
+    """Return the parameters of a request's path, as its route has them."""
     return msgspec.convert({name: request.values[name] for name in route.parameters}, route.path_type)
 
 
-def _query(route: AnyRoute, request: Request) -> Any:
-    kinds = {each.encode_name: each.type for each in msgspec.structs.fields(route.query_type)}
+def typed_query(route: AnyRoute, request: Request) -> Any:
+    """Return the parameters of a request's query, as its route has them."""
+    fields = msgspec.structs.fields(route.query_type)
+    several = {each.encode_name for each in fields if _origin(each.type) is tuple}
     given: dict[str, Any] = dict(request.query)
-    for name in given:
-        if get_origin(kinds[name]) is tuple:
-            given[name] = [value for each, value in request.query if each == name]
+    for name in several & given.keys():
+        given[name] = [value for each, value in request.query if each == name]
     return msgspec.convert(given, route.query_type)
+
+
+def _origin(kind: Any) -> Any:
+    return get_origin(get_args(kind)[0] if get_origin(kind) is Annotated else kind)

@@ -128,8 +128,14 @@ async def test_what_a_user_claims_about_itself_has_no_effect(tmp_path: Path) -> 
         acme = await house.organization("acme")
         ann = await house.member("ann@example.com", acme, "administrator")
         plain = await wire.get(ACL, bearer(ann))
-        for claim in (principal({"actor": ROOT, "type": "user"}), principal({"actor": REGION, "type": "system"}), "?!"):
-            for impersonate in ("true", "false", "?!"):
+        for claim in (
+            principal({"actor": ROOT, "type": "user"}),
+            principal({"actor": REGION, "type": "system"}),
+            "?!",
+            "a.b.c",
+            "a" * 9000,
+        ):
+            for impersonate in ("true", "false", "?!", "true,true"):
                 claimed = await wire.get(ACL, bearer(ann), f"X-Principal: {claim}", f"X-Impersonate: {impersonate}")
                 assert claimed == plain
         headers = {"x-principal": principal({"actor": ROOT, "type": "user"}), "x-impersonate": "true"}
@@ -161,6 +167,27 @@ async def test_a_service_with_a_token_of_its_own_says_for_whom_it_acts_without_a
         assert (await wire.get(ACL, bearer(ann), claim, "X-Impersonate: true")).body == (
             await wire.get(ACL, bearer(ann))
         ).body
+
+
+@pytest.mark.parametrize("is_certified", [False, True])
+async def test_a_service_that_says_it_wrongly_acts_for_nobody_and_not_with_all_its_rights(
+    tmp_path: Path, *, is_certified: bool
+) -> None:
+    async with wired(tmp_path) as wire:
+        await wire.house.log_in("ann@example.com")
+        token = await wire.house.service_token(REGION)
+        said = {"x-principal": principal({"actor": "ann@example.com", "type": "user"}), "x-impersonate": "True"}
+        shown = wire.service() if is_certified else {"authorization": f"Bearer {token}"}
+        good = await wire.get(ACL, *{**shown, **said}.items())
+        assert good == Answer(200, {}), "what both may do is nothing"
+        wrong = [{"x-impersonate": wish} for wish in ("1", "yes", "true,true", "", "ture")]
+        wrong += [{"x-principal": claim} for claim in ("?!", "a.b.c", "", principal({"type": "king"}), "a" * 9000)]
+        for each in wrong:
+            (name,) = each
+            refused = await wire.get(ACL, *{**shown, **said, **each}.items())
+            assert refused.status == 400, each
+            assert refused.body["error_description"].lower().startswith(f"{name} is "), each
+            assert ": send " in refused.body["error_description"], each
 
 
 async def test_lines_that_are_no_headers_are_refused(tmp_path: Path) -> None:

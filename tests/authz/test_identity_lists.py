@@ -18,7 +18,7 @@ from tests.identity.house import ORGANIZATIONS, told
 KNOWN = [caller for caller in CALLERS if caller.is_known]
 READS = [row for row in ROWS if row.method == "GET" and row.scope != "public"]
 WITH_IDS = [row for row in ROWS if "{" in row.path]
-LISTS = ("list_providers", "list_users", "list_service_accounts", "list_groups", "list_usage")
+LISTS = ("list_providers", "list_users", "list_service_accounts", "list_groups")
 WATCHED = ("list_projects", "list_providers", "list_groups", "list_usage")
 READ_PROJECTS, READ_ORGANIZATIONS = ("identity:projects", "read"), ("identity:organizations", "read")
 
@@ -66,6 +66,24 @@ async def test_the_list_of_projects_shows_those_that_one_may_read() -> None:
         assert await _listed(subject, row, _caller("user"), Target(label="", named=HOME)) == {HOME.project}
         both = {HOME.project, NEXT_DOOR.project}
         assert await _listed(subject, row, _caller("auditor"), Target(label="", named=HOME)) == both
+
+
+async def test_usage_shows_what_is_in_the_projects_that_one_may_read() -> None:
+    async with identity() as subject:
+        row = _row("list_usage")
+        rows = {place: await subject.shown(row, place) for place in PLACES}
+        for caller in KNOWN:
+            for home in (HOME, ABROAD):
+                shown = await _listed(subject, row, caller, Target(label="", named=home))
+                readable = {
+                    rows[place]
+                    for place in PLACES
+                    if place.organization == home.organization and caller.may(READ_PROJECTS, place)
+                }
+                assert shown is None or shown & set(rows.values()) == readable, f"{caller.name}, {home}"
+        assert await _listed(subject, row, _caller("member"), Target(label="", named=HOME)) is None
+        seen = await _listed(subject, row, _caller("user"), Target(label="", named=HOME)) or set()
+        assert seen & set(rows.values()) == {rows[HOME]}
 
 
 async def test_the_list_of_organizations_shows_where_one_belongs() -> None:

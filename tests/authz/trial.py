@@ -16,8 +16,8 @@ class Rule:
     """Everything that a request of an operation could be about."""
     expected: Callable[[Row, Caller, Target], int] = expected
     """The status that it must have."""
-    missing: Callable[[Row, Target], Right | None] = lambda row, _: row.right
-    """The right that whoever is refused does not have."""
+    missing: Callable[[Row, Caller, Target], Right | str | None] = lambda row, _caller, _target: row.right
+    """The right that whoever is refused does not have, or what it is told where it is not about a right."""
     is_spared: Callable[[Row, Target], bool] = lambda _row, _target: False
     """It must not succeed, because everybody needs what it would destroy."""
 
@@ -35,7 +35,7 @@ async def try_all(subject: Subject, row: Row, callers: Sequence[Caller], door: s
             if wanted < 400 and rule.is_spared(row, target):
                 continue
             statuses.add(wanted)
-            if problem := await _try(subject, row, caller, target, door, wanted, rule.missing(row, target)):
+            if problem := await _try(subject, row, caller, target, door, wanted, rule.missing(row, caller, target)):
                 wrong.append(f"{caller.name}, {target.label or 'all'}: {problem}")
     assert not wrong, f"{row.operation} through the {door}:\n" + "\n".join(wrong)
     assert row.success in statuses, "somebody may do it"
@@ -43,7 +43,7 @@ async def try_all(subject: Subject, row: Row, callers: Sequence[Caller], door: s
 
 
 async def _try(
-    subject: Subject, row: Row, caller: Caller, target: Target, door: str, wanted: int, missing: Right | None
+    subject: Subject, row: Row, caller: Caller, target: Target, door: str, wanted: int, missing: Right | str | None
 ) -> str:
     """Return what is wrong with one cell, or nothing."""
     request = await subject.request(row, target)
@@ -57,12 +57,14 @@ async def _try(
         return f"{outcome.status} ({outcome.said}), and {wanted} was to be"
     if has_changed and wanted >= 400:
         return f"{wanted}, and something changed all the same"
-    if wanted == 403 and not _names_right(missing, outcome):
-        return f"{wanted}, and it does not say which right is missing: {outcome.said}"
+    if wanted == 403 and not _says(missing, outcome):
+        return f"{wanted}, and it does not say that {missing} is missing: {outcome.said}"
     return ""
 
 
-def _names_right(missing: Right | None, outcome: Outcome) -> bool:
+def _says(missing: Right | str | None, outcome: Outcome) -> bool:
     assert missing is not None, "only what asks for a right is forbidden"
+    if isinstance(missing, str):
+        return missing in outcome.said
     endpoint, verb = missing
     return f"operation '{verb}' on endpoint '{endpoint}'" in outcome.said

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -62,7 +63,14 @@ def _livery() -> Report:
         return run(target, Lending(target), examples=EXAMPLES, seed=SEED)
 
 
-_RUNS: Mapping[str, Callable[[], Report]] = {"identity": _identity, "livery": _livery}
+def _region() -> Report:
+    # Imported here alone: what is imported above decides what is made up for the others, too.
+    lending, target = (import_module(f"tests.fuzz.region_{name}") for name in ("lending", "target"))
+    with target.serving_region() as region:
+        return run(region, lending.RegionLending(region), examples=EXAMPLES, seed=SEED)
+
+
+_RUNS: Mapping[str, Callable[[], Report]] = {"identity": _identity, "livery": _livery, "region": _region}
 
 
 def _main(name: str, path: str) -> None:

@@ -9,6 +9,7 @@ from remuda.region.kinds.images import ImageImport, ImageImportSpec, ImageOs
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.region_openstack import RegionOpenstack, ServiceAccount
 from remuda.region.kinds.regions import Region, RegionSpec
+from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.codec import codecs
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata, Resource
@@ -34,6 +35,10 @@ SECRETIVE: list[Resource] = [
             os=ImageOs(kernel="linux", family="debian", distro="ubuntu", version="24.04"),
             uri=Secret(f"https://example.com/disk.raw?signature={CANARY}"),
         ),
+    ),
+    Server(
+        metadata=Metadata(name="server"),
+        spec=ServerSpec(flavor_id="flavor", image=ServerImage(id="image"), user_data=Secret(CANARY)),
     ),
     Region(
         metadata=Metadata(name="region"),

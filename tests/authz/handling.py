@@ -1,0 +1,51 @@
+"""A door to a service's own handlers: whatever the pipeline before them would have refused, they must refuse, too."""
+
+from typing import Any, Protocol
+
+import msgspec
+
+from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.http.replies import Collection
+from remuda.http.routes import Call, Table
+from remuda.http.secrets import hide
+from remuda.kernel.errors import RemudaError
+from remuda.kernel.ids import random_id
+from remuda.kernel.randomness import SystemRandomness
+from tests.authz.doors import Outcome, Request, listed, typed_path, typed_query
+from tests.authz.matrix import Caller
+
+
+class Knowing(Protocol):
+    """Who knows what a service in the same process knows of a caller."""
+
+    async def principal(self, caller: Caller) -> Principal:
+        """Return a caller as a service in the same process meets it."""
+        ...
+
+
+class HandlerDoor:
+    """The service itself, as a handler asks it: without the pipeline that every HTTP request passes."""
+
+    def __init__(self, table: Table, service: Any, gate: Knowing) -> None:
+        self._service, self._gate = service, gate
+        self._routes = {route.name: route for route in table.routes}
+
+    async def ask(self, caller: Caller, request: Request) -> Outcome:
+        """Ask, with the caller in the context."""
+        route = self._routes[request.row.operation]
+        principal = await self._gate.principal(caller)
+        operation = random_id(SystemRandomness())
+        call = Call(
+            context=Context(principal=principal, operation=operation, trace_id=operation.replace("-", "")),
+            path=typed_path(route, request),
+            query=typed_query(route, request),
+            body=msgspec.convert(request.body or {}, route.body_type, dec_hook=hide),
+        )
+        try:
+            answer = await route.handler(self._service, call)
+            if isinstance(answer, Collection):
+                answer = await listed(answer)
+        except RemudaError as error:
+            return Outcome(error.status, error.sentence)
+        return Outcome(request.row.success, answer=answer)

@@ -1,0 +1,119 @@
+"""Region keeps its matrix: every operation, for every caller, about everything, through every door."""
+
+import msgspec
+import pytest
+
+from remuda.identity.kinds.rights import Grant, Role
+from remuda.identity.rights.roles import role_id
+from remuda.region.api import TABLE
+from remuda.region.securitygroups import service as groups
+from tests.authz.matrix import PLACES, Caller, Row, Target, visible
+from tests.authz.region import ROOMS, ROWS, RegionRow
+from tests.authz.region_callers import CALLERS
+from tests.authz.region_rule import RULE
+from tests.authz.region_subject import LISTED, RegionSubject, in_region
+from tests.authz.trial import try_all
+
+NAMES = [row.operation for row in ROWS]
+KNOWN = [caller for caller in CALLERS if caller.is_known]
+LISTS = [row for row in ROWS if row.operation in LISTED]
+FLAVORS = [row for row in ROWS if row.operation in {"list_flavors", "list_flavors_in"}]
+
+
+def test_every_operation_has_a_row_and_every_row_an_operation() -> None:
+    assert sorted(route.name for route in TABLE.routes) == sorted(NAMES)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=NAMES)
+def test_a_route_declares_what_its_row_says(row: RegionRow) -> None:
+    (route,) = [route for route in TABLE.routes if route.name == row.operation]
+    declared = None if route.permission is None else (route.permission.endpoint, route.permission.verb)
+    assert (route.method, route.path, route.scope, declared) == (row.method, row.path, row.scope, row.right)
+    assert route.success == (row.declares or row.success)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_everybody_is_answered_as_the_matrix_says(room: str) -> None:
+    async def scenario(subject: RegionSubject) -> None:
+        for row in ROOMS[room]:
+            await try_all(subject, row, CALLERS, "api", RULE)
+
+    in_region(scenario)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_service_refuses_whom_the_api_refuses(room: str) -> None:
+    async def scenario(subject: RegionSubject) -> None:
+        for row in ROOMS[room]:
+            if row.scope != "public":
+                await try_all(subject, row, KNOWN, "port", RULE)
+
+    in_region(scenario)
+
+
+@pytest.mark.parametrize("row", LISTS, ids=[row.operation for row in LISTS])
+def test_a_list_shows_all_that_one_may_see_and_nothing_else(row: RegionRow) -> None:
+    async def scenario(subject: RegionSubject) -> None:
+        there = {place: await subject.shown(row, place) for place in PLACES}
+        seen = set()
+        for caller in KNOWN:
+            for target in RULE.targets(row):
+                for door in ("api", "port"):
+                    shown = await _listed(subject, row, caller, target, door)
+                    wanted = {there[place] for place in visible(row, caller, target)}
+                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {door}"
+                    seen.add(None if shown is None else len(shown))
+        assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
+
+    in_region(scenario)
+
+
+@pytest.mark.parametrize("row", FLAVORS, ids=[row.operation for row in FLAVORS])
+def test_flavors_that_can_only_be_pinned_are_for_those_who_make_servers(row: RegionRow) -> None:
+    async def scenario(subject: RegionSubject) -> None:
+        seen = set()
+        for caller in KNOWN:
+            request = await subject.request(row, next(iter(RULE.targets(row))))
+            outcome = await subject.doors["api"].ask(caller, request)
+            if outcome.status == 200:
+                is_shown = any(each["spec"].get("pinnedOnly") for each in outcome.answer)
+                assert is_shown == caller.may(("region:servers", "create"), PLACES[0]), caller.name
+                seen.add(is_shown)
+        assert seen == {True, False}
+
+    in_region(scenario)
+
+
+def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(groups, "allow_for", lambda *_: None)
+
+    async def scenario(subject: RegionSubject) -> None:
+        with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
+            await try_all(subject, _row("get_security_group"), KNOWN, "api", RULE)
+
+    in_region(scenario)
+
+
+def test_the_trial_finds_a_role_that_allows_too_much() -> None:
+    async def scenario(subject: RegionSubject) -> None:
+        store = subject.house.store
+        role = await store.get(Role, role_id("user"))
+        more = (*role.spec.scopes.project, Grant(name="region:servers", operations=("read",)))
+        scopes = msgspec.structs.replace(role.spec.scopes, project=more)
+        await store.update(msgspec.structs.replace(role, spec=msgspec.structs.replace(role.spec, scopes=scopes)))
+        with pytest.raises(AssertionError, match=r"user, home: 200 .*, and 403 was to be"):
+            await try_all(subject, _row("get_server"), KNOWN, "api", RULE)
+
+    in_region(scenario)
+
+
+async def _listed(subject: RegionSubject, row: Row, caller: Caller, target: Target, door: str) -> set[str] | None:
+    """Return what a list shows of what is not the ground on which it stands, or None if it is refused."""
+    outcome = await subject.doors[door].ask(caller, await subject.request(row, target))
+    if outcome.status != 200:
+        return None
+    return {item["metadata"]["id"] for item in outcome.answer} - subject.grounds
+
+
+def _row(operation: str) -> RegionRow:
+    return next(row for row in ROWS if row.operation == operation)
