@@ -122,14 +122,14 @@ class GroupSpecWire(Wire, frozen=True, omit_defaults=False):
     """Who is in a group, and what they may do. Say who the users are in one way; in both, if they are the same."""
 
     role_ids: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=100)] = msgspec.field(name="roleIDs")
-    service_account_ids: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=10_000)] = msgspec.field(
+    service_account_ids: Annotated[tuple[_Text, ...], msgspec.Meta(max_length=5_000)] = msgspec.field(
         name="serviceAccountIDs"
     )
     user_ids: Annotated[
-        tuple[_Text, ...], msgspec.Meta(max_length=10_000, description="Users of the organization, by their ids there.")
+        tuple[_Text, ...], msgspec.Meta(max_length=5_000, description="Users of the organization, by their ids there.")
     ] = msgspec.field(default=(), name="userIDs")
     subjects: Annotated[
-        tuple[SubjectWire, ...], msgspec.Meta(max_length=10_000, description="Users, by what they log in as.")
+        tuple[SubjectWire, ...], msgspec.Meta(max_length=1_000, description="Users, by what they log in as.")
     ] = ()
 
 
