@@ -26,6 +26,7 @@ THOROUGH = (
     "tests/region/test_networks_crashes.py",
     "tests/region/test_networks_sagas.py",
     "tests/region/test_servers_crashes.py",
+    "tests/sim/test_region_points.py",
 )
 """Files that try every step, every crash and every fault of something one by one: `make prove` runs them."""
 LONGEST = (
@@ -36,7 +37,6 @@ LONGEST = (
     "tests/fuzz/test_identity.py",
     "tests/authz/test_region.py",
     "tests/authz/test_identity.py",
-    "tests/sim/test_region_points.py",
     "tests/cli/test_region.py",
     "tests/cli/test_up.py",
     "tests/cli/test_token.py",

@@ -45,6 +45,7 @@ async def test_the_service_refuses_whom_the_api_refuses(room: str) -> None:
             await try_all(subject, row, KNOWN, "port", RULE)
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("room", GUARDED)
 async def test_a_client_in_another_process_is_answered_the_same(room: str) -> None:
     async with identity() as subject:

@@ -144,6 +144,7 @@ def test_region_keeps_its_promises_on_a_bad_machine() -> None:
         assert operations >= USED
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("bug", PLANTED)
 def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(*PLANTED[bug])

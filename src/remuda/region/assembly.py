@@ -62,13 +62,13 @@ class RegionApp:
         await seed_regions(self.ports.store, settings.regions, now=self.ports.clock.now())
         self._duties.start("recovery", self._recovery.keep)
         self._duties.start("forgetting", self._recovery.keep_forgetting)
+        for waking in self._wakings():  # before anything is looked at, so that no change after that is missed
+            self._duties.start("provider events", waking.keep)
         for driver in self.drivers.values():
             await driver.start()
         self._duties.start("monitor", self._monitor.keep)
         self._duties.start("project consumer", self._consumer.keep)
         self._duties.start("file storage classes", self._classes.keep)
-        for waking in self._wakings():
-            self._duties.start("provider events", waking.keep)
 
     async def stop(self) -> None:
         """End everything that goes on by itself."""
