@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from remuda.cli.config import loaded
+from remuda.cli.output import say, show
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound
@@ -38,9 +39,8 @@ def list(*, cloud: str | None = None, data: Path | None = None, config: Path | N
         with open_operator(path, SystemClock()) as operator:
             rows.extend(_row(path, operator, server) for server in operator.servers())
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-        print(line.rstrip())  # noqa: T201  a command line prints
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    show("".join(f"{line}\n" for line in lines))
 
 
 def stop(server: str, /, *, cloud: str | None = None, data: Path | None = None, config: Path | None = None) -> None:
@@ -147,7 +147,7 @@ def _act(server: str, files: Iterator[Path], act: Callable[[Operator], object], 
         raise Invalid(f"The name {server}", "is that of servers in several clouds", remedy=remedy)
     with open_operator(having[0], SystemClock()) as operator:
         act(operator)
-    print(f"The server {server} of {having[0].stem} {done}.")  # noqa: T201  a command line prints
+    say(f"The server {server} of {having[0].stem} {done}.")
 
 
 def _has(path: Path, server: str) -> bool:

@@ -81,8 +81,6 @@ class LoadBalancerStatus(LifecycleStatus, frozen=True):
 
     vip_address: str = ""
     public_ip: str = msgspec.field(default="", name="publicIP")
-    provider_id: str = ""
-    """What the cloud calls it; empty until it was seen there."""
 
 
 class LoadBalancer(Resource, frozen=True):

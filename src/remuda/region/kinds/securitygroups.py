@@ -17,7 +17,6 @@ __all__ = [
     "RulePort",
     "SecurityGroup",
     "SecurityGroupSpec",
-    "SecurityGroupStatus",
 ]
 
 Direction = Literal["ingress", "egress"]
@@ -58,18 +57,11 @@ class SecurityGroupSpec(StoredStruct, frozen=True):
     tags: tuple[Tag, ...] = ()
 
 
-class SecurityGroupStatus(LifecycleStatus, frozen=True):
-    """What is known of a security group."""
-
-    provider_id: str = ""
-    """What the cloud calls it; empty until it was seen there."""
-
-
 class SecurityGroup(Resource, frozen=True):
     """A security group. Labels say of which region, identity and network."""
 
     spec: SecurityGroupSpec = SecurityGroupSpec()
-    status: SecurityGroupStatus = SecurityGroupStatus()
+    status: LifecycleStatus = LifecycleStatus()
 
 
 SECURITY_GROUP = Kind(
