@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import AsyncIterator
@@ -76,6 +77,7 @@ async def providing(installed: Path, options: dict[str, Any]) -> AsyncIterator[s
         env=node(),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
+        start_new_session=True,
     )
     assert process.stdout is not None
     try:
@@ -86,7 +88,7 @@ async def providing(installed: Path, options: dict[str, Any]) -> AsyncIterator[s
                 assert line, "the provider ended before it was ready"
         yield line.decode().strip()
     finally:
-        process.kill()
+        os.killpg(process.pid, signal.SIGKILL)  # the wheel's `node` is a script that starts another process
         await process.communicate()
 
 
