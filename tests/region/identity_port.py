@@ -14,8 +14,9 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from dataclasses import dataclass
 
 from remuda.access.principal import Principal
+from remuda.charging.ports import Charge, Place
 from remuda.kernel.errors import AlreadyExists, Forbidden, Malformed, NotFound, RemudaError, Unavailable
-from remuda.region.ports import Charge, Place, ProjectSeen
+from remuda.region.ports import ProjectSeen
 
 __all__ = ["MemoryIdentity"]
 

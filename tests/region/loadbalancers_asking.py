@@ -2,8 +2,8 @@
 
 from typing import Any
 
+from remuda.charging.ports import Place
 from remuda.region.kinds.loadbalancers import LoadBalancer
-from remuda.region.ports import Place
 from tests.region.holdings_ground import Site
 from tests.region.room import ORG, OTHER_ORG, member
 

@@ -13,7 +13,6 @@ from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.catalogue.clouds import Cloud, Clouds
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.monitor.metrics import MonitorMetrics
@@ -24,6 +23,7 @@ from remuda.region.monitor.settings import MonitorSettings
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.recovery.api import routes
 from remuda.region.recovery.service import Recovery
+from remuda.resources.regional import identity_of
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 from tests.example.client import Client

@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Principal
+from remuda.charging.ports import Place
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.operations import Operations
@@ -32,7 +33,6 @@ from remuda.region.networks import api as networks_api
 from remuda.region.networks import controllers as networks_controllers
 from remuda.region.networks import sagas as networks_sagas
 from remuda.region.networks.service import Networks
-from remuda.region.ports import Place
 from remuda.region.securitygroups import api as groups_api
 from remuda.region.securitygroups import controllers as groups_controllers
 from remuda.region.securitygroups.service import SecurityGroups

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, cast
 
-from remuda.region.kinds.labels import identity_of, network_of
-from remuda.region.making import is_charged
+from remuda.charging.making import is_charged
 from remuda.resources.labels import NAME, ORGANIZATION, PROJECT, RESOURCE_ID
+from remuda.resources.regional import identity_of, network_of
 from tests.identity.sim_book import GONE
 from tests.identity.sim_facts import UNKNOWN
 from tests.identity.sim_laws import check_head

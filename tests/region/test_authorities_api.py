@@ -7,11 +7,11 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.region.authorities.api import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
-from remuda.region.kinds.labels import API_VERSION
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
 from remuda.resources.labels import NAME, ORGANIZATION
 from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import KEY, NOT_FOUND, OUTSIDE, make_authority
 from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, on_ground

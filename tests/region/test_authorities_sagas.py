@@ -3,10 +3,10 @@
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.charging.ports import Place
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, AuthorityPorts, NewAuthority
 from remuda.region.authorities.wire import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
-from remuda.region.ports import Place
 from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

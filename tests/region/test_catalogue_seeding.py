@@ -12,11 +12,11 @@ from remuda.kernel.ids import is_id
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.seeding import is_withdrawn, region_id, seed_regions
 from remuda.region.kinds.identities import Identity, IdentitySpec
-from remuda.region.kinds.labels import REGION as REGION_LABEL
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.regions import Region, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources.labels import DESCRIPTION, NAME
+from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore

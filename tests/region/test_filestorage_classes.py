@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
+from remuda.charging.ports import Place
 from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.storage import StorageClass
@@ -16,10 +17,9 @@ from remuda.region.filestorage.api import CLASSES, FILE_STORAGE
 from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
 from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.kinds.filestorage import FileStorage
-from remuda.region.kinds.labels import REGION as REGION_LABEL
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
-from remuda.region.ports import Place
 from remuda.resources.labels import NAME, ORGANIZATION
+from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.region.filestorage_asking import FAST, STANDARD, update, wanted

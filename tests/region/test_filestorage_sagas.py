@@ -6,6 +6,8 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.charging.in_hand import IN_HAND, before_of
+from remuda.charging.ports import Place
 from remuda.operations.registry import Sagas
 from remuda.operations.steps import Work
 from remuda.region.filestorage import rules
@@ -30,12 +32,10 @@ from remuda.region.filestorage.wire import (
     StorageTypeWire,
     StorageUpdate,
 )
-from remuda.region.in_hand import IN_HAND, before_of
 from remuda.region.kinds.filestorage import Attachment, FileStorage, FileStorageSpec
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.kinds.quantities import GIB
-from remuda.region.ports import Place
 from remuda.resources.askers import asker_of
 from remuda.resources.labels import NAME
 from remuda.resources.wire import MetadataWrite

@@ -4,11 +4,11 @@ import hashlib
 
 import pytest
 
+from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import NotFound
 from remuda.providers.called.catalogue import image_key
 from remuda.providers.contract.catalogue import Image
 from remuda.region.kinds.images import ImageImport
-from remuda.region.unmaking import unmake
 from tests.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
 from tests.region.networks_ground import simulated_cloud
 from tests.region.room import ORG, REGION, make_region

@@ -13,10 +13,10 @@ from remuda.region.images.fetching import ImageFetcher
 from remuda.region.images.room import ImageRoom
 from remuda.region.images.service import Images
 from remuda.region.images.snapshots import Snapshots
-from remuda.region.kinds.labels import API_VERSION
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.clouding import server_handle
 from remuda.resources.labels import NAME
+from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.outbound.servers import Names
 from tests.region.house import NORTH, UBUNTU, RegionHouse, in_a_region

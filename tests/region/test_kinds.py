@@ -13,8 +13,6 @@ from remuda.region.kinds.addresses import Address, AddressSpec, address_name
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.filestorage import Attachment, FileStorage, FileStorageSpec
 from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
-from remuda.region.kinds.labels import API_VERSION, SECOND, is_second
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.loadbalancers import Listener, LoadBalancer, LoadBalancerSpec, Pool
 from remuda.region.kinds.networks import NETWORK, Network, NetworkSpec
 from remuda.region.kinds.quantities import GIB, gib_of
@@ -29,6 +27,8 @@ from remuda.region.kinds.servers import (
     ServerSpec,
 )
 from remuda.region.kinds.vlans import vlans_name
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.regional import API_VERSION, SECOND, is_second
 from remuda.store.kinds import Registry
 from remuda.store.objects import IN_USE, Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from remuda.region.kinds.labels import API_VERSION, IDENTITY, NETWORK
-from remuda.region.kinds.labels import REGION as REGION_LABEL
-from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.charging.ports import Amount
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers.api import LOAD_BALANCERS
 from remuda.region.networks.api import NETWORKS
-from remuda.region.ports import Amount
 from remuda.resources.labels import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.regional import API_VERSION, IDENTITY, NETWORK
+from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.holdings_ground import ABSENT, HOME, TENANT, Site, on_site
 from tests.region.loadbalancers_asking import (

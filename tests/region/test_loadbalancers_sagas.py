@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.charging.in_hand import IN_HAND, before_of
+from remuda.charging.ports import Place
 from remuda.operations.registry import Sagas
-from remuda.region.in_hand import IN_HAND, before_of
-from remuda.region.kinds import labels as regional
 from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.loadbalancers import rules
@@ -29,7 +29,7 @@ from remuda.region.loadbalancers.wire import (
     ListenerWire,
     PoolWire,
 )
-from remuda.region.ports import Place
+from remuda.resources import regional
 from remuda.resources.askers import asker_of
 from remuda.resources.labels import NAME, ORGANIZATION
 from remuda.resources.labels import PROJECT as PROJECT_LABEL

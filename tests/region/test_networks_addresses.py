@@ -4,12 +4,12 @@ import asyncio
 from ipaddress import IPv4Address
 
 from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.labels import NETWORK as NETWORK_LABEL
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.plan import mac_of
 from remuda.region.networks.rules import plan_of
+from remuda.resources.regional import NETWORK as NETWORK_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_ground import Ground, on_ground
 

@@ -2,14 +2,14 @@
 
 import pytest
 
+from remuda.charging.unmaking import unmake
 from remuda.operations.kinds import Operation, OperationSpec, Phase
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.api import NETWORKS
 from remuda.region.networks.rules import new_identity, new_network
 from remuda.region.networks.wire import NetworkCreate, NetworkCreateSpec
-from remuda.region.unmaking import unmake
+from remuda.resources.regional import identity_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOTHING, all_is_gone, make_group

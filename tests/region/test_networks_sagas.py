@@ -3,11 +3,11 @@
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.charging.ports import Place
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
 from remuda.region.networks.wire import NetworkCreate, NetworkCreateSpec
-from remuda.region.ports import Place
 from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

@@ -1,12 +1,12 @@
 """Networks over HTTP: who sees which, one by one and in lists."""
 
 from remuda.access.principal import Principal
-from remuda.region.kinds.labels import API_VERSION
-from remuda.region.kinds.labels import REGION as REGION_LABEL
-from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.charging.ports import Place
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.api import NETWORKS
-from remuda.region.ports import Place
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.regional import API_VERSION
+from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import (
     INSIDER,

@@ -6,9 +6,9 @@ from itertools import count
 import pytest
 
 from remuda.region.kinds.identities import IDENTITY
-from remuda.region.kinds.labels import identity_of
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.servers import SERVER
+from remuda.resources.regional import identity_of
 from tests.region.ending import (
     end_project,
     furnish,

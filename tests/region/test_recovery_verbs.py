@@ -12,10 +12,10 @@ from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.recovery.wire import AdoptWrite
+from remuda.resources.regional import identity_of
 from tests.identity.household import told
 from tests.region.house import RegionHouse, in_a_region, unwatched
 from tests.region.monitor_ground import OPERATOR, Monitored

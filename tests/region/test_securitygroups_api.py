@@ -6,15 +6,15 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.region.kinds.labels import API_VERSION, IDENTITY
-from remuda.region.kinds.labels import NETWORK as NETWORK_LABEL
-from remuda.region.kinds.labels import REGION as REGION_LABEL
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup
 from remuda.region.kinds.servers import Server, ServerGroup, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks.api import NETWORKS
 from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.regional import API_VERSION, IDENTITY
+from remuda.resources.regional import NETWORK as NETWORK_LABEL
+from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, make_group
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, on_ground

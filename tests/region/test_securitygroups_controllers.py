@@ -5,13 +5,13 @@ from remuda.providers.contract.networks import Rule
 from remuda.providers.contract.networks import SecurityGroup as CloudGroup
 from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.api import NETWORKS
 from remuda.region.networks.rules import to_cloud
 from remuda.region.securitygroups.api import SECURITY_GROUPS
 from remuda.region.securitygroups.rules import handle_of
+from remuda.resources.regional import identity_of
 from tests.region.networks_asking import all_is_gone, make_group
 from tests.region.networks_ground import TENANT, Ground, on_ground
 

@@ -6,15 +6,15 @@ from uuid import UUID
 import pytest
 
 from remuda.access.principal import AccessList, Principal
-from remuda.region.kinds.labels import API_VERSION, IDENTITY, NETWORK
-from remuda.region.kinds.labels import REGION as REGION_LABEL
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.api import NETWORKS
 from remuda.region.servers.api import SERVERS
 from remuda.resources.labels import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.regional import API_VERSION, IDENTITY, NETWORK
+from remuda.resources.regional import REGION as REGION_LABEL
 from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
 from tests.region.servers_ground import (
     COMPUTE,

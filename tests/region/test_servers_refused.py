@@ -9,7 +9,6 @@ import pytest
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.authorities.api import AUTHORITIES
-from remuda.region.kinds.labels import API_VERSION
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
@@ -18,6 +17,7 @@ from remuda.region.securitygroups.api import SECURITY_GROUPS
 from remuda.region.servers.api import SERVERS
 from remuda.resources.labels import ORGANIZATION
 from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT

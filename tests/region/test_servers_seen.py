@@ -1,11 +1,11 @@
 """Servers over HTTP: who sees which, one by one and in lists."""
 
 from remuda.access.principal import Principal
-from remuda.region.kinds.labels import API_VERSION
-from remuda.region.kinds.labels import REGION as REGION_LABEL
+from remuda.charging.ports import Place
 from remuda.region.kinds.servers import Server
-from remuda.region.ports import Place
 from remuda.region.servers.api import SERVERS
+from remuda.resources.regional import API_VERSION
+from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT

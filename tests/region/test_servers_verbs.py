@@ -6,8 +6,8 @@ from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import Consoles
 from remuda.region.kinds.identities import OpenstackIdentity
-from remuda.region.kinds.labels import identity_of
 from remuda.region.servers.api import SERVERS
+from remuda.resources.regional import identity_of
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
 from tests.region.networks_ground import ABSENT
 from tests.region.room import ORG, OTHER_ORG, REGION, member, refusal

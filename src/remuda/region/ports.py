@@ -11,7 +11,7 @@ from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from remuda.access.principal import Principal
+from remuda.charging.ports import Ledger, Place
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
 from remuda.http.ratelimit import RateLimit
@@ -30,35 +30,7 @@ from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
-__all__ = ["Amount", "Charge", "IdentityPort", "Place", "ProjectSeen", "Providers", "RegionPorts"]
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Place:
-    """A project, and the organization it is in."""
-
-    organization: str
-    project: str
-
-
-@dataclass(frozen=True, slots=True)
-class Amount:
-    """How much of a kind of quota."""
-
-    kind: str
-    committed: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Charge:
-    """What something of ours costs whom. The operation that made it names the allocation."""
-
-    payer: Place
-    operation: str
-    kind: str
-    """The qualified plural of what it is for."""
-    id: str
-    amounts: tuple[Amount, ...]
+__all__ = ["IdentityPort", "ProjectSeen", "Providers", "RegionPorts"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +42,8 @@ class ProjectSeen:
     """It is being deleted."""
 
 
-class IdentityPort(Protocol):
-    """What region asks of identity. Everything may be repeated, and raises Unavailable if nobody can say."""
-
-    async def has_project(self, organization: str, project: str) -> bool:
-        """Tell whether an organization has a project."""
-        ...
+class IdentityPort(Ledger, Protocol):
+    """What region asks of identity."""
 
     async def refer(self, place: Place, reference: str) -> None:
         """Keep a project from going. Raises NotFound if there is none, Malformed if it is being deleted."""
@@ -83,22 +51,6 @@ class IdentityPort(Protocol):
 
     async def unrefer(self, place: Place, reference: str) -> None:
         """Keep a project no longer; one that is not there is fine."""
-        ...
-
-    async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
-        """Hold what something costs, or raise Forbidden if that exceeds a quota. `payer` is who asked, if one did."""
-        ...
-
-    async def confirm(self, charge: Charge) -> bool:
-        """Say that it is there; tell whether what it costs is held. If not, it has to be allocated again."""
-        ...
-
-    async def change(self, charge: Charge) -> None:
-        """Hold what it costs now, or raise Forbidden if that exceeds a quota."""
-        ...
-
-    async def release(self, charge: Charge) -> None:
-        """Hold nothing any more; what is not held is fine."""
         ...
 
     def projects(self) -> AsyncIterator[ProjectSeen]:

@@ -3,7 +3,7 @@
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.authorities import handlers, wire
 from remuda.region.permissions import permission
-from remuda.region.scoping import ProjectQuery
+from remuda.resources.querying import ProjectQuery
 
 __all__ = ["AUTHORITIES", "routes"]
 

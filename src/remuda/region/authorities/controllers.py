@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from remuda.charging.making import OPERATION_OPEN, begins, is_being_made
+from remuda.charging.ports import Place
 from remuda.operations.kinds import Operation
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
@@ -10,10 +12,9 @@ from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, through
 from remuda.region.authorities.sagas import reference_of
 from remuda.region.kinds.authorities import SSHCertificateAuthority
-from remuda.region.kinds.lifecycle import IN_CARE
-from remuda.region.making import OPERATION_OPEN, begins, is_being_made
-from remuda.region.ports import IdentityPort, Place
+from remuda.region.ports import IdentityPort
 from remuda.resources.labels import organization_of, project_of
+from remuda.resources.lifecycle import IN_CARE
 from remuda.store.contract import Store
 
 __all__ = ["AuthorityController", "driver"]

@@ -7,7 +7,7 @@ from remuda.region.authorities import wire
 from remuda.region.authorities.objects import AUTHORITY_VIEW
 from remuda.region.authorities.service import Authorities
 from remuda.region.kinds.authorities import SSHCertificateAuthority
-from remuda.region.scoping import ProjectQuery
+from remuda.resources.querying import ProjectQuery
 
 __all__ = ["create", "delete", "get", "list_all"]
 

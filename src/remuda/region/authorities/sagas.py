@@ -4,14 +4,15 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.ports import Place
+from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.steps import Saga, Step, Work
 from remuda.region.authorities.objects import new_authority
 from remuda.region.authorities.wire import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
-from remuda.region.ports import IdentityPort, Place
-from remuda.region.unmaking import unmake
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_new_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission
+from remuda.charging.paying import paying_for
+from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.operations.operations import Operations
 from remuda.region.authorities.objects import AUTHORITY_VIEW, check_new, writable_authority
@@ -16,12 +18,11 @@ from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
-from remuda.region.paying import paying_for
 from remuda.region.permissions import permission
-from remuda.region.ports import IdentityPort, Place
-from remuda.region.scoping import ProjectQuery, filters_of
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
+from remuda.resources.querying import ProjectQuery, filters_of
 from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store

@@ -21,10 +21,10 @@ import structlog
 
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
-from remuda.region.kinds import labels
 from remuda.region.kinds.api_groups import OURS
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
+from remuda.resources import regional
 from remuda.resources.labels import DESCRIPTION, NAME
 from remuda.resources.reading import find
 from remuda.resources.seeding import seed
@@ -111,6 +111,6 @@ async def _withdraw(store: Store, name: str, now: datetime) -> None:
 async def _is_empty(store: Store, region: str) -> bool:
     """Tell whether no object says that it is in a region."""
     for kind in store.registry.kinds:
-        if (await store.list_names(kind.type, labels={labels.REGION: region}, limit=1)).items:
+        if (await store.list_names(kind.type, labels={regional.REGION: region}, limit=1)).items:
             return False
     return True

@@ -3,7 +3,7 @@
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.filestorage import handlers, wire
 from remuda.region.permissions import permission
-from remuda.region.scoping import RegionalQuery
+from remuda.resources.querying import RegionalQuery
 
 __all__ = ["CLASSES", "FILE_STORAGE", "routes"]
 

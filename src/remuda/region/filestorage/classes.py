@@ -20,10 +20,10 @@ from remuda.kernel.ids import derived_id
 from remuda.providers.contract.storage import StorageClass
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.catalogue.seeding import WITHDRAWN, is_withdrawn
-from remuda.region.kinds import labels
 from remuda.region.kinds.api_groups import OURS
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
+from remuda.resources import regional
 from remuda.resources.labels import NAME
 from remuda.resources.seeding import seed
 from remuda.store.contract import Store
@@ -65,7 +65,7 @@ async def seed_classes(store: Store, clouds: Clouds, region: Region, *, now: dat
     for each in wanted:
         await seed(store, each, partial(_as_offered, each))
     named = {each.name for each in wanted}
-    for found in (await store.list(FileStorageClass, labels={labels.REGION: region.name})).items:
+    for found in (await store.list(FileStorageClass, labels={regional.REGION: region.name})).items:
         if OFFERED_AS in found.metadata.annotations and found.name not in named and is_offered(found):
             await seed(store, found, partial(_withdrawn, now=now))
 
@@ -96,7 +96,7 @@ class ClassKeeper:
 def _stored(region: str, offered: StorageClass, provisioner: str) -> FileStorageClass:
     metadata = Metadata(
         name=class_id(region, offered.id),
-        labels={NAME: _name(offered), labels.REGION: region},
+        labels={NAME: _name(offered), regional.REGION: region},
         annotations={OFFERED_AS: offered.id},
     )
     spec = FileStorageClassSpec(provisioner=provisioner, protocols=offered.protocols, parallelism=offered.parallelism)

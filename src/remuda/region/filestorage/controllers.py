@@ -7,6 +7,18 @@ attached to become free.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from remuda.charging.changing import about
+from remuda.charging.in_hand import is_in_hand
+from remuda.charging.making import (
+    OPERATION_OPEN,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    settle_charge,
+    with_charged,
+)
+from remuda.charging.ports import Place
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.operations.kinds import Operation
@@ -22,34 +34,23 @@ from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, through
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
-from remuda.region.changing import about
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import offered_as
 from remuda.region.filestorage.observing import seen_as
 from remuda.region.filestorage.sagas import charge_for
-from remuda.region.in_hand import is_in_hand
+from remuda.region.going import until_gone
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, Nfs
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of, region_of
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.snapshots import SnapshotPolicy
 from remuda.region.kinds.storageclasses import FileStorageClass
-from remuda.region.making import (
-    OPERATION_OPEN,
-    begins,
-    is_being_made,
-    is_charged,
-    is_provisioned,
-    settle_charge,
-    until_gone,
-    with_charged,
-)
 from remuda.region.networks.rules import to_cloud
-from remuda.region.ports import IdentityPort, Place
+from remuda.region.ports import IdentityPort
 from remuda.resources.labels import organization_of, project_of
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
+from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
 
 __all__ = ["FileStorageController", "driver"]

@@ -8,7 +8,7 @@ from remuda.region.filestorage.reading import STORAGE_VIEW
 from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.storageclasses import FileStorageClass
-from remuda.region.scoping import RegionalQuery
+from remuda.resources.querying import RegionalQuery
 
 __all__ = ["create", "delete", "get", "list_all", "list_classes", "update"]
 

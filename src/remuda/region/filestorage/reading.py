@@ -25,12 +25,12 @@ from remuda.region.filestorage.wire import (
     StorageUpdate,
     UsageRead,
 )
-from remuda.region.kinds import labels as regional
 from remuda.region.kinds.filestorage import Attachment, AttachmentStatus, FileStorage, FileStorageStatus, Nfs
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.quantities import gib_of
 from remuda.region.kinds.snapshots import SnapshotPolicy
 from remuda.region.kinds.storageclasses import FileStorageClass
+from remuda.resources import regional
 from remuda.resources.metadata import read_metadata, read_project_metadata, writable_metadata
 from remuda.resources.wire import Provisioning
 

@@ -6,16 +6,15 @@ from datetime import datetime
 import msgspec
 
 from remuda.access.principal import Principal
+from remuda.charging.ports import Amount, Charge, Place
 from remuda.providers.contract.names import Handle, storage_name
 from remuda.region.filestorage.checking import SYSTEM_DEFAULT
 from remuda.region.filestorage.wire import PolicyWire, StorageCreate, StorageSpecWire, StorageUpdate
-from remuda.region.kinds import labels as regional
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec, Nfs
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.snapshots import Retention, Schedule, SnapshotPolicy
-from remuda.region.ports import Amount, Charge, Place
-from remuda.resources import labels
+from remuda.resources import labels, regional
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import changed_metadata, check_tags, new_metadata, stored_tags
 from remuda.resources.reserved import own_tags, replaced_tags
 

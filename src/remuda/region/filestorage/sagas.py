@@ -7,17 +7,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.changing import Change, change_saga
+from remuda.charging.making import payer_of
+from remuda.charging.ports import Charge, Place
+from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.steps import Saga, Step, Work
-from remuda.region.changing import Change, change_saga
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.wire import StorageCreate, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec
 from remuda.region.kinds.quantities import GIB
-from remuda.region.making import payer_of
-from remuda.region.ports import Charge, IdentityPort, Place
-from remuda.region.unmaking import unmake
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 

@@ -12,6 +12,9 @@ import msgspec
 from remuda.access.checks import allow_in_organization, allow_new_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission, Principal
+from remuda.charging.in_hand import before_of, refuse_while_in_hand
+from remuda.charging.paying import paying_for
+from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
@@ -33,18 +36,16 @@ from remuda.region.filestorage.wire import (
     StorageSpecWire,
     StorageUpdate,
 )
-from remuda.region.in_hand import before_of, refuse_while_in_hand
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage
-from remuda.region.kinds.labels import REGION, region_of
 from remuda.region.kinds.storageclasses import FileStorageClass
-from remuda.region.paying import paying_for
 from remuda.region.permissions import permission
-from remuda.region.ports import IdentityPort, Place
-from remuda.region.scoping import RegionalQuery, filters_of
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.labels import ORGANIZATION, organization_of, project_of
+from remuda.resources.querying import RegionalQuery, filters_of
 from remuda.resources.reading import find
+from remuda.resources.regional import REGION, region_of
 from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store

@@ -14,8 +14,8 @@ from remuda.region.images.controllers import ImageController
 from remuda.region.images.fetching import ImageFetcher, Limits
 from remuda.region.images.transfers import Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.settings import RegionSettings
+from remuda.resources.lifecycle import IN_CARE
 
 __all__ = ["ATTEMPTS", "AT_ONCE", "ImageDriver", "driver", "fetcher_of"]
 

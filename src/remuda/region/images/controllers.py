@@ -18,6 +18,8 @@ from functools import partial
 
 import msgspec
 
+from remuda.charging.making import SOON_S
+from remuda.charging.unmaking import unmake
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import RemudaError, Unavailable
@@ -29,13 +31,12 @@ from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.going import until_gone
 from remuda.region.images.rules import to_cloud
 from remuda.region.images.transfers import Transfer, Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.region.kinds.labels import region_of
-from remuda.region.making import SOON_S, until_gone
-from remuda.region.unmaking import unmake
 from remuda.resources.reading import is_there
+from remuda.resources.regional import region_of
 from remuda.store.contract import Store
 
 __all__ = ["KEPT", "ImageController"]

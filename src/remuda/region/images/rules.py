@@ -19,10 +19,10 @@ from remuda.region.images.wire import (
     ImageStatusRead,
 )
 from remuda.region.kinds import images as stored
-from remuda.region.kinds.labels import REGION
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.resources.labels import NAME, ORGANIZATION, organization_of
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import check_tags, new_metadata, stored_tags
+from remuda.resources.regional import REGION
 from remuda.resources.reserved import is_reserved, own_tags
 from remuda.resources.wire import MetadataWrite, StaticMetadataRead, TagWire
 

@@ -21,11 +21,11 @@ from remuda.region.images.fetching import ImageFetcher
 from remuda.region.images.reading import images_of
 from remuda.region.images.wire import ImageCreate, ImagePath, ImageQuery
 from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport
-from remuda.region.kinds.labels import region_of
 from remuda.region.kinds.servers import Server
 from remuda.region.paths import OrganizationRegionPath
 from remuda.region.permissions import permission
 from remuda.resources.reading import find, find_in
+from remuda.resources.regional import region_of
 from remuda.resources.writing import witnessed
 from remuda.store.contract import Store
 

@@ -17,11 +17,11 @@ from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.images.reading import find_image
 from remuda.region.images.rules import snapshot_of
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of, is_second, region_of
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.permissions import permission
 from remuda.resources.labels import organization_of
 from remuda.resources.metadata import check_tags
+from remuda.resources.regional import identity_of, is_second, region_of
 from remuda.resources.scoping import allow_for
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

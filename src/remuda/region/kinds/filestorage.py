@@ -10,8 +10,9 @@ import msgspec
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
-from remuda.region.kinds.lifecycle import Conditions, IpRange, LifecycleStatus, Settling, given
+from remuda.region.kinds.lifecycle import IpRange, Settling
 from remuda.region.kinds.snapshots import SnapshotPolicy
+from remuda.resources.lifecycle import Conditions, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed

@@ -1,17 +1,10 @@
-"""What all kinds with a controller have in common."""
+"""What several kinds of region have in common."""
 
-from collections.abc import Iterator
-from typing import Annotated, Literal
+from typing import Literal
 
-from remuda.kernel.conditions import Condition
 from remuda.store.objects import StoredStruct
-from remuda.store.schema import keyed
 
-__all__ = ["IN_CARE", "Conditions", "IpRange", "LifecycleStatus", "ProviderType", "Settling", "given"]
-
-IN_CARE = "unikorn"
-"""The finalizer of every controller of ours: it still has work to do. (Existing clusters chose the name, and take every
-other one for a reference.)"""
+__all__ = ["IpRange", "ProviderType", "Settling"]
 
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
 """What sort of cloud something is on."""
@@ -19,24 +12,9 @@ ProviderType = Literal["openstack", "kubernetes", "simulated"]
 Settling = Literal["Provisioning", "Provisioned", "Errored", "Deprovisioning"]
 """How far one part of a larger thing is."""
 
-Conditions = Annotated[tuple[Condition, ...], keyed("type")]
-"""Statements about an object, one of each type."""
-
-
-class LifecycleStatus(StoredStruct, frozen=True):
-    """What every controller says about its objects."""
-
-    conditions: Conditions = ()
-    observed_generation: int = 0
-
 
 class IpRange(StoredStruct, frozen=True, rename={"start_ip": "startIP", "end_ip": "endIP"}):
     """IPv4 addresses in a row, both ends included."""
 
     start_ip: str
     end_ip: str
-
-
-def given(*values: str) -> Iterator[str]:
-    """Yield the values that are not empty: what is not said is not found by it."""
-    return (value for value in values if value)

@@ -8,7 +8,8 @@ import msgspec
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
-from remuda.region.kinds.lifecycle import IpRange, LifecycleStatus, ProviderType, given
+from remuda.region.kinds.lifecycle import IpRange, ProviderType
+from remuda.resources.lifecycle import LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 

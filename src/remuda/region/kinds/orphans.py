@@ -10,8 +10,8 @@ from typing import Literal
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.names import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
-from remuda.region.kinds import labels
 from remuda.region.kinds.api_groups import OURS, VERSION
+from remuda.resources import regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
@@ -59,7 +59,7 @@ def orphan_id(region: str, subject: Subject, handle: Handle) -> str:
 def new_orphan(region: str, subject: Subject, handle: Handle, why: Why, seen: datetime, *, reason: str = "") -> Orphan:
     """Return the record of something that is nobody's."""
     return Orphan(
-        metadata=Metadata(name=orphan_id(region, subject, handle), labels={labels.REGION: region}),
+        metadata=Metadata(name=orphan_id(region, subject, handle), labels={regional.REGION: region}),
         spec=OrphanSpec(
             subject=subject,
             tenancy=handle.tenancy,

@@ -5,9 +5,10 @@ Quantities (memory, disk) are bytes. Passwords are either in a secret of a clust
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
-from remuda.region.kinds.lifecycle import LifecycleStatus, ProviderType
+from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.region_openstack import RegionOpenstack
+from remuda.resources.lifecycle import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 

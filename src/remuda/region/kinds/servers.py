@@ -14,7 +14,8 @@ from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
-from remuda.region.kinds.lifecycle import LifecycleStatus, ProviderType, Settling, given
+from remuda.region.kinds.lifecycle import ProviderType, Settling
+from remuda.resources.lifecycle import LifecycleStatus, given
 from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed

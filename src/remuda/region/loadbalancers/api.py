@@ -3,7 +3,7 @@
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.loadbalancers import handlers, wire
 from remuda.region.permissions import permission
-from remuda.region.scoping import NetworkedQuery
+from remuda.resources.querying import NetworkedQuery
 
 __all__ = ["LOAD_BALANCERS", "routes"]
 

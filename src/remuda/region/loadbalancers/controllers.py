@@ -8,6 +8,17 @@ from ipaddress import IPv4Address
 
 import msgspec
 
+from remuda.charging.changing import about
+from remuda.charging.in_hand import is_in_hand
+from remuda.charging.making import (
+    OPERATION_OPEN,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    settle_charge,
+    with_charged,
+)
 from remuda.kernel.clock import Clock
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.balancers import HealthCheck as CloudHealthCheck
@@ -23,30 +34,19 @@ from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled
 from remuda.region.catalogue.clouds import Clouds, need
-from remuda.region.changing import about
-from remuda.region.in_hand import is_in_hand
+from remuda.region.going import until_gone
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import NETWORK, identity_of, network_of, region_of
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.loadbalancers.sagas import charge_for
-from remuda.region.making import (
-    OPERATION_OPEN,
-    begins,
-    is_being_made,
-    is_charged,
-    is_provisioned,
-    settle_charge,
-    until_gone,
-    with_charged,
-)
 from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.ports import IdentityPort
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
+from remuda.resources.regional import NETWORK, identity_of, network_of, region_of
 from remuda.store.contract import Store
 
 __all__ = ["LoadBalancerController", "driver"]

@@ -6,7 +6,7 @@ from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.loadbalancers import rules, wire
 from remuda.region.loadbalancers.service import LoadBalancers
-from remuda.region.scoping import NetworkedQuery
+from remuda.resources.querying import NetworkedQuery
 
 __all__ = ["create", "delete", "get", "list_all", "update"]
 

@@ -6,9 +6,8 @@ from ipaddress import IPv4Network
 import msgspec
 
 from remuda.access.principal import Principal
+from remuda.charging.ports import Amount, Charge, Place
 from remuda.http.etag import tagged
-from remuda.region.kinds import labels as regional
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
     HealthCheck,
@@ -30,8 +29,8 @@ from remuda.region.loadbalancers.wire import (
     MemberWire,
     PoolWire,
 )
-from remuda.region.ports import Amount, Charge, Place
-from remuda.resources import labels
+from remuda.resources import labels, regional
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,

@@ -4,17 +4,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.changing import Change, change_saga
+from remuda.charging.making import payer_of
+from remuda.charging.ports import Charge, Place
+from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.steps import Saga, Step, Work
-from remuda.region.changing import Change, change_saga
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
 from remuda.region.loadbalancers.wire import BalancerCreate, BalancerUpdate
-from remuda.region.making import payer_of
-from remuda.region.ports import Charge, IdentityPort, Place
-from remuda.region.unmaking import unmake
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 

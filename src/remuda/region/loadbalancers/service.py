@@ -9,14 +9,15 @@ from ipaddress import IPv4Network
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission
+from remuda.charging.in_hand import before_of, refuse_while_in_hand
+from remuda.charging.paying import paying_for
+from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.operations.operations import Operations
 from remuda.region.catalogue.clouds import Clouds, need
-from remuda.region.in_hand import before_of, refuse_while_in_hand
-from remuda.region.kinds.labels import is_second, network_of, region_of
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
@@ -24,14 +25,14 @@ from remuda.region.loadbalancers.checking import check_listeners, check_same_lis
 from remuda.region.loadbalancers.sagas import CREATE_BALANCER, UPDATE_BALANCER, ChangedBalancer, NewBalancer
 from remuda.region.loadbalancers.wire import BalancerCreate, BalancerRead, BalancerUpdate
 from remuda.region.networks.plan import read_vip
-from remuda.region.paying import paying_for
 from remuda.region.permissions import permission
-from remuda.region.ports import IdentityPort, Place
-from remuda.region.scoping import NetworkedQuery, filters_of
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.labels import organization_of, project_of
 from remuda.resources.metadata import check_tags, stored_tags
+from remuda.resources.querying import NetworkedQuery, filters_of
+from remuda.resources.regional import is_second, network_of, region_of
 from remuda.resources.reserved import own_tags
 from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed

@@ -12,10 +12,10 @@ from prometheus_client import Histogram
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone
-from remuda.region.kinds.labels import REGION
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.servers.drifting import is_drifted
+from remuda.resources.regional import REGION
 from remuda.store.contract import Change, Store
 
 __all__ = ["Census"]

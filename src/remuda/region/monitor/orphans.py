@@ -22,7 +22,6 @@ from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud
 from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.labels import REGION
 from remuda.region.kinds.orphans import Orphan, Why, new_orphan
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.holdings import Holding, find_holding, holdings_of
@@ -30,6 +29,7 @@ from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.owners import Owners
 from remuda.region.monitor.pacing import Pace
 from remuda.resources.reading import find
+from remuda.resources.regional import REGION
 
 __all__ = ["OrphanSearch", "orphan_breaker"]
 

@@ -7,7 +7,6 @@ import structlog
 from remuda.reconcile.sources import names
 from remuda.region.catalogue.clouds import Cloud
 from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.labels import NETWORK, REGION
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.vlans import VLANAllocation, vlans_name
@@ -15,6 +14,7 @@ from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.pacing import Pace
 from remuda.region.networks.rules import plan_of
 from remuda.resources.reading import find
+from remuda.resources.regional import NETWORK, REGION
 from remuda.store.contract import Store
 
 __all__ = ["Supplies"]

@@ -11,11 +11,11 @@ from itertools import islice
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.reconcile.sources import names
-from remuda.region.kinds import labels as regional
 from remuda.region.kinds.addresses import Address, AddressSpec, address_name
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.networks.plan import free_address, mac_of, probe_order
 from remuda.region.networks.rules import plan_of
+from remuda.resources import regional
 from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.resources.reading import find
 from remuda.store.contract import Store

@@ -10,6 +10,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.making import (
+    OPERATION_OPEN,
+    SOON_S,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    payer_of,
+    settle_charge,
+    with_charged,
+)
+from remuda.charging.ports import Charge, Place
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
@@ -24,30 +36,20 @@ from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.going import until_gone
 from remuda.region.kinds.identities import Identity, OpenstackIdentity, OpenstackIdentitySpec
-from remuda.region.kinds.labels import IDENTITY as IDENTITY_LABEL
-from remuda.region.kinds.labels import identity_of, region_of
-from remuda.region.kinds.lifecycle import IN_CARE, IpRange
+from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network, NetworkOpenstack
 from remuda.region.kinds.recovering import is_abandoned
-from remuda.region.making import (
-    OPERATION_OPEN,
-    SOON_S,
-    begins,
-    is_being_made,
-    is_charged,
-    is_provisioned,
-    payer_of,
-    settle_charge,
-    until_gone,
-    with_charged,
-)
 from remuda.region.networks import rules
 from remuda.region.networks.keypairs import new_key_pair
 from remuda.region.networks.sagas import charge_of, reference_of
-from remuda.region.ports import Charge, IdentityPort, Place
+from remuda.region.ports import IdentityPort
 from remuda.resources.labels import organization_of, project_of
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
+from remuda.resources.regional import IDENTITY as IDENTITY_LABEL
+from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

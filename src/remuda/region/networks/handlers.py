@@ -6,7 +6,7 @@ from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.networks import Network
 from remuda.region.networks import rules, wire
 from remuda.region.networks.service import Networks
-from remuda.region.scoping import RegionalQuery
+from remuda.resources.querying import RegionalQuery
 
 __all__ = ["add_reference", "create", "delete", "get", "list_all", "remove_reference", "update"]
 

@@ -10,9 +10,8 @@ from remuda.http.etag import tagged
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.names import Handle, network_name, tenancy_name
-from remuda.region.kinds import labels as regional
 from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
-from remuda.region.kinds.lifecycle import IN_CARE, ProviderType
+from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import Network, NetworkSpec, Reservations, Route
 from remuda.region.networks import plan
 from remuda.region.networks.wire import (
@@ -25,7 +24,8 @@ from remuda.region.networks.wire import (
     ReservationsWire,
     RouteWire,
 )
-from remuda.resources import labels
+from remuda.resources import labels, regional
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,

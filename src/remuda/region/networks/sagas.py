@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.ports import Amount, Charge, Place
+from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.steps import Saga, Step, Work
@@ -16,8 +18,7 @@ from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.networks import rules
 from remuda.region.networks.wire import NetworkCreate
-from remuda.region.ports import Amount, Charge, IdentityPort, Place
-from remuda.region.unmaking import unmake
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store

@@ -12,6 +12,8 @@ import msgspec
 from remuda.access.checks import allow_new_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission
+from remuda.charging.paying import paying_for
+from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
@@ -19,16 +21,15 @@ from remuda.operations.operations import Operations
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of, is_second
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.wire import NetworkCreate, NetworkRead, NetworkUpdate
-from remuda.region.paying import paying_for
 from remuda.region.permissions import permission
-from remuda.region.ports import IdentityPort, Place
-from remuda.region.scoping import RegionalQuery, filters_of
+from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
+from remuda.resources.querying import RegionalQuery, filters_of
+from remuda.resources.regional import identity_of, is_second
 from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store

@@ -12,7 +12,6 @@ from remuda.providers.contract.names import Handle, port_name
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import REGION, region_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.servers import Adopted, Server
@@ -22,6 +21,7 @@ from remuda.region.recovery.wire import AdoptWrite, OrphanRead
 from remuda.region.servers.clouding import number_in
 from remuda.region.servers.rules import new_server, server_id
 from remuda.region.servers.wire import NetworkingWire, ServerCreate, ServerCreateSpec
+from remuda.resources.regional import REGION, region_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import ResourceT
 

@@ -17,6 +17,8 @@ import msgspec
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.context import Context
+from remuda.charging.paying import paying_for
+from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
@@ -26,7 +28,6 @@ from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import IDENTITY, REGION, identity_of, region_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import ORPHAN, Orphan, new_orphan, orphan_id
 from remuda.region.kinds.recovering import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
@@ -34,14 +35,13 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.monitor.holdings import find_holding
 from remuda.region.monitor.owners import Owners
-from remuda.region.paying import paying_for
 from remuda.region.permissions import permission
-from remuda.region.ports import Place
 from remuda.region.recovery import rules
 from remuda.region.recovery.leftovers import KIND_OF, things_of
 from remuda.region.recovery.wire import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
 from remuda.resources.labels import organization_of, project_of
 from remuda.resources.reading import find
+from remuda.resources.regional import IDENTITY, REGION, identity_of, region_of
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.logs import Record, subject_of

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from remuda.charging.making import SOON_S, is_provisioned
 from remuda.providers.contract.errors import InUse
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.lifecycle import Lifecycle
@@ -9,14 +10,14 @@ from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled
 from remuda.region.catalogue.clouds import Clouds, need
-from remuda.region.kinds import labels
+from remuda.region.going import until_gone
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.making import SOON_S, is_provisioned, until_gone
 from remuda.region.securitygroups import rules
+from remuda.resources import regional
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
@@ -32,11 +33,11 @@ class SecurityGroupController:
 
     async def provision(self, group: SecurityGroup, run: Run) -> Result:
         """Make the group, or bring its rules up to date."""
-        home = await self.store.get(Identity, labels.identity_of(group))
-        network = await self.store.get(Network, labels.network_of(group))
+        home = await self.store.get(Identity, regional.identity_of(group))
+        network = await self.store.get(Network, regional.network_of(group))
         if not (is_provisioned(home) and is_provisioned(network)):
             return Blocked("DependencyNotReady", "its network is being made")
-        cloud = await self.clouds.get(labels.region_of(group))
+        cloud = await self.clouds.get(regional.region_of(group))
         groups, wanted = need(cloud.provider.security_groups), rules.to_cloud(group, home)
         found = await groups.find_group(wanted.handle)
         if found is None or set(found.rules) != set(wanted.rules):
@@ -46,10 +47,10 @@ class SecurityGroupController:
 
     async def deprovision(self, group: SecurityGroup, run: Run) -> Result:
         """Remove the group, as soon as no port is in it."""
-        home = await find(self.store, Identity, labels.identity_of(group))
+        home = await find(self.store, Identity, regional.identity_of(group))
         if home is None or is_abandoned(group):
             return Done()  # nothing of a tenancy outlives its identity
-        cloud = await self.clouds.get(labels.region_of(group))
+        cloud = await self.clouds.get(regional.region_of(group))
         groups, handle = need(cloud.provider.security_groups), rules.handle_of(group, home)
         try:
             left = await until_gone(handle, groups.find_group, groups.remove_group, cloud)
@@ -79,8 +80,8 @@ def driver(ports: ReconcilePorts, clouds: Clouds, *, settings: DriverSettings | 
         ports=ports,
         sources=(
             Source(SecurityGroup),
-            Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, labels.NETWORK)),
-            Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, labels.IDENTITY)),
+            Source(Network, when=is_provisioned, keys=labelled(store, SecurityGroup, regional.NETWORK)),
+            Source(Identity, when=is_provisioned, keys=labelled(store, SecurityGroup, regional.IDENTITY)),
         ),
         settings=settings,
     )

@@ -4,9 +4,9 @@ from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.scoping import NetworkedQuery
 from remuda.region.securitygroups import rules, wire
 from remuda.region.securitygroups.service import SecurityGroups
+from remuda.resources.querying import NetworkedQuery
 
 __all__ = ["create", "delete", "get", "list_all", "update"]
 

@@ -14,9 +14,7 @@ from remuda.kernel.errors import Malformed
 from remuda.providers.contract.names import Handle, group_name
 from remuda.providers.contract.networks import Rule as CloudRule
 from remuda.providers.contract.networks import SecurityGroup as CloudGroup
-from remuda.region.kinds import labels as regional
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup, SecurityGroupSpec
 from remuda.region.networks.ipv4 import prefix_or_refuse
@@ -29,7 +27,8 @@ from remuda.region.securitygroups.wire import (
     GroupUpdate,
     RuleWire,
 )
-from remuda.resources import labels
+from remuda.resources import labels, regional
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,

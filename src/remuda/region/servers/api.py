@@ -2,8 +2,8 @@
 
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.permissions import permission
-from remuda.region.scoping import NetworkedQuery
 from remuda.region.servers import handlers, wire
+from remuda.resources.querying import NetworkedQuery
 
 __all__ = ["SERVERS", "routes"]
 

@@ -8,7 +8,6 @@ from remuda.providers.contract.servers import ServerSpec as CloudServerSpec
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import region_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Replacement, Server
@@ -16,6 +15,7 @@ from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.servers.rules import read_user_data, user_data_of
 from remuda.region.servers.userdata.augmenting import augmented
 from remuda.resources.labels import NAME, organization_of, project_of
+from remuda.resources.regional import region_of
 
 __all__ = ["number_in", "numbers_of", "port_handle", "server_handle", "wanted_port", "wanted_server"]
 

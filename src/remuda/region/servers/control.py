@@ -1,17 +1,17 @@
 """The controller of servers, and what wakes it."""
 
+from remuda.charging.making import is_provisioned
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.labels import NETWORK, network_of
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
-from remuda.region.making import is_provisioned
 from remuda.region.servers.controllers import ServerController
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.regional import NETWORK, network_of
 
 __all__ = ["driver"]
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.making import SOON_S, is_provisioned
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.errors import InUse, NoCapacity, Refused, WrongState
@@ -27,12 +28,10 @@ from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of, network_of, region_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
-from remuda.region.making import SOON_S, is_provisioned
 from remuda.region.networks.addresses import find_address, give_address_back, take_address
 from remuda.region.servers.adopting import take_adopted_address
 from remuda.region.servers.clouding import port_handle, server_handle, wanted_port, wanted_server
@@ -40,6 +39,7 @@ from remuda.region.servers.mending import rebuild, try_again, with_status
 from remuda.region.servers.observing import observed
 from remuda.region.servers.removing import Thing, all_gone
 from remuda.resources.reading import find
+from remuda.resources.regional import identity_of, network_of, region_of
 from remuda.store.contract import Store
 
 __all__ = ["ServerController"]

@@ -4,9 +4,9 @@ from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.servers import Server
-from remuda.region.scoping import NetworkedQuery
 from remuda.region.servers import rules, wire
 from remuda.region.servers.room import ServerRoom
+from remuda.resources.querying import NetworkedQuery
 
 __all__ = [
     "console_output",

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from remuda.kernel.clock import Clock
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of, region_of
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.servers.clouding import port_handle, server_handle
 from remuda.region.servers.observing import observed
 from remuda.resources.reading import find
+from remuda.resources.regional import identity_of, region_of
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 

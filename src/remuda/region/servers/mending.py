@@ -5,6 +5,7 @@ Each step is written down before the provider is asked, so that whoever comes ba
 
 import msgspec
 
+from remuda.charging.making import SOON_S
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.servers import Server as CloudServer
@@ -14,7 +15,6 @@ from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud, need
 from remuda.region.kinds.servers import Rebuild, Server
-from remuda.region.making import SOON_S
 
 __all__ = ["rebuild", "try_again", "with_status"]
 

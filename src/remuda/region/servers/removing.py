@@ -2,11 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
+from remuda.charging.making import SOON_S
 from remuda.providers.contract.errors import InUse
 from remuda.providers.contract.names import Handle
 from remuda.reconcile.results import Again, Result
 from remuda.region.catalogue.clouds import Cloud
-from remuda.region.making import SOON_S, going
+from remuda.region.going import going
 
 __all__ = ["Thing", "all_gone"]
 

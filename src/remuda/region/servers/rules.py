@@ -12,8 +12,6 @@ from remuda.http.etag import tagged
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
-from remuda.region.kinds import labels as regional
-from remuda.region.kinds.lifecycle import IN_CARE
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.servers import (
     AddressPair,
@@ -34,7 +32,8 @@ from remuda.region.servers.wire import (
     ServerUpdate,
     SshInjectionWire,
 )
-from remuda.resources import labels
+from remuda.resources import labels, regional
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,

@@ -9,20 +9,19 @@ from dataclasses import dataclass
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission
+from remuda.charging.paying import paying_for
+from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
 from remuda.region.catalogue.clouds import Cloud, Clouds
 from remuda.region.images.reading import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
-from remuda.region.kinds.labels import is_second, network_of, region_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.paying import paying_for
 from remuda.region.permissions import permission
-from remuda.region.ports import IdentityPort, Place
-from remuda.region.scoping import NetworkedQuery, filters_of
+from remuda.region.ports import IdentityPort
 from remuda.region.servers import rules
 from remuda.region.servers.choosing import check_fit, find_flavor
 from remuda.region.servers.replacing import replaced_server
@@ -30,6 +29,8 @@ from remuda.region.servers.userdata.checking import check_user_data
 from remuda.region.servers.wire import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.deleting import request_deletion
 from remuda.resources.labels import organization_of, project_of
+from remuda.resources.querying import NetworkedQuery, filters_of
+from remuda.resources.regional import is_second, network_of, region_of
 from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store

@@ -16,12 +16,12 @@ from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.names import Handle
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
 from remuda.region.kinds.identities import Identity, OpenstackIdentity
-from remuda.region.kinds.labels import identity_of, region_of
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.permissions import permission
 from remuda.region.servers.clouding import server_handle
 from remuda.region.servers.looking import Looking
 from remuda.region.servers.service import Servers
+from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
 
 __all__ = ["Verbs"]

@@ -13,11 +13,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from remuda.charging.in_hand import Before, before_of, hand_of, in_hand_of, is_in_hand, restored
+from remuda.charging.ports import Amount, Charge, Ledger
 from remuda.kernel.errors import Conflict, NotFound, ReferenceRefused, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.operations.steps import Saga, Step, Work
-from remuda.region.in_hand import Before, before_of, hand_of, in_hand_of, is_in_hand, restored
-from remuda.region.ports import Amount, Charge, IdentityPort
 from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
@@ -40,7 +40,7 @@ class ChangingPorts(Protocol):
         ...
 
     @property
-    def identity(self) -> IdentityPort:
+    def identity(self) -> Ledger:
         """Where it is known what they cost."""
         ...
 
@@ -168,7 +168,7 @@ async def _leave(ports: ChangingPorts, work: Work[ChangeT]) -> None:
     """Do nothing: what it costs is settled when the object is put back."""
 
 
-async def _hold(identity: IdentityPort, charge: Charge) -> None:
+async def _hold(identity: Ledger, charge: Charge) -> None:
     try:
         await identity.change(charge)
     except NotFound:  # it lapsed, since nobody said in time that the object is there

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import msgspec
 
 from remuda.kernel.errors import Conflict, NotFound
-from remuda.region.kinds.lifecycle import IN_CARE
+from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT

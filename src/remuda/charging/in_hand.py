@@ -9,16 +9,15 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from remuda.charging.making import is_being_made
 from remuda.kernel.errors import Conflict
-from remuda.region.kinds.api_groups import OURS
-from remuda.region.making import is_being_made
 from remuda.resources.labels import DESCRIPTION, MODIFIED, MODIFIER, NAME
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
 __all__ = ["IN_HAND", "Before", "before_of", "hand_of", "in_hand_of", "is_in_hand", "refuse_while_in_hand", "restored"]
 
-IN_HAND = f"{OURS}/in-hand"
+IN_HAND = "remuda/in-hand"
 """Annotation: the operation that changed an object last together with its cost, and has it in hand while it is open."""
 
 _SAID = (DESCRIPTION, MODIFIER, MODIFIED)

@@ -8,8 +8,8 @@ import msgspec
 from remuda.http.routes import Id, ListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import TagSelector, parse_tag_selector
-from remuda.region.kinds.labels import API_VERSION, NETWORK, REGION, SECOND
 from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.regional import API_VERSION, NETWORK, REGION, SECOND
 from remuda.resources.scoping import Filters
 
 __all__ = ["NetworkedQuery", "ProjectQuery", "RegionalQuery", "filters_of"]

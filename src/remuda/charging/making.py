@@ -1,55 +1,44 @@
-"""What the controllers of all kinds have in common: when to begin, and when something is gone.
+"""What the controllers of everything that costs something have in common: when to begin.
 
-What an operation made is left alone until that operation is done. What was not charged for yet is confirmed first. And
-something at a provider is gone when it was looked for twice, as far apart as the provider's reads can be old.
+What an operation made is left alone until that operation is done. What was not charged for yet is confirmed first.
 """
 
-from collections.abc import Awaitable, Callable, Hashable
-from typing import Any, Protocol, TypeVar
+from typing import Any
 
 import msgspec
 
+from remuda.charging.ports import Charge, Ledger, Place
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
-from remuda.providers.absences import Absences
-from remuda.providers.calls import Calls
-from remuda.providers.contract.names import Handle
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
-from remuda.region.ports import Charge, IdentityPort, Place
 from remuda.resources import labels
 from remuda.resources.reading import find
 from remuda.store.contract import Store
-from remuda.store.objects import Resource
+from remuda.store.objects import Resource, ResourceT
 
 __all__ = [
     "CHARGED",
     "OPERATION_OPEN",
     "SOON_S",
-    "AtWork",
     "begins",
-    "going",
     "is_being_made",
     "is_charged",
     "is_provisioned",
     "payer_of",
     "settle_charge",
-    "until_gone",
     "with_charged",
 ]
 
 CHARGED = "Charged"
 """The condition that says that what an object costs is held for good."""
 SOON_S = 0.5
-"""When to look again at what a provider is doing, if it does not tell by itself."""
+"""When to look again at what somebody else is doing, if nothing tells by itself."""
 
-NameT = TypeVar("NameT", bound=Hashable)
-ResourceT = TypeVar("ResourceT", bound=Resource)
 replace = msgspec.structs.replace
-
 
 OPERATION_OPEN = Blocked("OperationOpen", "the operation that makes it has not ended", patience_s=2.0)
 """Why an object is left alone for now. Controllers meet every new object before its operation has ended."""
@@ -103,12 +92,12 @@ def is_provisioned(resource: Resource) -> bool:
     return found is not None and found.status == "True"
 
 
-async def settle_charge(identity: IdentityPort, charge: Charge) -> Result | None:
+async def settle_charge(ledger: Ledger, charge: Charge) -> Result | None:
     """Confirm what an object costs, or hold it again; return what keeps it from that, or None."""
     try:
-        if not await identity.confirm(charge):
-            await identity.allocate(charge)
-            if not await identity.confirm(charge):
+        if not await ledger.confirm(charge):
+            await ledger.allocate(charge)
+            if not await ledger.confirm(charge):
                 return Again(SOON_S, message="what it costs is being held")
     except Forbidden:
         return Blocked("QuotaExceeded", "its organization or project may not have another")
@@ -127,62 +116,6 @@ def with_charged(resource: ResourceT, clock: Clock) -> ResourceT:
     status: Any = resource.status  # type: ignore[attr-defined]  # every kind with a controller has one
     changed = replace(status, conditions=set_condition(status.conditions, charged))
     return replace(resource, status=changed)
-
-
-class AtWork(Protocol):
-    """A provider as its controllers have it."""
-
-    @property
-    def absences(self) -> Absences:
-        """Since when things are not there."""
-        ...
-
-    @property
-    def calls(self) -> Calls:
-        """All calls to it."""
-        ...
-
-
-async def until_gone(
-    name: NameT,
-    find: Callable[[NameT], Awaitable[object | None]],
-    remove: Callable[[NameT], Awaitable[None]],
-    cloud: AtWork,
-    *,
-    key: str | None = None,
-) -> Result | None:
-    """Remove something at a provider; return what to wait for, or None when it is gone, and forget it then.
-
-    `key` is what calls about it go by, where that is not its name.
-    """
-    left = await going(name, find, remove, cloud, key=key)
-    if left is None:
-        cloud.absences.is_there(name)
-    return left
-
-
-async def going(
-    name: NameT,
-    find: Callable[[NameT], Awaitable[object | None]],
-    remove: Callable[[NameT], Awaitable[None]],
-    cloud: AtWork,
-    *,
-    key: str | None = None,
-) -> Result | None:
-    """Do the same, and go on knowing that it is gone."""
-    absences = cloud.absences
-    if await find(name) is not None:
-        absences.is_there(name)
-        await remove(name)
-        return Again(0 if absences.apart_s == 0 else SOON_S, "Deprovisioning", "being removed at the provider")
-    # What was asked for and has not been answered may yet come to be.
-    if cloud.calls.is_unknown(key or _key(name)) or not absences.is_gone(name):
-        return Again(absences.apart_s or SOON_S, "Deprovisioning", "looking whether it is really gone")
-    return None
-
-
-def _key(name: Hashable) -> str:
-    return name.name if isinstance(name, Handle) else str(name)
 
 
 def _conditions(resource: Resource) -> tuple[Condition, ...]:

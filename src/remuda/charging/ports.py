@@ -1,0 +1,63 @@
+"""What is asked of whoever keeps the accounts: identity, in this process or in another."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from remuda.access.principal import Principal
+
+__all__ = ["Amount", "Charge", "Ledger", "Place"]
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Place:
+    """A project, and the organization it is in."""
+
+    organization: str
+    project: str
+
+
+@dataclass(frozen=True, slots=True)
+class Amount:
+    """How much of a kind of quota."""
+
+    kind: str
+    committed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Charge:
+    """What something of ours costs whom. The operation that made it names the allocation."""
+
+    payer: Place
+    operation: str
+    kind: str
+    """The qualified plural of what it is for."""
+    id: str
+    amounts: tuple[Amount, ...]
+
+
+class Ledger(Protocol):
+    """Knows projects, and what is held for them.
+
+    Everything may be repeated, and raises Unavailable if nobody can say.
+    """
+
+    async def has_project(self, organization: str, project: str) -> bool:
+        """Tell whether an organization has a project."""
+        ...
+
+    async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
+        """Hold what something costs, or raise Forbidden if that exceeds a quota. `payer` is who asked, if one did."""
+        ...
+
+    async def confirm(self, charge: Charge) -> bool:
+        """Say that it is there; tell whether what it costs is held. If not, it has to be allocated again."""
+        ...
+
+    async def change(self, charge: Charge) -> None:
+        """Hold what it costs now, or raise Forbidden if that exceeds a quota."""
+        ...
+
+    async def release(self, charge: Charge) -> None:
+        """Hold nothing any more; what is not held is fine."""
+        ...
