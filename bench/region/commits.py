@@ -9,9 +9,9 @@ from bench.bed import Bed
 from bench.loops import run
 from bench.region.house import House, housed
 from bench.report import Measure, at_most, figure
+from remuda.charging.making import is_provisioned
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.region.making import is_provisioned
 from remuda.store.sqlite.lanes import Done, ThreadLane, Work
 from remuda.store.sqlite.store import SqlitePorts
 

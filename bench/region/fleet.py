@@ -9,11 +9,11 @@ from bench.region.filling import Model, fill
 from bench.region.house import House, housed
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.addresses import find_address
 from remuda.region.servers.clouding import server_handle
+from remuda.resources.regional import identity_of
 
 __all__ = ["NETWORKS", "fleet", "prepared"]
 

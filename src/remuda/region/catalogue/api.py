@@ -12,6 +12,7 @@ from remuda.region.paths import (
     RegionPath,
 )
 from remuda.region.permissions import permission
+from remuda.resources import offers
 from remuda.resources.about import DAY_S, protected_resource_route, version_route
 
 __all__ = ["routes"]
@@ -38,7 +39,7 @@ def _second() -> list[AnyRoute]:
             summary="List the regions that the caller may know of",
             scope="organization",
             permission=permission("regions", "read"),
-            answer_type=list[wire.RegionRead],
+            answer_type=list[offers.RegionRead],
             handler=handlers.list_regions,
         ),
         Route(
@@ -49,7 +50,7 @@ def _second() -> list[AnyRoute]:
             scope="organization",
             permission=permission("regions", "read"),
             path_type=RegionPath,
-            answer_type=wire.RegionRead,
+            answer_type=offers.RegionRead,
             handler=handlers.get_region,
         ),
         Route(
@@ -61,7 +62,7 @@ def _second() -> list[AnyRoute]:
             scope="organization",
             permission=permission("flavors", "read"),
             path_type=RegionPath,
-            answer_type=list[wire.FlavorRead],
+            answer_type=list[offers.FlavorRead],
             handler=handlers.list_flavors,
         ),
         Route(
@@ -88,7 +89,7 @@ def _first() -> list[AnyRoute]:
             scope="organization",
             permission=permission("regions", "read"),
             path_type=OrganizationPath,
-            answer_type=list[wire.RegionRead],
+            answer_type=list[offers.RegionRead],
             handler=handlers.list_regions_in,
         ),
         Route(
@@ -112,7 +113,7 @@ def _first() -> list[AnyRoute]:
             scope="organization",
             permission=permission("flavors", "read"),
             path_type=OrganizationRegionPath,
-            answer_type=list[wire.FlavorRead],
+            answer_type=list[offers.FlavorRead],
             max_age_s=DAY_S,
             handler=handlers.list_flavors_in,
         ),

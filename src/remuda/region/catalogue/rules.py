@@ -11,20 +11,22 @@ from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Gpu
 from remuda.region.catalogue.wire import (
     ExternalNetworkRead,
-    FlavorRead,
-    FlavorSpecWire,
-    GpuWire,
     KubernetesWire,
     RegionDetailRead,
     RegionDetailSpecWire,
-    RegionFeatures,
-    RegionRead,
-    RegionSpecWire,
 )
 from remuda.region.kinds.quantities import gib_of
 from remuda.region.kinds.regions import Region
 from remuda.region.permissions import permission
 from remuda.resources.metadata import read_metadata
+from remuda.resources.offers import (
+    FlavorRead,
+    FlavorSpecWire,
+    GpuWire,
+    RegionFeatures,
+    RegionRead,
+    RegionSpecWire,
+)
 from remuda.resources.wire import StaticMetadataRead
 
 __all__ = ["read_detail", "read_external_network", "read_flavor", "read_region", "size_of", "usable_flavors"]

@@ -4,6 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.images import handlers, wire
 from remuda.region.paths import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath
 from remuda.region.permissions import permission
+from remuda.resources import offers
 from remuda.resources.about import DAY_S
 
 __all__ = ["IMAGES", "IMAGES_OF_ORGANIZATION", "routes"]
@@ -26,7 +27,7 @@ def routes() -> list[AnyRoute]:
             scope="authenticated",
             path_type=RegionPath,
             query_type=wire.ImageQuery,
-            answer_type=list[wire.ImageRead],
+            answer_type=list[offers.ImageRead],
             handler=handlers.query,
         ),
         Route(
@@ -37,7 +38,7 @@ def routes() -> list[AnyRoute]:
             scope="organization",
             permission=permission("images", "read"),
             path_type=OrganizationRegionPath,
-            answer_type=list[wire.ImageRead],
+            answer_type=list[offers.ImageRead],
             max_age_s=DAY_S,
             handler=handlers.list_ready,
         ),
@@ -55,7 +56,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("images", "create"),
             path_type=OrganizationRegionPath,
             body_type=wire.ImageCreate,
-            answer_type=wire.ImageRead,
+            answer_type=offers.ImageRead,
             handler=handlers.import_image,
         ),
         Route(
@@ -80,7 +81,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("servers", "read"),
             path_type=wire.SnapshotPath,
             body_type=wire.SnapshotCreate,
-            answer_type=wire.ImageRead,
+            answer_type=offers.ImageRead,
             success=201,
             handler=handlers.create_snapshot,
         ),

@@ -5,23 +5,24 @@ from remuda.region.images import wire
 from remuda.region.images.room import ImageRoom
 from remuda.region.images.rules import read_image
 from remuda.region.paths import OrganizationRegionPath, RegionPath
+from remuda.resources import offers
 
 __all__ = ["create_snapshot", "delete", "import_image", "list_ready", "query"]
 
 
-async def query(room: ImageRoom, call: Call[RegionPath, wire.ImageQuery, Nothing]) -> list[wire.ImageRead]:
+async def query(room: ImageRoom, call: Call[RegionPath, wire.ImageQuery, Nothing]) -> list[offers.ImageRead]:
     """List the images that a query asks for."""
     return [read_image(each) for each in await room.images.query(call.context, call.path.region, call.query)]
 
 
-async def list_ready(room: ImageRoom, call: Call[OrganizationRegionPath, Nothing, Nothing]) -> list[wire.ImageRead]:
+async def list_ready(room: ImageRoom, call: Call[OrganizationRegionPath, Nothing, Nothing]) -> list[offers.ImageRead]:
     """List the images that an organization can use now."""
     return [read_image(each) for each in await room.images.list_ready(call.context, call.path)]
 
 
 async def import_image(
     room: ImageRoom, call: Call[OrganizationRegionPath, Nothing, wire.ImageCreate]
-) -> wire.ImageRead:
+) -> offers.ImageRead:
     """Have an image fetched."""
     return read_image(await room.images.import_from(call.context, call.path, call.body))
 
@@ -33,6 +34,6 @@ async def delete(room: ImageRoom, call: Call[wire.ImagePath, Nothing, Nothing]) 
 
 async def create_snapshot(
     room: ImageRoom, call: Call[wire.SnapshotPath, Nothing, wire.SnapshotCreate]
-) -> wire.ImageRead:
+) -> offers.ImageRead:
     """Make an image of a server."""
     return read_image(await room.snapshots.create(call.context, call.path.server, call.body.metadata))

@@ -11,17 +11,19 @@ from remuda.kernel.tags import Tag
 from remuda.providers.contract.catalogue import Image, ImageGpu, NewImage, OperatingSystem
 from remuda.region.images.wire import (
     ImageCreate,
-    ImageGpuWire,
-    ImageOsWire,
     ImageQuery,
-    ImageRead,
-    ImageSpecRead,
-    ImageStatusRead,
 )
 from remuda.region.kinds import images as stored
 from remuda.resources.labels import NAME, ORGANIZATION, organization_of
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import check_tags, new_metadata, stored_tags
+from remuda.resources.offers import (
+    ImageGpuWire,
+    ImageOsWire,
+    ImageRead,
+    ImageSpecRead,
+    ImageStatusRead,
+)
 from remuda.resources.regional import REGION
 from remuda.resources.reserved import is_reserved, own_tags
 from remuda.resources.wire import MetadataWrite, StaticMetadataRead, TagWire

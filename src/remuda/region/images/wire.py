@@ -6,49 +6,22 @@ import msgspec
 
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.catalogue import Architecture, ImageState, Vendor, Virtualization
-from remuda.resources.wire import MetadataWrite, StaticMetadataRead
+from remuda.providers.contract.catalogue import Architecture, ImageState, Virtualization
+from remuda.resources.offers import ImageGpuWire, ImageOsWire, SoftwareVersions
+from remuda.resources.wire import MetadataWrite
 
 __all__ = [
     "ImageCreate",
     "ImageCreateSpec",
-    "ImageGpuWire",
-    "ImageOsWire",
     "ImagePath",
     "ImageQuery",
-    "ImageRead",
-    "ImageSpecRead",
-    "ImageStatusRead",
     "SnapshotCreate",
     "SnapshotCreateSpec",
     "SnapshotPath",
-    "SoftwareVersions",
 ]
 
 _Word = Annotated[str, msgspec.Meta(max_length=255)]
 _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255)]
-
-SoftwareVersions = Annotated[dict[_Word, _Version], msgspec.Meta(max_length=64)]
-"""Which release of what is on an image, by the name of the software."""
-
-
-class ImageOsWire(Wire, frozen=True, kw_only=True):
-    """The system on an image."""
-
-    kernel: Literal["linux"]
-    family: Annotated[_Word, msgspec.Meta(description="Such as debian: what its packages are.")]
-    distro: Annotated[_Word, msgspec.Meta(description="Such as ubuntu.")]
-    variant: Annotated[_Word, msgspec.Meta(description="Such as server.")] = ""
-    codename: _Word = ""
-    version: _Word
-
-
-class ImageGpuWire(Wire, frozen=True, kw_only=True):
-    """The GPUs that an image has drivers for."""
-
-    vendor: Vendor
-    driver: Annotated[_Word, msgspec.Meta(description="The driver's version.")]
-    models: Annotated[tuple[_Word, ...], msgspec.Meta(max_length=64, description="At least one.")] = ()
 
 
 class ImageCreateSpec(Wire, frozen=True, kw_only=True):
@@ -84,33 +57,6 @@ class SnapshotCreate(Wire, frozen=True):
 
     metadata: MetadataWrite
     spec: SnapshotCreateSpec
-
-
-class ImageSpecRead(Wire, frozen=True, kw_only=True):
-    """What an image is."""
-
-    architecture: Architecture
-    size_gib: Annotated[int, msgspec.Meta(description="As large a disk it needs; 0 while that is not known.")] = (
-        msgspec.field(name="sizeGiB")
-    )
-    virtualization: Virtualization
-    os: ImageOsWire
-    software_versions: SoftwareVersions = msgspec.field(default_factory=dict)
-    gpu: ImageGpuWire | None = None
-
-
-class ImageStatusRead(Wire, frozen=True):
-    """How far an image is."""
-
-    state: ImageState
-
-
-class ImageRead(Wire, frozen=True):
-    """An image."""
-
-    metadata: StaticMetadataRead
-    spec: ImageSpecRead
-    status: ImageStatusRead
 
 
 class ImageQuery(Parameters, frozen=True, rename={"organizations": "organizationID"}):
