@@ -21,19 +21,15 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remuda.access.principal import Principal
 from remuda.app import registry
+from remuda.app.linking import identity_link
 from remuda.http.api import ApiSettings
 from remuda.http.credentials import TrustedProxies
 from remuda.http.ratelimit import RateLimit
-from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.ports import IdentityPorts
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
-from remuda.links.identity import IdentityLink
-from remuda.links.projects import watch_projects
-from remuda.links.sending import Here
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.catalogue_file import load_catalogues
@@ -163,21 +159,6 @@ def unwatched() -> RegionSettings:
     return RegionSettings(regions=configured(load_catalogues()), poll_idle=timedelta(days=1000))
 
 
-def link_to(identity: IdentityApp, store: SqliteStore) -> IdentityLink:
-    """Return region's way to identity in the same process."""
-
-    async def service() -> Principal:
-        standing = await identity.service.rights.of_system("unikorn-region")
-        return Principal(subject="unikorn-region", type="system", access=standing.access)
-
-    return IdentityLink(
-        send=Here(IDENTITY, identity.service),
-        service=service,
-        randomness=identity.ports.randomness,
-        watch=lambda: watch_projects(store),
-    )
-
-
 @asynccontextmanager
 async def housed(
     store: SqliteStore,
@@ -215,7 +196,7 @@ async def housed(
     )
     given: dict[str, Any] = {
         "authenticator": identity.authenticator,
-        "identity": link_to(identity, store),
+        "identity": identity_link(identity, "unikorn-region"),
         "providers": clouds,
         "settings": RegionSettings(regions=configured(catalogues)),
     }

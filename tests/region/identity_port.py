@@ -10,13 +10,12 @@ may be made to fail: before the effect, or after it, as when an answer is lost::
 
 import asyncio
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Charge, Place
+from remuda.charging.ports import Charge, Place, ProjectSeen
 from remuda.kernel.errors import AlreadyExists, Forbidden, Malformed, NotFound, RemudaError, Unavailable
-from remuda.region.ports import ProjectSeen
 
 __all__ = ["MemoryIdentity"]
 
@@ -140,7 +139,7 @@ class MemoryIdentity:
         self.confirmed.discard(_key(charge))
         self._end("release")
 
-    async def projects(self) -> AsyncIterator[ProjectSeen]:
+    async def projects(self) -> AsyncGenerator[ProjectSeen]:
         """Yield every project there is, then each that changes."""
         news: asyncio.Queue[ProjectSeen] = asyncio.Queue()
         self._news.add(news)

@@ -56,7 +56,7 @@ class Monitored:
         ports = self.house.app.ports
         clouds = self.house.app.clouds
         self.monitor = monitor_over(ports.reconciling, ports.log, clouds, self.registry, self.woken.append)
-        self.watch: Watch = self.monitor.watch()
+        self.watch: Watch = self.monitor.watch(NORTH)
         self.recovery = Recovery(
             store=self.store,
             clock=ports.clock,

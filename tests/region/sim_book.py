@@ -19,6 +19,8 @@ class RegionBook(Book):
         """Where networks and storages are, by their ids."""
         self.disturbed: set[str] = set()
         """Servers at a cloud that somebody broke or removed there, by name."""
+        self.abandoned: set[str] = set()
+        """What operators may have let go without what it has at its cloud, by uid."""
         self.private_keys: set[str] = set()
         """What nobody may read in a log or a file."""
 

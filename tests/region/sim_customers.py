@@ -42,8 +42,8 @@ class Landlords(Customer):
             await self._limit(organization)
 
     async def begin(self) -> None:
-        """Make what everybody else needs."""
-        while len(self.living("project")) < 2:
+        """Make what everybody else needs, unless the machine goes down: nobody else acts then, either."""
+        while len(self.living("project")) < 2 and not self.house.machine.is_down:
             with suppress(Unavailable):
                 organization = await self.organization()
                 if organization:
@@ -95,6 +95,16 @@ class Tenant(Customer):
             found = list(self.book.known["network"])
         return self.one_of(found) if found else ""
 
+    def image(self, network: str) -> str:
+        """Return what a server on a network is to be made of, now and then an image of the customers' own."""
+        region = self.book.regions[network]
+        own = [each for each in self.living("image") if self.book.regions[each] == region]
+        return self.one_of(own if own and self.chance(0.3) else IMAGES)
+
+    def network_of(self, server: str) -> str:
+        """Return the network that a server is on."""
+        return next(id_ for kind, id_ in self.book.homes["server", server] if kind == "network")
+
 
 class Networkers(Tenant):
     """Networks and security groups."""
@@ -117,7 +127,7 @@ class Networkers(Tenant):
             "prefix": self.one_of(("10.0.0.0/16", "10.0.0.0/16", "10.0.0.0/28")),
             "dnsNameservers": [],
         }
-        made = await self.make("network", spec, place, servers=())
+        made = await self.make("network", spec, place, servers=(), held=False)
         self.book.regions[made] = str(spec["regionId"])
 
     async def _touch_network(self, network: str) -> None:
@@ -209,7 +219,7 @@ class Drivers(Tenant):
             await self._use(self.one_of(servers))
 
     async def _make(self, network: str) -> None:
-        place, is_public, image = self.book.known["network"][network], self.chance(0.3), self.one_of(IMAGES)
+        place, is_public, image = self.book.known["network"][network], self.chance(0.3), self.image(network)
         authorities = self.living("authority", ("project", place.project))
         spec: dict[str, Any] = {
             "networkId": network,
@@ -231,7 +241,7 @@ class Drivers(Tenant):
             asked.verdict = "yes" if made else "unclear"
 
     async def _use(self, server: str) -> None:
-        path, image = f"{PATHS['server']}/{server}", self.one_of(IMAGES)
+        path, image = f"{PATHS['server']}/{server}", self.image(self.network_of(server))
         draw = self._randomness.uniform(0, 1)
         if draw < 0.2:
             await self.remove("server", server)
@@ -251,9 +261,8 @@ class Drivers(Tenant):
             await self.send("GET", f"{path}/{self.one_of(('consoleoutput', 'consolesessions'))}")
 
     async def _update(self, server: str, image: str) -> None:
-        network = next(id_ for kind, id_ in self.book.homes["server", server] if kind == "network")
         is_public = self.chance(0.3)
-        spec = {"imageId": image, "networking": self._networking(network, is_public=is_public)}
+        spec = {"imageId": image, "networking": self._networking(self.network_of(server), is_public=is_public)}
         await self.change("server", server, spec, image=image, public=is_public)
 
     async def _replace(self, server: str, image: str) -> None:

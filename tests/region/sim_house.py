@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
+from remuda.app.linking import identity_link
 from remuda.http.api import ApiSettings
 from remuda.http.credentials import TrustedProxies
 from remuda.http.ratelimit import RateLimit
@@ -24,6 +25,7 @@ from remuda.providers.simulated.faults import FaultBounds
 from remuda.region.api import TABLE
 from remuda.region.assembly import RegionApp
 from remuda.region.catalogue.seeding import region_id
+from remuda.region.kinds.sightings import SIGHTING_DIGEST
 from remuda.region.ports import RegionPorts
 from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store
@@ -36,7 +38,8 @@ from tests.identity.house import settings as identity_settings
 from tests.identity.household import ROOT, Carrying
 from tests.identity.login_ground import nobody_answers
 from tests.identity.proving import certified
-from tests.region.house import Clouds, configured, link_to
+from tests.region.house import Clouds, configured
+from tests.region.images_ground import Page, Web
 from tests.region.sim_book import RegionBook
 from tests.region.sim_rest import unrest
 from tests.region.sim_sight import Seen, Sight
@@ -45,6 +48,7 @@ from tests.sim.store import SEALER
 from tests.wire.judge import judge_of
 
 T = TypeVar("T")
+Work = Callable[[], Awaitable[None]]
 
 CATALOGUES = load_catalogues()
 REGIONS = tuple(map(region_id, CATALOGUES))
@@ -53,6 +57,9 @@ LONGEST_S = 4 * 3600.0
 BOUNDS = FaultBounds(slow_s=4.0)
 """What a cloud was told by a process that is dead, it begins before the next process has looked for it twice. One that
 waits longer leaves what nobody knows of any more, and that is for the monitor to find."""
+
+BREAKING = "https://images.example/breaking.raw?signature=also-secret"
+"""Where an image begins that has no end."""
 
 _ROOT_LIFE = timedelta(minutes=30)
 _LOOK_EVERY_S, _PATIENCE = 5.0, 1.1
@@ -81,8 +88,9 @@ class Process:
         self.region = RegionApp(
             RegionPorts(
                 authenticator=self.identity.authenticator,
-                identity=link_to(self.identity, cast("Any", watched)),
+                identity=identity_link(self.identity, "unikorn-region"),
                 providers=house.clouds,
+                web=house.web,
                 settings=RegionSettings(regions=configured(CATALOGUES)),
                 **common,
             )
@@ -112,6 +120,9 @@ class House:
     def __init__(self, machine: SimMachine) -> None:
         self.machine, self.book, self.finds = machine, RegionBook(), Finds()
         self.clouds = Clouds({region_id(name): self._cloud(catalogue) for name, catalogue in CATALOGUES.items()})
+        self.web = Web(machine.clock)
+        self.web.serve(Page(pace_s=0.2))
+        self.web.serve(Page(pace_s=0.2, breaks_after=1024), at=BREAKING)
         self.processes: list[Process] = []
         self.store: Any = None
         """None between two boots."""
@@ -146,9 +157,7 @@ class House:
             process.region_door.assert_documented()
         self.book.settle()
 
-    async def serve(
-        self, customers: Mapping[Any, int], *, acts: int, pause_s: float, trouble: Callable[[], Awaitable[None]]
-    ) -> None:
+    async def serve(self, customers: Mapping[Any, int], *, acts: int, pause_s: float, trouble: Work) -> None:
         """Let customers act at random in the midst of trouble, until they have had enough or the machine is down."""
         self.is_serving = True
         troubling = asyncio.ensure_future(trouble())
@@ -167,14 +176,19 @@ class House:
         assert self.sight is not None, "there is a store"
         return await self.sight.look()
 
-    async def come_to_rest(self, *, is_empty: bool = False) -> None:
-        """Wait until everything is as it was promised to be, and then see that nothing moves any more."""
+    async def come_to_rest(self, *, is_empty: bool = False, meanwhile: Work | None = None) -> None:
+        """Wait until everything is as it was promised to be, and then see that nothing moves any more.
+
+        Until then people do what only they can do, `meanwhile`.
+        """
         clock, left, pause_s = self.machine.clock, ["it was not looked at"], _LOOK_EVERY_S
         deadline = clock.monotonic() + LONGEST_S
         while left:
             assert clock.monotonic() < deadline, f"no rest within {LONGEST_S:g} s: {'; '.join(left)}"
             await clock.sleep(pause_s)
             pause_s *= _PATIENCE
+            if meanwhile is not None:
+                await meanwhile()
             left = unrest(await self.see(), is_empty=is_empty)
         await self._look_again()
 
@@ -253,7 +267,8 @@ class House:
         assert (self.sight and self.sight.version) == at_clouds, "a second look changed something at a cloud"
 
     async def _versions(self) -> list[tuple[str, str, str]]:
-        kinds = [kind.type for kind in self.store.registry.kinds]
+        """Return what is stored, but for what the monitor remembers for itself: it writes that when its time comes."""
+        kinds = [kind.type for kind in self.store.registry.kinds if kind is not SIGHTING_DIGEST]
         return [
             (kind.__name__, each.name, each.version) for kind in kinds for each in (await self.store.list(kind)).items
         ]

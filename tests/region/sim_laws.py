@@ -5,6 +5,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Any, cast
 
 from remuda.charging.making import is_charged
+from remuda.region.kinds.recovering import is_abandoned
 from remuda.resources.labels import NAME, ORGANIZATION, PROJECT, RESOURCE_ID
 from remuda.resources.regional import identity_of, network_of
 from tests.identity.sim_book import GONE
@@ -14,24 +15,31 @@ from tests.identity.sim_sight import Seen as IdentitySeen
 from tests.region.sim_book import KINDS, RegionBook
 from tests.region.sim_sight import Row, Seen
 
-CHARGED = {"networks": "network", "balancers": "balancer", "storages": "storage"}
+CHARGED = ("networks", "balancers", "storages")
 """What costs something, by the tables of a cloud."""
+REFERENCE = "instances.compute.unikorn-cloud.org/one"
+"""By what another service says that it uses a network."""
 
 
 def check_always(seen: Seen, book: RegionBook) -> None:
     """No law of one moment is broken."""
-    check_owners(seen)
+    check_owners(seen, book)
     check_addresses(seen)
     check_paid(seen)
     check_tenants(seen)
     check_operations(seen)
     check_told(seen, book)
+    check_images(seen, book)
 
 
-def check_owners(seen: Seen) -> None:
-    """I1, I8: whatever is at a cloud is somebody's, who was written down before it was made and is still there."""
+def check_owners(seen: Seen, book: RegionBook) -> None:
+    """I1, I8: whatever is at a cloud is somebody's, who was written down before it was made and is still there.
+
+    Only what an operator let go may be nobody's.
+    """
     for row in seen.rows.values():
-        assert seen.owner_of(row) is not None, f"{row.table} has {row.name}, which is nobody's"
+        is_known = seen.owner_of(row) is not None or row.owner[2] in book.abandoned
+        assert is_known, f"{row.table} has {row.name}, which is nobody's"
     servers = Counter(row.owner for row in seen.at_cloud("servers"))
     assert not [owner for owner, count in servers.items() if count > 1], f"a server is there twice: {servers}"
 
@@ -41,21 +49,23 @@ def check_addresses(seen: Seen) -> None:
     held = {each.spec.holder_uid: each.spec.ip for each in seen.of("address").values()}
     assert len(held) == len(seen.of("address")), f"somebody holds two addresses: {seen.of('address')}"
     for row in (*seen.at_cloud("ports"), *seen.at_cloud("balancers")):
-        uid, network = row.owner[2], seen.of("network").get(network_of(seen.owner_of(row)))
+        uid, network = row.owner[2], seen.of("network").get(row.network)
         if network is None or network.is_marked:
             continue
         assert held.get(uid) == row.address, f"{row.name} has {row.address} and holds {held.get(uid)}"
 
 
 def check_paid(seen: Seen) -> None:
-    """I2: what is used is what the rows say, within the limits; and whatever is at a cloud is paid for."""
+    """I2: what is used is what the rows say, within the limits; and what is somebody's at a cloud is paid for."""
     for head in seen.heads.values():
         check_head(cast("IdentitySeen", seen), head)
     paid = {row.metadata.labels[RESOURCE_ID] for row in seen.row.values() if row.spec.life != "released"}
-    for table, kind in CHARGED.items():
+    for table in CHARGED:
         for row in seen.at_cloud(table):
-            owner = seen.of(kind)[row.owner[1]]
-            assert row.owner[1] in paid or not is_charged(owner), f"{row.name} is at the cloud, and not paid for"
+            owner = seen.owner_of(row)
+            is_let_go = owner is None or is_abandoned(owner)
+            is_paid = is_let_go or owner.name in paid or not is_charged(owner)
+            assert is_paid, f"{row.name} is at the cloud, and not paid for"
 
 
 def check_tenants(seen: Seen) -> None:
@@ -97,9 +107,22 @@ def check_told(seen: Seen, book: RegionBook) -> None:
         assert actual in fact.possible, f"{what} of the {kind} {id_} is {actual!r}, and can be {set(fact.possible)}"
 
 
+def check_images(seen: Seen, book: RegionBook) -> None:
+    """An image that somebody was promised is at its cloud, or on its way there; and when it was given up, neither."""
+    for id_ in book.known["image"]:
+        on_its_way, fact = seen.of("import").get(id_), book.facts["there", "image", id_]
+        is_coming = on_its_way is not None and not on_its_way.is_marked
+        is_there = is_coming or id_ in seen.images
+        assert is_there or book.may_go(("image", id_)), f"the image {id_} was made, and nobody gave it up"
+        # What is being given up may still arrive, and is removed then.
+        is_left = is_coming or (on_its_way is None and id_ in seen.images)
+        assert not (is_left and fact.is_surely(GONE)), f"the image {id_} was given up, and is there"
+
+
 READ: Mapping[str, Callable[[Any], Hashable]] = {
     "name": lambda found: found.metadata.labels[NAME],
     "servers": lambda network: network.spec.dns_nameservers,
+    "held": lambda network: REFERENCE in network.metadata.finalizers,
     "ports": lambda group: tuple(rule.port.number for rule in group.spec.rules),
     "image": lambda server: server.spec.image.id,
     "public": lambda found: found.spec.wants_public_ip if hasattr(found.spec, "flavor_id") else found.spec.public_ip,
@@ -118,6 +141,8 @@ def check_step(before: Seen, after: Seen, book: RegionBook) -> None:
             was = earlier.get(name)
             if was is not None and was.uid == found.uid and was is not found:
                 _check_object(kind, was, found)
+                if kind == "network":
+                    _check_kept(after, book, was, found)
     if before.rows is not after.rows:
         for key in before.rows.keys() - after.rows.keys():
             _check_removed(before, after, book, before.rows[key])
@@ -139,6 +164,14 @@ def _check_object(kind: str, was: Any, found: Any) -> None:
         assert not new, f"the {kind} {found.name} is going, and is newly held by {new}"
 
 
+def _check_kept(seen: Seen, book: RegionBook, was: Any, found: Any) -> None:
+    """A network that another service uses goes with its project, and never alone."""
+    if found.is_marked and not was.is_marked and REFERENCE in found.metadata.finalizers:
+        project = seen.of("project").get(found.metadata.labels[PROJECT])
+        is_ending = project is None or project.is_marked
+        assert is_ending, f"the network {found.name} is used, and somebody deleted it: {book.homes}"
+
+
 def _check_removed(before: Seen, after: Seen, book: RegionBook, row: Row) -> None:
     """I9: what went from a cloud was to go, or to be replaced, or never came up, or was taken behind our back."""
     owner = before.owner_of(row)
@@ -148,7 +181,8 @@ def _check_removed(before: Seen, after: Seen, book: RegionBook, row: Row) -> Non
     if row.table == "servers":
         counter = int(row.name.rpartition(".")[2])
         is_failed = row.state in {"failed", "removing"} and not row.was_up
-        assert is_failed or counter < owner.spec.replacement, f"{row.name} was removed, and nobody asked for that"
+        is_replaced = counter < owner.cloud_number(owner.spec.replacement)
+        assert is_failed or is_replaced, f"{row.name} was removed, and nobody asked for that"
         return
     raise AssertionError(f"{row.name} was removed, and the {kind} {name} is to stay: {after.owner_of(row)}")
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from remuda.providers.absences import Absences
 from remuda.providers.contract.names import server_name
+from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done
 from remuda.region.consumers.projects import ProjectConsumer
 from remuda.region.kinds.servers import Server
@@ -47,6 +48,10 @@ async def _given_back_first(self: ServerController, server: Server, run: Any) ->
     return await _remove_server(self, server, run)
 
 
+async def _left_as_it_is(server: Server, *_arguments: object) -> Outcome[Server]:
+    return Outcome(Done(), server)
+
+
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "the name of a server does not say which incarnation": (clouding, "server_name", _of_any_incarnation),
     "what a network costs is given back before it is gone": (NetworkController, "deprovision", _released_first),
@@ -55,6 +60,6 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "an identity goes without its tenancy": (IdentityController, "deprovision", _always(answer=Done())),
     "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),
     "nobody notices the end of a project": (ProjectConsumer, "end", _nothing),
-    "another image is wanted, and nobody puts it there": (servers, "rebuild", _always(answer=Done())),
+    "another image is wanted, and nobody puts it there": (servers, "rebuild", _left_as_it_is),
 }
 """What is replaced, and by what."""

@@ -10,6 +10,7 @@ from remuda.region.filestorage.rules import reference_of as reference_of_storage
 from remuda.region.kinds.authorities import AUTHORITY
 from remuda.region.kinds.filestorage import FILE_STORAGE
 from remuda.region.kinds.identities import IDENTITY
+from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.sagas import reference_of as reference_of_identity
 from remuda.resources.labels import PROJECT, RESOURCE_ID
 from tests.region.sim_sight import AT_CLOUD, CONTROLLED, Row, Seen
@@ -22,10 +23,11 @@ _OURS = tuple(f"{kind.qualified}/" for kind in (IDENTITY, AUTHORITY, FILE_STORAG
 def unrest(seen: Seen, *, is_empty: bool) -> list[str]:
     """Return what keeps everything from being at rest; if it `is_empty`, whatever is there does."""
     left = [*_operations(seen), *_going(seen), *_ledgers(seen), *_paid(seen), *_kept(seen), *_addresses(seen)]
-    left += [*_said(seen), *_at_clouds(seen)]
+    left += [*_said(seen), *_at_clouds(seen), *_orphans(seen), *_images(seen)]
     if is_empty:
         left += [f"the {kind} {name} is left" for kind in (*CONTROLLED, "record", "project") for name in seen.of(kind)]
         left += [f"{row.name} is left at a cloud" for row in seen.rows.values()]
+        left += [f"the image {name} is left" for name in (*seen.images, *seen.of("import"))]
     return left
 
 
@@ -53,9 +55,14 @@ def _said(seen: Seen) -> Iterator[str]:
         reason = "nothing" if available is None else available.reason
         if each.is_marked or reason == "Provisioned":
             continue
-        if reason in SAID or _is_broken(each, reason, failed.get(each.uid)):
+        if reason in SAID or _is_broken(each, reason, failed.get(cloud_uid_of(each))) or _has_no_image(seen, each, reason):
             continue
         yield f"the {kind} {each.name} says {reason}: {'' if available is None else available.message}"
+
+
+def _has_no_image(seen: Seen, each: Any, reason: str) -> bool:
+    """Tell whether the image of a server was given up at the moment at which somebody asked for the server."""
+    return reason == "ProviderRefused" and each.spec.image.id not in {*seen.images, *IMAGES}
 
 
 def _is_broken(server: Any, reason: str, row: Row | None) -> bool:
@@ -81,7 +88,7 @@ def _at_clouds(seen: Seen) -> Iterator[str]:
     there = {(row.table, row.owner[2]) for row in seen.rows.values()}
     for table, kind in AT_CLOUD.items():
         for each in seen.of(kind).values():
-            if _is_provisioned(each) and (table, each.uid) not in there:
+            if _is_provisioned(each) and (table, cloud_uid_of(each)) not in there:
                 yield f"the {kind} {each.name} is not among the {table} of its cloud"
 
 
@@ -98,6 +105,9 @@ def _ledgers(seen: Seen) -> Iterator[str]:
     for head in seen.heads.values():
         if head.spec.intents:
             yield f"the head {head.name} has intents: {head.spec.intents}"
+        for line in head.spec.projects:
+            if line.project not in seen.of("project"):
+                yield f"the head {head.name} still knows the project {line.project}, which is gone"
 
 
 def _paid(seen: Seen) -> Iterator[str]:
@@ -139,7 +149,23 @@ def _in(seen: Seen, kind: str, project: str) -> list[Any]:
 
 def _addresses(seen: Seen) -> Iterator[str]:
     """Every address is held by something that is there."""
-    holders = {each.uid for kind in ("server", "balancer") for each in seen.of(kind).values()}
+    holders = {cloud_uid_of(each) for kind in ("server", "balancer") for each in seen.of(kind).values()}
     for address in seen.of("address").values():
         if address.spec.holder_uid not in holders:
             yield f"{address.name} is held by {address.spec.holder}, which is gone"
+
+
+def _orphans(seen: Seen) -> Iterator[str]:
+    """Nothing at a cloud is nobody's, and no record says so of anything."""
+    for orphan in seen.of("orphan").values():
+        yield f"{orphan.spec.provider_name} is an orphan: {orphan.spec.why}"
+
+
+def _images(seen: Seen) -> Iterator[str]:
+    """Every image is at its cloud, or has failed to come there."""
+    for each in seen.of("import").values():
+        if each.is_marked or each.status.state != "failed":
+            yield f"the image {each.name} is {each.status.state}"
+    for name, state in seen.images.items():
+        if state != "ready":
+            yield f"the image {name} is {state} at its cloud"

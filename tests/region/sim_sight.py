@@ -13,10 +13,12 @@ from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.identities import Identity, OpenstackIdentity
+from remuda.region.kinds.images import ImageImport
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
+from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Server
+from remuda.region.kinds.servers import Server, cloud_uid_of
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
@@ -30,6 +32,8 @@ TYPES: Mapping[str, type[Resource]] = {
     "authority": SSHCertificateAuthority,
     "storage": FileStorage,
     "address": Address,
+    "orphan": Orphan,
+    "import": ImageImport,
     "organization": Organization,
     "project": Project,
     "row": Allocation,
@@ -64,6 +68,8 @@ class Row:
     """The flavor and the image of a server."""
     address: str = ""
     """The one it has on its network, of a port or a balancer."""
+    network: str = ""
+    """The id of that network."""
 
     @property
     def owner(self) -> tuple[str, str, str]:
@@ -77,6 +83,8 @@ class Seen:
 
     objects: Mapping[str, Mapping[str, Any]]
     rows: Mapping[tuple[str, str], Row]
+    images: Mapping[str, str]
+    """The state of each image that a cloud was given, by id."""
 
     def of(self, kind: str) -> Mapping[str, Any]:
         """Return the objects that the book calls so."""
@@ -86,7 +94,7 @@ class Seen:
         """Return whose a row is, in that very incarnation, or None."""
         kind, name, uid = row.owner
         found = self.objects[kind].get(name)
-        return found if found is not None and found.uid == uid else None
+        return found if found is not None and cloud_uid_of(found) == uid else None
 
     def at_cloud(self, table: str) -> Iterator[Row]:
         """Yield the rows of a table of all clouds."""
@@ -137,7 +145,9 @@ class Sight:
     async def look(self) -> Seen:
         """Return everything."""
         objects = {name: await self._all(kind) for name, kind in TYPES.items()}
-        return Seen(objects, {key: row for cloud in self._clouds for key, row in cloud.rows().items()})
+        rows = {key: row for cloud in self._clouds for key, row in cloud.rows().items()}
+        images = {id_: state for cloud in self._clouds for id_, state in cloud.images()}
+        return Seen(objects, rows, images)
 
     async def _all(self, kind: type[Resource]) -> Mapping[str, Any]:
         stamp, read = self._store.stamp([kind]), self._read.get(kind)
@@ -166,14 +176,19 @@ class CloudSight:
             self._read = self.version, {(row.table, row.name): row for row in self._all()}
         return self._read[1]
 
+    def images(self) -> list[tuple[str, str]]:
+        """Return all images by id, with their states."""
+        return [(id_, state) for id_, state in self.storage.rows("SELECT id, state FROM images")]
+
     def _all(self) -> Iterator[Row]:
         select = self.storage.rows
-        addresses = dict(select("SELECT holder, address FROM addresses"))
+        taken = select("SELECT holder, address, network FROM addresses")
+        addresses = {holder: {"address": address, "network": id_in(network)} for holder, address, network in taken}
         for table in ("tenancies", "networks", "groups", "storages"):
             yield from (Row(table, name) for (name,) in select(f"SELECT name FROM {table}"))
         for (name,) in select("SELECT name FROM ports"):
-            yield Row("ports", name, address=addresses[name])
+            yield Row("ports", name, **addresses[name])
         for name, state in select("SELECT name, state FROM balancers"):
-            yield Row("balancers", name, state, address=addresses[name])
+            yield Row("balancers", name, state, **addresses[name])
         for name, state, launched, *made_of in select("SELECT name, state, launched, flavor, image FROM servers"):
             yield Row("servers", name, state, was_up=launched is not None, made_of=(made_of[0], made_of[1]))

@@ -13,6 +13,8 @@ from remuda.region.networks.api import NETWORKS
 from tests.region.holdings_ground import HOME, TENANT, Site, on_site
 from tests.region.room import refusal
 
+AT_ONCE_S = 12.0
+"""Time enough to look twice that something is gone, and not for what is looked at only now and then."""
 WEB = {"name": "web", "protocol": "tcp", "port": 80, "pool": {"members": [{"address": "10.0.0.200", "port": 8080}]}}
 
 
@@ -74,6 +76,21 @@ def test_an_address_that_another_has_is_waited_for() -> None:
     on_site(scenario)
 
 
+def test_a_load_balancer_gets_the_address_that_it_asked_for_as_soon_as_that_is_given_back() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        first = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        await site.rest()
+        second = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        await site.rest()
+        assert (await site.available(LoadBalancer, second)).reason == "AddressTaken"
+        assert (await site.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{first}")).status == 202
+        await site.world.clock.sleep(AT_ONCE_S)
+        assert (await read(site, second))["status"]["vipAddress"] == "10.0.0.77"
+
+    on_site(scenario)
+
+
 def test_a_network_without_free_addresses_says_so_and_one_that_is_given_back_is_used() -> None:
     async def scenario(site: Site) -> None:
         network = await site.make_network(reservations={"prefixLength": 25, "providerReservedPrefixLength": 28})
@@ -88,7 +105,7 @@ def test_a_network_without_free_addresses_says_so_and_one_that_is_given_back_is_
         await site.rest()
         assert (await site.available(LoadBalancer, late)).reason == "AddressesExhausted"
         assert (await client.delete(f"{LOAD_BALANCERS}/{first}")).status == 202
-        await site.world.clock.sleep(20_000)
+        await site.world.clock.sleep(AT_ONCE_S)
         assert (await read(site, late))["status"]["vipAddress"] == pool[0]
 
     on_site(scenario)

@@ -30,7 +30,9 @@ def test_a_search_among_lies_removes_nothing_that_lives_and_forgets_what_is_not_
         world = ground.world
         ports = ReconcilePorts(store=ground.store, log=ground.store, clock=world.clock, randomness=world.randomness)
         clouds = clouds_over(world, ground.store, ground.providers)
-        search = monitor_over(ports, ground.store, clouds, CollectorRegistry(), list[str]().append).watch().orphans
+        search = (
+            monitor_over(ports, ground.store, clouds, CollectorRegistry(), list[str]().append).watch(REGION).orphans
+        )
         made = [await ground.make_network() for _ in range(4)]
         for number in range(40):
             if number in {3, 6}:

@@ -45,7 +45,7 @@ async def test_a_lost_store_makes_orphans_of_everything_and_nothing_is_removed(t
             await seed_regions(store, ports.settings.regions, now=ports.clock.now())
             clouds = Clouds(store, house.clouds, clock=ports.clock, randomness=ports.randomness)
             control = ReconcilePorts(store=store, log=store)
-            watch = monitor_over(control, store, clouds, CollectorRegistry(), list[str]().append).watch()
+            watch = monitor_over(control, store, clouds, CollectorRegistry(), list[str]().append).watch(NORTH)
             cloud = await clouds.get(NORTH)
             for _ in range(4):
                 await watch.orphans.look(cloud)

@@ -1,9 +1,8 @@
 """The monitor sees what no event told, counts servers, and says what a region runs out of."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from typing import Any
@@ -12,137 +11,30 @@ import msgspec
 import pytest
 
 from remuda.kernel.conditions import find_condition
-from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import Server as CloudServer
-from remuda.providers.contract.servers import Sighting
 from remuda.region.kinds.networks import Network
+from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack
 from remuda.region.kinds.regions import Region
-from remuda.region.kinds.servers import Rebuild, Replacement, Server, ServerImage, ServerSpec, ServerStatus
+from remuda.region.kinds.servers import (
+    Rebuild,
+    Replacement,
+    Server,
+    ServerImage,
+    ServerSpec,
+    ServerStatus,
+    is_drifted,
+)
+from remuda.region.kinds.standing import DRIFTED
 from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
-from remuda.region.monitor.polling import Poll
 from remuda.region.networks.addresses import take_this_address
 from remuda.region.networks.rules import plan_of
-from remuda.region.servers.drifting import DRIFTED, is_drifted, with_drift
+from remuda.region.servers.drifting import with_drift
 from remuda.store.objects import Metadata
 from tests.region.house import NORTH, RegionHouse, in_a_region, unwatched
 from tests.region.monitor_ground import Monitored
-from tests.sim.runner import World, simulate
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
-
-
-@dataclass
-class Listing:
-    """The servers of a provider: what there is, and after how many parts it stops answering."""
-
-    versions: dict[str, str]
-    fails_after: int | None = None
-
-    async def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
-        for count, (name, version) in enumerate(self.versions.items()):
-            if count == self.fails_after:
-                raise Unavailable("It does not answer: wait.")
-            yield [Sighting(Handle("tenancy", f"server-{name}.uid.0"), version)]
-
-
-@dataclass
-class Looked:
-    """Notes who is looked at, and when."""
-
-    clock: Any
-    at: list[tuple[str, float]] = field(default_factory=list)
-    is_ill: bool = False
-
-    async def look(self, server: str) -> None:
-        self.at.append((server, self.clock.monotonic()))
-        if self.is_ill:
-            raise Unavailable("It does not answer: wait.")
-
-    def names(self) -> list[str]:
-        """Return who was looked at since this was last asked."""
-        names, self.at = [name for name, _ in self.at], []
-        return names
-
-
-def polling(scenario: Any, *, first_looks_per_s: float = 10.0) -> None:
-    """Run a scenario with a poll, whom it looked at, and whom it told the controller of."""
-
-    async def run(world: World) -> None:
-        looked, woken = Looked(world.clock), list[str]()
-        poll = Poll(looked, woken.append, clock=world.clock, first_looks_per_s=first_looks_per_s)  # type: ignore[arg-type]  # it looks, and notes it
-        duty = asyncio.create_task(poll.keep_looking())
-        try:
-            await scenario(poll, looked, woken, world)
-        finally:
-            duty.cancel()
-            with suppress(asyncio.CancelledError):
-                await duty
-
-    simulate(run, 1)
-
-
-def test_servers_are_looked_at_when_they_are_new_or_have_changed() -> None:
-    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
-        listing = Listing({"a": "1", "b": "1", "c": "1"})
-        for expected, changes in (("abc", {}), ("", {}), ("b", {"b": "2"}), ("", {})):
-            listing.versions |= changes
-            await poll.poll(listing)  # type: ignore[arg-type]  # only its sightings matter
-            await world.clock.sleep(10)
-            assert looked.names() == list(expected)
-        del listing.versions["a"]
-        await poll.poll(listing)  # type: ignore[arg-type]  # as above
-        assert (looked.names(), woken, poll.waiting) == ([], ["a"], 0)
-
-    polling(scenario)
-
-
-def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them() -> None:
-    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
-        listing = Listing({f"s{number}": "1" for number in range(100)})
-        await poll.poll(listing)  # type: ignore[arg-type]  # only its sightings matter
-        await world.clock.sleep(1.05)
-        assert len(looked.names()) == 11
-        assert poll.waiting == 89
-        listing.versions["s0"] = "2"
-        await poll.poll(listing)  # type: ignore[arg-type]  # as above
-        await world.clock.sleep(0.1)
-        assert looked.names()[0] == "s0"
-        await world.clock.sleep(10)
-        assert (poll.waiting, woken) == (0, [])
-
-    polling(scenario)
-
-
-def test_a_listing_that_breaks_off_makes_nobody_missing_or_new() -> None:
-    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
-        listing = Listing({"a": "1", "b": "1"})
-        await poll.poll(listing)  # type: ignore[arg-type]  # only its sightings matter
-        await world.clock.sleep(1)
-        looked.names()
-        listing.fails_after = 1
-        with pytest.raises(Unavailable):
-            await poll.poll(listing)  # type: ignore[arg-type]  # as above
-        listing.fails_after = None
-        await poll.poll(listing)  # type: ignore[arg-type]  # as above
-        await world.clock.sleep(1)
-        assert (looked.names(), woken) == ([], [])
-
-    polling(scenario)
-
-
-def test_a_look_that_failed_is_made_up_for() -> None:
-    async def scenario(poll: Poll, looked: Looked, woken: list[str], world: World) -> None:
-        looked.is_ill = True
-        await poll.poll(Listing({"a": "1"}))  # type: ignore[arg-type]  # only its sightings matter
-        await world.clock.sleep(1)
-        looked.is_ill = False
-        await poll.poll(Listing({"a": "1"}))  # type: ignore[arg-type]  # as above
-        await world.clock.sleep(1)
-        await poll.poll(Listing({"a": "1"}))  # type: ignore[arg-type]  # as above
-        assert (looked.names(), woken) == (["a", "a"], [])
-
-    polling(scenario)
 
 
 def test_a_change_that_no_event_told_is_seen_by_the_monitor() -> None:
@@ -228,7 +120,10 @@ def test_vlans_are_counted_where_there_are_any() -> None:
         monitored = Monitored(house)
         await monitored.watch.supplies.look(await monitored.cloud())
         assert monitored.sample("vlans_free") is None
-        region = await house.store.get(Region, NORTH)
+        found = await house.store.get(Region, NORTH)
+        networks = Networks(provider_networks=ProviderNetworks(physical_network="physnet"))
+        spec = msgspec.structs.replace(found.spec, openstack=RegionOpenstack(endpoint="", network=networks))
+        region = await house.store.update(msgspec.structs.replace(found, spec=spec))
         taken = tuple(TakenVlan(id=each, physical_network_id="net") for each in range(1, 11))
         metadata = Metadata(name=vlans_name(region.spec.provider, region.name))
         await house.store.create(VLANAllocation(metadata=metadata, spec=VLANAllocationSpec(allocations=taken)))

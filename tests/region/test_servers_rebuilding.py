@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.region.kinds.recovering import RETRIED
-from remuda.region.kinds.servers import Rebuild
+from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
 
@@ -48,6 +48,22 @@ def test_a_stopped_server_is_rebuilt_and_stays_stopped() -> None:
         await yard.rest()
         assert [(each.state, each.image) for each in yard.at_cloud()] == [("stopped", DEBIAN)]
         assert await _provisioning(yard, server) == "provisioned"
+
+    in_yard(scenario, at_work=True, is_instant=False)
+
+
+def test_a_server_that_drifted_and_is_rebuilt_no_longer_says_so_as_soon_as_it_is_done() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await _running(yard)
+        assert yard.cloud.provider.servers is not None
+        await yard.cloud.provider.servers.rebuild_server(yard.at_cloud()[0].handle, ROCKY)
+        await yard.rest()
+        assert is_drifted(await yard.stored(server))
+        await yard.put(server, update(imageId=DEBIAN))
+        await yard.rest()
+        assert [(each.state, each.image) for each in yard.at_cloud()] == [("running", DEBIAN)]
+        assert not is_drifted(await yard.stored(server))
+        await yard.look_again()
 
     in_yard(scenario, at_work=True, is_instant=False)
 

@@ -11,12 +11,12 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remuda.cloudinit.checking import LONGEST_USER_DATA, check_user_data
 from remuda.cloudinit.multipart import DEEPEST
 from remuda.cloudinit.parts import parts
 from remuda.cloudinit.recognising import FIRST_LINES
 from remuda.kernel.errors import Invalid
 from remuda.region.servers.userdata.augmenting import PART_NAME, augmented
-from remuda.region.servers.userdata.checking import LONGEST_USER_DATA, check_user_data
 from tests.cloudinit.messages import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIDtqJ7zOtqQtYqOo0CpvDXNlMhV3HeJDpjrASKGLWdop ca@example.com"

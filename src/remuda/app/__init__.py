@@ -1,7 +1,7 @@
 """The one place where things are put together: which kinds there are, which APIs, and how they become one process.
 
 Services begin in the order in which they need each other, and end in the other one: the clouds, then identity, then
-region.
+region, then compute.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -9,9 +9,13 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from remuda.app.clouds import opened_clouds
+from remuda.app.compute import begun_compute
 from remuda.app.identity import Counting, Telling, begun_identity
 from remuda.app.region import begun_region
 from remuda.app.small import small_server
+from remuda.compute.api import TABLE as COMPUTE
+from remuda.compute.kinds import KINDS as COMPUTE_KINDS
+from remuda.compute.settings import ComputeSettings
 from remuda.config import effect
 from remuda.config.effect_region import catalogues, region_settings
 from remuda.config.schema import Configuration
@@ -29,9 +33,11 @@ from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.reconcile.metrics import PrometheusReporter
 from remuda.region.api import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
+from remuda.region.settings import RegionSettings
 from remuda.store.kinds import Registry
 
 __all__ = [
+    "COMPUTE_PREFIX",
     "IDENTITY_PREFIX",
     "REGION_PREFIX",
     "Published",
@@ -46,6 +52,8 @@ IDENTITY_PREFIX = "/identity"
 """Where identity is mounted."""
 REGION_PREFIX = "/region"
 """Where region is mounted."""
+COMPUTE_PREFIX = "/compute"
+"""Where compute is mounted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +67,7 @@ class Published:
 
 def registry() -> Registry:
     """Return every kind of every service. A service adds its kinds here when it comes."""
-    return Registry([*IDENTITY_KINDS, *REGION_KINDS, OPERATION, LEASE, BREAKER])
+    return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, BREAKER])
 
 
 def tables() -> Mapping[str, Published]:
@@ -68,6 +76,7 @@ def tables() -> Mapping[str, Published]:
         PROCESS.service: Published("", PROCESS),
         IDENTITY.service: Published(IDENTITY_PREFIX, IDENTITY),
         REGION.service: Published(REGION_PREFIX, REGION),
+        COMPUTE.service: Published(COMPUTE_PREFIX, COMPUTE),
     }
 
 
@@ -100,13 +109,20 @@ def services(configuration: Configuration, tell: Telling) -> Services:
                 small=small_server(told.regions, offered),
             ) as identity,
             begun_region(ground, server, told, counting, identity=identity, providers=clouds) as region,
+            begun_compute(ground, server, _compute(url, told), counting, identity=identity, region=region) as compute,
         ):
             yield Assembled(
                 mounted=[
                     Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
                     Mounted(REGION_PREFIX, REGION, region.api),
+                    Mounted(COMPUTE_PREFIX, COMPUTE, compute.api),
                 ],
-                checks=[identity.check, region.check],
+                checks=[identity.check, region.check, compute.check],
             )
 
     return begin
+
+
+def _compute(url: str, region: RegionSettings) -> ComputeSettings:
+    """Return what compute is told, in a process that clients reach at `url`."""
+    return ComputeSettings(url=url + COMPUTE_PREFIX, identity_url=region.identity_url)

@@ -3,15 +3,11 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from remuda.access.principal import Principal
 from remuda.app.identity import Counting
+from remuda.app.linking import identity_link
 from remuda.config import effect
 from remuda.config.schema import Server
-from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.assembly import IdentityApp
-from remuda.links.identity import IdentityLink
-from remuda.links.projects import watch_projects
-from remuda.links.sending import Here
 from remuda.process import Ground
 from remuda.region.assembly import RegionApp
 from remuda.region.ports import Providers, RegionPorts
@@ -41,7 +37,7 @@ async def begun_region(
             randomness=ground.randomness,
             sealer=ground.sealer,
             authenticator=identity.authenticator,
-            identity=_link(identity, ground),
+            identity=identity_link(identity, _SERVICE),
             providers=providers,
             settings=settings,
             metrics=ground.metrics,
@@ -57,18 +53,3 @@ async def begun_region(
         yield region
     finally:
         await region.stop()
-
-
-def _link(identity: IdentityApp, ground: Ground) -> IdentityLink:
-    """Return region's way to identity: as a service with the rights that its account has there."""
-
-    async def service() -> Principal:
-        standing = await identity.service.rights.of_system(_SERVICE)
-        return Principal(subject=_SERVICE, type="system", access=standing.access)
-
-    return IdentityLink(
-        send=Here(IDENTITY, identity.service),
-        service=service,
-        randomness=ground.randomness,
-        watch=lambda: watch_projects(ground.store),
-    )

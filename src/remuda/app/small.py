@@ -16,6 +16,8 @@ from remuda.region.settings import ConfiguredRegion
 __all__ = ["small_server"]
 
 _DISTRO = "ubuntu"
+_NODE = "kubernetes"
+"""What an image for a cluster's nodes has on it: no instance is made of one."""
 
 
 def small_server(regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue]) -> SmallServer | None:
@@ -37,6 +39,7 @@ def _is_for_all(flavor: Flavor) -> bool:
 
 def _fits(image: Image, flavor: Flavor) -> bool:
     is_for_it = image.architecture == flavor.architecture and image.virtualization != "baremetal"
+    is_for_it &= _NODE not in image.software_versions
     return is_for_it and image.state == "ready" and image.gpu is None and image.size_gib * GIB <= flavor.disk_bytes
 
 

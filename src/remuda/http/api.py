@@ -34,9 +34,9 @@ from remuda.http.observation import Observation
 from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import OverLimit, anonymous
 from remuda.http.replies import Collection
-from remuda.http.routes import NOTHING, Call, Table
+from remuda.http.routes import NOTHING, AnyHandler, Call, Table
 from remuda.http.timing import within
-from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unauthenticated
+from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, Unauthenticated
 
 __all__ = ["Api", "ApiPorts", "ApiSettings"]
 
@@ -187,17 +187,19 @@ class Api:
             )
             return await self._handle(inbound, context, body)
 
+        idempotency, holder = self._ports.idempotency, holder_of(principal)
         if endpoint.route.is_idempotent:
-            return await work(self._ports.idempotency.operation(key, who=holder_of(principal)))
-        return await self._ports.idempotency.once(
-            key,
-            who=holder_of(principal),
-            fingerprint=inbound.fingerprint(raw),
-            keep=not endpoint.route.holds_secret,
-            work=work,
-        )
+            return await work(idempotency.operation(key, who=holder))
+        keep, fingerprint = not endpoint.route.holds_secret, inbound.fingerprint(raw)
+        try:
+            return await idempotency.once(key, who=holder, fingerprint=fingerprint, keep=keep, work=work)
+        except AnswerNotKept:
+            if endpoint.route.repeated is None:
+                raise
+            again = Context(principal=placed, operation=idempotency.operation(key, who=holder), trace_id=trace_id)
+            return (await self._handle(inbound, again, body, endpoint.route.repeated)).with_headers(REPLAYED)
 
-    async def _handle(self, inbound: Inbound, context: Context, body: Any) -> Answer:
+    async def _handle(self, inbound: Inbound, context: Context, body: Any, handler: AnyHandler | None = None) -> Answer:
         endpoint, peer = inbound.endpoint, inbound.client(self._settings.proxies)
         call: Call[Any, Any, Any] = Call(
             context=context,
@@ -207,7 +209,7 @@ class Api:
             headers=read_declared(endpoint.declared, inbound.scope["headers"]) if endpoint.declared else NO_HEADERS,
             peer=peer[0] if peer else "",
         )
-        reply = await within(self._settings.time_limit_s, endpoint.route.handler(self._service, call))
+        reply = await within(self._settings.time_limit_s, (handler or endpoint.route.handler)(self._service, call))
         if isinstance(reply, Collection):
             return await answer_collection(inbound, context, reply, self._ports)
         return endpoint.answer(reply)

@@ -100,11 +100,37 @@ class Client:
         if_match: str | None = None,
     ) -> AnswerT:
         """Send a request and return its answer, or raise the error that the server told."""
+        answer = await self._send(route, path, query, body, context, if_match)
+        return read_answer(answer, route.answer_type, server=self._caller.server)
+
+    async def send_for_other(
+        self,
+        route: Route[Any, PathT, QueryT, BodyT, Any],
+        kind: type[AnswerT],
+        *,
+        path: PathT | None = None,
+        query: QueryT | None = None,
+        body: BodyT | None = None,
+        context: Context | None = None,
+        if_match: str | None = None,
+    ) -> AnswerT:
+        """Send a request that is answered otherwise than usual (`Route.other`), and return that answer."""
+        answer = await self._send(route, path, query, body, context, if_match)
+        return read_answer(answer, kind, server=self._caller.server)
+
+    async def _send(
+        self,
+        route: Route[Any, PathT, QueryT, BodyT, Any],
+        path: PathT | None,
+        query: QueryT | None,
+        body: BodyT | None,
+        context: Context | None,
+        if_match: str | None,
+    ) -> bytes:
         headers = {} if if_match is None else {"If-Match": if_match}
         encode = encode_form if route.form else encode_body
         request = self._request(route, path, query, context, headers, body=encode(body))
-        response = await self._caller.exchange(request)
-        return read_answer(response.content, route.answer_type, server=self._caller.server)
+        return (await self._caller.exchange(request)).content
 
     async def pages(
         self,

@@ -14,7 +14,7 @@ from remuda.http.bodies import BodyReader
 from remuda.http.errors import NO_CACHE, Refused, refuse, refuse_in_oauth, unkept
 from remuda.http.forms import FormReader
 from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
-from remuda.http.replies import Redirect, Rendered
+from remuda.http.replies import Other, Redirect, Rendered
 from remuda.http.routes import NOTHING, AnyRoute
 from remuda.http.secrets import reveal
 
@@ -96,6 +96,9 @@ class Endpoint:
     def _answer(self, reply: Any) -> Answer:
         if self._is_empty:
             return Answer(self._success, b"", _EMPTY)
+        if isinstance(reply, Other):
+            assert self.route.other is not None, "a route that answers otherwise says so"
+            return Answer(self.route.other.status, self._encode(reply.answer), self._filled)
         if isinstance(reply, Rendered):
             return Answer(self._success, reply.body, (*self._filled, *_rendered_headers(reply)))
         return Answer(self._success, self._encode(reply), self._filled)

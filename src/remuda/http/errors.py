@@ -1,9 +1,10 @@
 """Errors as answers.
 
 The body is `error`, `error_description` and `trace_id` as existing clients know them, and beside these our own `code`,
-which is stable, and `problems`, where several places of a request are wrong. `error` is one word per status. Statuses
-that the wire contract does not have use words of our own under a schema of their own, so that nobody who knows the
-contract's words meets another one where the contract speaks.
+which is stable, `problems`, where several places of a request are wrong, and `plan`, where a change is refused for what
+it would do: that one is a service's own, and the routes that have it declare it (`Route.refusals`). `error` is one word
+per status. Statuses that the wire contract does not have use words of our own under a schema of their own, so that
+nobody who knows the contract's words meets another one where the contract speaks.
 
 What a sentence may say to a stranger depends on the error: an absent object is not told apart from a hidden one, and a
 failing disk, an unreachable server or a defect is our business, not the caller's. There the caller gets a fixed text,
@@ -12,7 +13,7 @@ and the cause is in the log under the trace id.
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -155,6 +156,7 @@ class OAuth2Error(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
 
 class _Body(_Told, frozen=True, kw_only=True, omit_defaults=True):
     error: str
+    plan: Any = None
 
 
 _ENCODER = msgspec.json.Encoder()
@@ -198,6 +200,7 @@ def answer_to(error: Exception, *, trace_id: str, url: str = "") -> Answer:
         trace_id=trace_id,
         code=error.code if isinstance(error, RemudaError) else "internal",
         problems=tuple(Problem(*problem) for problem in getattr(error, "problems", ())),
+        plan=getattr(error, "plan", None),
     )
     headers = (JSON, NO_CACHE, *_headers(error))
     if status == _UNKNOWN_CALLER:

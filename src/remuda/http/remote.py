@@ -20,7 +20,17 @@ from remuda.kernel import errors
 from remuda.kernel.errors import Invalid, RemudaError, ServerUnreachable
 from remuda.kernel.secrets import Secret
 
-__all__ = ["Bearer", "Credentials", "Service", "encode_body", "encode_form", "error_from", "read_answer", "target_of"]
+__all__ = [
+    "Bearer",
+    "Credentials",
+    "Service",
+    "claim_of",
+    "encode_body",
+    "encode_form",
+    "error_from",
+    "read_answer",
+    "target_of",
+]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -55,11 +65,12 @@ class Service:
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
         """Return for whom the service acts: who pays, and who is audited."""
-        claim = Claim(actor=self._name, type="system") if context is None else _claim(context.principal)
+        claim = Claim(actor=self._name, type="system") if context is None else claim_of(context.principal)
         return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
 
 
-def _claim(principal: Principal) -> Claim:
+def claim_of(principal: Principal) -> Claim:
+    """Return how a service says that it acts for this one."""
     return Claim(
         actor=principal.who,
         type=principal.type,
@@ -143,6 +154,7 @@ class _Envelope(msgspec.Struct, frozen=True):
     error_description: str
     code: str = ""
     problems: tuple[_Problem, ...] = ()
+    plan: msgspec.Raw = msgspec.Raw()
 
 
 _BLANK: Mapping[str, Any] = {
@@ -169,6 +181,7 @@ def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: 
 def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
     """Yield what does travel."""
     yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
+    yield "plan", told.plan or None
     yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
     if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
         yield "retry_after_s", int(asked)

@@ -9,7 +9,7 @@ import msgspec
 from remuda.store.contract import Store, View
 from remuda.store.objects import ResourceT
 
-__all__ = ["Collection", "Page", "Redirect", "Rendered"]
+__all__ = ["Collection", "Other", "Page", "Redirect", "Rendered"]
 
 AnswerT = TypeVar("AnswerT")
 
@@ -20,6 +20,12 @@ class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
     body: bytes
     etag: str | None = None
     headers: Mapping[str, str] = {}
+
+
+class Other(msgspec.Struct, Generic[AnswerT], frozen=True):
+    """The answer that a route gives in place of its usual one (`Route.other`), such as to a dry run."""
+
+    answer: AnswerT
 
 
 class Page(msgspec.Struct, frozen=True):

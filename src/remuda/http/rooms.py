@@ -14,11 +14,18 @@ __all__ = ["within"]
 
 def within(room: Callable[[Any], object], routes: Iterable[AnyRoute]) -> list[AnyRoute]:
     """Return a room's routes as they are mounted with a service of which `room` returns that room's part."""
-    return [replace(route, handler=_handler(room, route)) for route in routes]
+    return [
+        replace(
+            route,
+            handler=_handler(room, route.handler),
+            repeated=None if route.repeated is None else _handler(room, route.repeated),
+        )
+        for route in routes
+    ]
 
 
-def _handler(room: Callable[[Any], object], route: AnyRoute) -> Any:
+def _handler(room: Callable[[Any], object], handler: Callable[[Any, Any], Any]) -> Any:
     async def handle(service: Any, call: Any) -> Any:
-        return await route.handler(room(service), call)
+        return await handler(room(service), call)
 
     return handle

@@ -15,7 +15,7 @@ A table that contradicts itself is a defect, and cannot be made.
 import re
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import NoneType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
 
@@ -23,17 +23,19 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission, Principal
-from remuda.http.replies import Collection, Rendered
+from remuda.http.replies import Collection, Other, Rendered
 
 __all__ = [
     "ENCODED_TWICE",
     "NOTHING",
+    "AnyHandler",
     "AnyRoute",
     "Call",
     "Id",
     "ListQuery",
     "Method",
     "Nothing",
+    "OtherAnswer",
     "PageQuery",
     "Parameters",
     "Route",
@@ -117,6 +119,23 @@ class Call(msgspec.Struct, Generic[PathT, QueryT, BodyT], frozen=True, kw_only=T
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OtherAnswer:
+    """What a route answers when it does something else than usual: a handler says so by returning `Other`."""
+
+    status: int
+    answer_type: type
+    about: str
+    """When that is."""
+
+
+Handler = Callable[
+    [ServiceT, Call[PathT, QueryT, BodyT]],
+    Coroutine[Any, Any, AnswerT | Rendered[AnswerT] | Other[Any] | Collection[Any, AnswerT]],
+]
+"""Takes the service and the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """One operation of an API."""
 
@@ -127,10 +146,7 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """The operationId: `list_instances`."""
     summary: str
     scope: Scope
-    handler: Callable[
-        [ServiceT, Call[PathT, QueryT, BodyT]],
-        Coroutine[Any, Any, AnswerT | Rendered[AnswerT] | Collection[Any, AnswerT]],
-    ]
+    handler: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT]
     permission: Permission | None = None
     path_type: type[PathT] = Nothing  # type: ignore[assignment]  # the handler's type decides
     query_type: type[QueryT] = Nothing  # type: ignore[assignment]  # the handler's type decides
@@ -139,10 +155,16 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     success: int = 200
     errors: tuple[int, ...] = ()
     """The statuses this route can answer beside those that the kernel adds to every route."""
+    other: OtherAnswer | None = None
+    """What it answers when it does something else than usual."""
+    refusals: Mapping[int, type] = field(default_factory=dict)
+    """The bodies of errors that say more than they do elsewhere, by status."""
     is_conditional: bool = False
     """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
     holds_secret: bool = False
     """The answer carries a secret: it is neither stored nor replayed."""
+    repeated: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT] | None = None
+    """Answers a repeat under a key whose answer was not kept, by how things stand now. It changes nothing."""
     is_idempotent: bool = False
     """What it does under a key is done once by itself: no answer is stored, and a repeat tells how things stand now."""
     form: bool = False
@@ -208,6 +230,9 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
         return self.tag or (fixed[-1] if fixed else "root")
 
 
+AnyHandler = Handler[Any, Any, Any, Any, Any]
+"""Some handler, where its types do not matter."""
+
 AnyRoute = Route[Any, Any, Any, Any, Any]
 """Some route, where its types do not matter."""
 
@@ -246,6 +271,9 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         "has a body, which a GET or DELETE must not": not (route.has_body and route.method in {"GET", "DELETE"}),
         "is conditional, which only a write can be": not (route.is_conditional and route.method == "GET"),
         "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
+        "has another answer with the status of its usual one": route.other is None
+        or route.other.status != route.success,
+        "answers repeats anew, and keeps what it answers": route.repeated is None or route.holds_secret,
         "is a form without a body": not route.form or route.has_body,
         "is a page, for OAuth2 and a list, of which it can be one": not (route.page and route.oauth)
         and not ((route.page or route.oauth) and route.is_list),

@@ -1,13 +1,11 @@
 """Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from importlib.metadata import version
 
-from remuda.http.api import Api, ApiPorts
-from remuda.http.idempotency import Idempotency
+from remuda.assembling import api_ports, not_begun, operations_of
+from remuda.http.api import Api
 from remuda.http.lists.watch import WatchPorts
-from remuda.http.ratelimit import RateLimiter
 from remuda.identity.api import TABLE
 from remuda.identity.auditing.service import Auditing
 from remuda.identity.federation.external import ExternalBearers
@@ -37,11 +35,7 @@ from remuda.identity.tenancy import controllers as tenancy_controllers
 from remuda.identity.tenancy.service import Tenancy
 from remuda.identity.tokens import controllers as token_controllers
 from remuda.identity.tokens.room import token_room
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
-from remuda.operations.registry import Sagas
-from remuda.operations.reporter import Reporters, Timeline
 from remuda.reconcile.driver import Driver
 from remuda.store.duties import Duties
 
@@ -66,7 +60,7 @@ class IdentityApp:
         )
         self.ledger = Ledger(store, clock, randomness, intent_life=settings.intent_life)
         persons = PeoplePorts(store=store, clock=clock, tokens=self.tokens.tokens, joining=Joining(store))
-        self.operations = self._operations(persons)
+        self.operations = operations_of(ports, bound(persons))
         oauth = oauth_room(
             store=store, clock=clock, randomness=randomness, settings=settings, room=self.tokens, rights=rights
         )
@@ -92,7 +86,9 @@ class IdentityApp:
         )
         self.authenticator = IdentityAuthenticator(store=store, bearers=self.tokens.bearers, rights=rights, clock=clock)
         self.watches = WatchPorts(clock=clock, closing=ports.closing, heartbeat_s=HEARTBEAT_S)
-        self.api = Api(TABLE, self.service, self._api_ports())
+        self.api = Api(
+            TABLE, self.service, api_ports(ports, self.authenticator, self.watches, url=ports.settings.issuer)
+        )
         self.drivers = self._drivers()
         self._monitor = Monitor(store, self.ledger, clock=clock, leader=ports.leader, metrics=ports.metrics)
         self._retention = Retention(store, clock=clock, leader=ports.leader, usage_kept=settings.usage_kept)
@@ -122,23 +118,8 @@ class IdentityApp:
         await self.operations.stop()
 
     def check(self) -> Iterable[tuple[str, str]]:
-        """Yield what speaks against sending requests here."""
-        for driver in self.drivers:
-            if not driver.has_begun:
-                yield driver.name, "It has not looked at everything yet: wait."
-
-    def _operations(self, persons: PeoplePorts) -> Operations:
-        ports, sagas = self.ports, bound(persons)
-        metrics = ports.counts or OperationMetrics(Sagas([]), ports.metrics)
-        metrics.show(Sagas([each.saga for each in sagas]))
-        return Operations(
-            ports.store,
-            sagas,
-            clock=ports.clock,
-            randomness=ports.randomness,
-            reporter=Reporters(Timeline(), metrics),
-            settings=ports.operations,
-        )
+        """Return what speaks against sending requests here."""
+        return not_begun(self.drivers)
 
     def _drivers(self) -> Sequence[Driver]:
         ports, tokens = self.ports, self.tokens
@@ -148,24 +129,4 @@ class IdentityApp:
             *people_controllers.drivers(reconciling, tokens.tokens, settings=ports.control),
             *quota_controllers.drivers(reconciling, self.ledger, settings=ports.control),
             *token_controllers.drivers(reconciling, tokens.sessions, tokens.keys, settings=ports.control),
-        )
-
-    def _api_ports(self) -> ApiPorts:
-        ports = self.ports
-        return ApiPorts(
-            authenticator=self.authenticator,
-            clock=ports.clock,
-            randomness=ports.randomness,
-            log=ports.log,
-            sealer=ports.sealer,
-            limiter=RateLimiter(ports.rate, ports.clock),
-            idempotency=Idempotency(
-                ports.log,
-                clock=ports.clock,
-                randomness=ports.randomness,
-                time_limit_s=ports.api.time_limit_s,
-                is_only_process=ports.is_alone,
-            ),
-            watch=self.watches,
-            settings=replace(ports.api, url=ports.settings.issuer.rstrip("/")),
         )

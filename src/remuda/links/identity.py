@@ -4,26 +4,35 @@ Every call is made as the service that asks, for whoever pays. An allocation is 
 asked for twice is held once, and it can be found again without being told its id.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.identity.paths import ProjectPath
+from remuda.charging.ports import Amount, Charge, Place, ProjectSeen
+from remuda.compute.ports import Held
+from remuda.identity.paths import OrganizationPath, ProjectPath
 from remuda.identity.quotas.rows import allocation_id
-from remuda.identity.quotas.wire import AllocationPath, AllocationSpecWire, AllocationWrite, AmountWire
+from remuda.identity.quotas.wire import (
+    AllocationPath,
+    AllocationRead,
+    AllocationSpecWire,
+    AllocationWrite,
+    AmountWire,
+    UsageQuery,
+)
 from remuda.identity.tenancy.wire import ReferencePath
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.links.sending import Send
-from remuda.region.ports import Charge, Place, ProjectSeen
+from remuda.links.sending import Send, ServiceNow
 from remuda.resources.labels import UNNAMED
 from remuda.resources.wire import MetadataWrite
 
 __all__ = ["IdentityLink", "WatchProjects"]
 
-WatchProjects = Callable[[], AsyncIterator[ProjectSeen]]
+WatchProjects = Callable[[], AsyncGenerator[ProjectSeen]]
 """Yields every project there is, then each that changes."""
 
 
@@ -32,8 +41,7 @@ class IdentityLink:
     """What a service asks of identity. It is region's `IdentityPort`, and compute's."""
 
     send: Send
-    service: Callable[[], Awaitable[Principal]]
-    """Returns the service that asks, with its rights as they are now."""
+    service: ServiceNow
     randomness: Randomness
     watch: WatchProjects
 
@@ -67,6 +75,7 @@ class IdentityLink:
                 await self._send("renew_allocation", await self._row(charge))
             except NotFound:
                 raise held from None  # another operation holds something for the same owner
+            await self.change(charge)  # it may have cost something else when it was given back
 
     async def confirm(self, charge: Charge) -> bool:
         """Say that it is there; tell whether what it costs is held."""
@@ -87,7 +96,32 @@ class IdentityLink:
         except NotFound:
             return
 
-    def projects(self) -> AsyncIterator[ProjectSeen]:
+    async def held_for(self, charge: Charge) -> Held | None:
+        """Return what is held for something of ours."""
+        try:
+            return _held(await self._send("get_allocation", await self._row(charge)))
+        except NotFound:
+            return None
+
+    async def held_in(self, place: Place) -> Sequence[Held]:
+        """Return everything that is held in a project."""
+        service = (await self.service()).paying(place.organization, place.project)
+        context = Context(principal=service, operation=random_id(self.randomness))
+        path, query = OrganizationPath(organization=place.organization), UsageQuery(project=place.project)
+        try:
+            return [_held(each) for each in await self.send("list_usage", path, context, query=query)]
+        except NotFound:
+            return []
+
+    async def let_go(self, held: Held) -> None:
+        """Hold it no more; what is not held is fine."""
+        path = AllocationPath(organization=held.payer.organization, project=held.payer.project, allocation=held.name)
+        try:
+            await self._send("delete_allocation", path)
+        except NotFound:
+            return
+
+    def projects(self) -> AsyncGenerator[ProjectSeen]:
         """Yield every project there is, then each that changes, without end."""
         return self.watch()
 
@@ -99,7 +133,7 @@ class IdentityLink:
         *,
         key: str | None = None,
         actor: str = "",
-    ) -> None:
+    ) -> Any:
         """Send a request of its own: what is asked again later is asked anew, and no answer of before is repeated."""
         service = (await self.service()).paying(path.organization, path.project)
         context = Context(
@@ -107,7 +141,7 @@ class IdentityLink:
             operation=random_id(self.randomness),
             key=key,
         )
-        await self.send(name, path, context, body)
+        return await self.send(name, path, context, body)
 
     async def _row(self, charge: Charge) -> AllocationPath:
         service = await self.service()
@@ -127,4 +161,16 @@ def _allocation(charge: Charge) -> AllocationWrite:
     return AllocationWrite(
         metadata=MetadataWrite(name=UNNAMED),
         spec=AllocationSpecWire(kind=charge.kind, id=charge.id, allocations=amounts),
+    )
+
+
+def _held(found: AllocationRead) -> Held:
+    about, spec = found.metadata, found.spec
+    return Held(
+        name=about.id,
+        payer=Place(about.organization_id, about.project_id),
+        kind=spec.kind,
+        id=spec.id,
+        amounts=frozenset(Amount(each.kind, each.committed) for each in spec.allocations if each.committed),
+        is_confirmed=found.status.life == "confirmed",
     )

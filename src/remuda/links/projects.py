@@ -1,36 +1,30 @@
-"""Projects as other services watch them, where identity's store is this process's own."""
+"""Projects as other services follow them: which there are in all organizations, and which of them are ending."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 
-from remuda.identity.kinds.tenancy import Project
-from remuda.kernel.errors import Gone
-from remuda.region.ports import Place, ProjectSeen
-from remuda.resources.labels import organization_of
-from remuda.store.contract import Change, Store
+from remuda.charging.ports import Place, ProjectSeen
+from remuda.identity.tenancy.rules import read_project
+from remuda.identity.tenancy.wire import ProjectRead
+from remuda.links.watching import Followed, Told, Watch
 
-__all__ = ["watch_projects"]
+__all__ = ["PROJECTS", "watch_projects"]
 
-_PAGE = 500
-
-
-async def watch_projects(store: Store) -> AsyncIterator[ProjectSeen]:
-    """Yield every project there is, then each that changes; all of them again when changes are no longer known."""
-    while True:
-        first = await store.list(Project, limit=_PAGE)
-        page = first
-        while True:
-            for project in page.items:
-                yield _seen(project)
-            if page.next is None:
-                break
-            page = await store.list(Project, limit=_PAGE, after=page.next)
-        try:
-            async for event in store.watch(Project, since=first.version):
-                if isinstance(event, Change) and event.type != "deleted":
-                    yield _seen(event.resource)
-        except Gone:
-            continue
+PROJECTS = Followed("list_all_projects", ProjectRead, read_project)
+"""All projects there are."""
 
 
-def _seen(project: Project) -> ProjectSeen:
-    return ProjectSeen(place=Place(organization_of(project), project.name), is_marked=project.is_marked)
+async def watch_projects(watch: Watch) -> AsyncGenerator[ProjectSeen]:
+    """Yield every project there is, then each that changes; all of them again when changes are no longer known.
+
+    What is gone is not told: a project goes when nothing needs it any more, so there is nobody to tell.
+    """
+    async with aclosing(watch(PROJECTS)) as news:
+        async for each in news:
+            if isinstance(each, Told) and each.type != "deleted":
+                yield _seen(each.item)
+
+
+def _seen(project: ProjectRead) -> ProjectSeen:
+    about = project.metadata
+    return ProjectSeen(place=Place(about.organization_id, about.id), is_marked=about.deletion_time is not None)

@@ -1,52 +1,125 @@
-"""Sending a request to a service, wherever it is: its route and its values in, nothing or its error out.
+"""Sending a request to a service, wherever it is: its route and its values in, its answer or its error out.
 
 In this process a route's handler is called with the service itself; elsewhere the same route goes over HTTP. Either way
-the same rights are asked for, and what goes wrong is raised as the same error.
+the same rights are asked for, the same answer comes back, and what goes wrong is raised as the same error.
 """
 
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Protocol, get_args
+
+import msgspec
 
 from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.http.authentication import acting_for
+from remuda.http.etag import bare
+from remuda.http.remote import claim_of
+from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
+from remuda.http.secrets import hide
 
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
     from remuda.http.client import Client
 
-__all__ = ["Here", "Send", "There"]
+__all__ = ["Here", "Send", "ServiceNow", "There", "by_name"]
+
+ServiceNow = Callable[[], Awaitable[Principal]]
+"""Returns the service that asks, with its rights as they are now."""
+
+_PAGE = 100
 
 
 class Send(Protocol):
     """Reaches a service."""
 
-    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
-        """Do what a route does, by the route's name; raise what the service raises."""
+    async def __call__(
+        self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
+    ) -> Any:
+        """Do what a route does, by the route's name, and return its answer; raise what the service raises.
+
+        A list is returned whole, so what asks for one asks for few.
+        """
         ...
 
 
 class Here:
     """A service in this process."""
 
-    def __init__(self, table: Table, service: object) -> None:
-        self._routes, self._service = _by_name(table), service
+    def __init__(self, table: Table, service: object, *, impersonating: ServiceNow | None = None) -> None:
+        """Take the service's table and the service itself.
 
-    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
+        `impersonating` is the service that asks, where it asks as whoever stands behind the context: with no more
+        rights than both have.
+        """
+        self._routes, self._service, self._impersonating = by_name(table), service, impersonating
+        self._decode = {name: _decoder(route) for name, route in self._routes.items()}
+
+    async def __call__(
+        self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
+    ) -> Any:
         """Call the handler."""
+        route = self._routes[name]
+        if self._impersonating is not None:
+            context = await _as_caller(context, self._impersonating)
         call: Call[Any, Any, Any] = Call(
-            context=context, path=path, query=NOTHING, body=NOTHING if body is None else body
+            context=context,
+            path=path,
+            query=route.query_type() if query is None else query,
+            body=NOTHING if body is None else body,
         )
-        await self._routes[name].handler(self._service, call)
+        answer = await route.handler(self._service, call)
+        match answer:
+            case Rendered():
+                return self._decode[name](answer.body)
+            case Collection():
+                return [self._decode[name](each) async for each in _all(answer)]
+            case _:
+                return answer
 
 
 class There:
     """A service in another process."""
 
     def __init__(self, table: Table, client: "Client") -> None:
-        self._routes, self._client = _by_name(table), client
+        """Take the service's table, and a client with the credentials of the service that asks."""
+        self._routes, self._client = by_name(table), client
 
-    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
+    async def __call__(
+        self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
+    ) -> Any:
         """Send the request."""
-        await self._client.send(self._routes[name], path=path, body=body, context=context)
+        route = self._routes[name]
+        if route.is_list:
+            return await self._client.collect(route, path=path, query=query, context=context)
+        return await self._client.send(route, path=path, query=query, body=body, context=context)
 
 
-def _by_name(table: Table) -> dict[str, AnyRoute]:
+def by_name(table: Table) -> dict[str, AnyRoute]:
+    """Return a table's routes by their names."""
     return {route.name: route for route in table.routes}
+
+
+async def _as_caller(context: Context, service: ServiceNow) -> Context:
+    caller = context.principal
+    asking = acting_for(await service(), claim_of(caller), impersonated=caller.access)
+    return msgspec.structs.replace(context, principal=asking)
+
+
+def _decoder(route: AnyRoute) -> Callable[[bytes], Any]:
+    """Return what reads a rendered answer, or a rendered item of a list."""
+    answer = get_args(route.answer_type)[0] if route.is_collection else route.answer_type
+    return msgspec.json.Decoder(answer, dec_hook=hide).decode
+
+
+async def _all(collection: Collection[Any, Any]) -> AsyncIterator[bytes]:
+    store, after = collection.store, None
+    while True:
+        page = await store.list(
+            collection.kind, labels=collection.labels, index=collection.index, limit=_PAGE, after=after
+        )
+        for resource in page.items:
+            if collection.visible is None or collection.visible(resource):
+                yield bare(collection.view, collection.view(resource))
+        if page.next is None:
+            return
+        after = page.next

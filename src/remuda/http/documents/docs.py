@@ -42,6 +42,8 @@ class _Operation:
     success: str
     answer: list[FieldRow]
     answer_type: str
+    other: tuple[str, str, list[FieldRow]] | None
+    """Another answer that it may give when all is well: its status, when that is, and its fields."""
     errors: list[str]
 
 
@@ -116,8 +118,17 @@ def _operations(api: Node) -> Iterator[_Operation]:
                 success=success,
                 answer=list(field_rows(answer, schemas)),
                 answer_type=type_text(answer, schemas) if answer else "a page" if content else "nothing",
-                errors=[status for status in operation["responses"] if status != success],
+                other=_other(operation, success, schemas),
+                errors=[status for status in operation["responses"] if not status.startswith("2")],
             )
+
+
+def _other(operation: Node, success: str, schemas: Node) -> tuple[str, str, list[FieldRow]] | None:
+    for status, answered in operation["responses"].items():
+        if status != success and status.startswith("2"):
+            schema = answered["content"]["application/json"]["schema"]
+            return status, answered["description"], list(field_rows(schema, schemas))
+    return None
 
 
 def _right(operation: Node) -> str:

@@ -96,8 +96,10 @@ def _schemas(table: Table) -> tuple[Mapping[Any, Node], Node]:
     """Return the schema of each type on the wire, and the components that those refer to."""
     bodies = [route.body_type for route in table.routes if route.has_body and not route.form]
     answers = [route.answer_type for route in table.routes if not route.page]
+    others = [route.other.answer_type for route in table.routes if route.other is not None]
+    refusals = [body for route in table.routes for body in route.refusals.values()]
     errors = [ErrorBody, OtherErrorBody, *(OAuth2Error for route in table.routes if route.oauth)]
-    kinds = list(dict.fromkeys([*errors, *bodies, *answers]))
+    kinds = list(dict.fromkeys([*errors, *bodies, *answers, *others, *refusals]))
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=wire_schema, ref_template=_REF)
     return dict(zip(kinds, schemas, strict=True)), components
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OAuth2Error, OtherErrorBody
 from remuda.http.pages import PAGE_HEADERS
-from remuda.http.routes import AnyRoute
+from remuda.http.routes import AnyRoute, OtherAnswer
 
 __all__ = ["HEADERS", "error_responses", "route_responses"]
 
@@ -94,10 +94,14 @@ _EVENT: Node = {
 def route_responses(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
     """Return everything that a route can answer, by status; what it answers when all is well comes first."""
     responses = {str(route.success): _success_response(route, schemas)}
+    if route.other is not None:
+        responses[str(route.other.status)] = _other_response(route, route.other, schemas)
     if route.may_redirect:
         responses["302"] = _redirect_response()
     named = {status: f"#/components/responses/{status}{_manner(route)}" for status in _error_statuses(route)}
-    return responses | {str(status): {"$ref": name} for status, name in named.items()}
+    told = {str(status): {"$ref": name} for status, name in named.items()}
+    own = {str(status): _refusal_response(status, schemas[body]) for status, body in route.refusals.items()}
+    return responses | told | own
 
 
 def _error_statuses(route: AnyRoute) -> list[int]:
@@ -142,6 +146,17 @@ def _error_response(status: int, manner: str, schemas: Mapping[Any, Node]) -> No
     if manner == "-oauth":
         content, headers = {"application/json": {"schema": schemas[OAuth2Error]}}, (*headers, "Pragma")
     return {"description": _ABOUT[status], "headers": _headers(*headers), "content": content}
+
+
+def _refusal_response(status: int, schema: Node) -> Node:
+    content = {"application/json": {"schema": schema}}
+    return {"description": _ABOUT[status], "headers": _headers(*_BY_STATUS.get(status, ())), "content": content}
+
+
+def _other_response(route: AnyRoute, other: OtherAnswer, schemas: Mapping[Any, Node]) -> Node:
+    headers = _headers(*(("Idempotency-Replayed",) if route.replays else ()))
+    content = {"application/json": {"schema": schemas[other.answer_type]}}
+    return {"description": other.about, "headers": headers, "content": content}
 
 
 def _redirect_response() -> Node:

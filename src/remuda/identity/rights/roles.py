@@ -107,7 +107,7 @@ _KUBERNETES_SERVICE = """
 """
 _COMPUTE_SERVICE = """
     CRUD  identity:allocations
-    R     identity:projects
+    R     identity:projects identity:quotas
     CRD   region:identities region:networks
     R     region:regions region:flavors region:networks:v2 region:securitygroups:v2 region:sshcertificateauthorities:v2
     CR    region:images

@@ -85,6 +85,19 @@ def _projects() -> list[AnyRoute]:
     return [
         Route(
             method="GET",
+            path="/api/v1/projects",
+            name="list_all_projects",
+            summary="List the projects of all organizations",
+            description="For services that follow projects, wherever they are. It needs the right everywhere, as the "
+            "role of every service has it, and only those have who may read each of them anyway.",
+            scope="everywhere",
+            permission=permission("projects", "read"),
+            query_type=ListQuery,
+            answer_type=list[wire.ProjectRead],
+            handler=handlers.list_all_projects,
+        ),
+        Route(
+            method="GET",
             path=PROJECTS,
             name="list_projects",
             summary="List the projects of an organization that the caller may read",

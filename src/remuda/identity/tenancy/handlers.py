@@ -22,6 +22,7 @@ __all__ = [
     "delete_provider",
     "get_organization",
     "get_project",
+    "list_all_projects",
     "list_organizations",
     "list_platform_providers",
     "list_projects",
@@ -64,6 +65,13 @@ async def update_organization(tenancy: Tenancy, call: Call[OrganizationPath, Not
 async def delete_organization(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]) -> None:
     """Give an organization up."""
     await tenancy.organizations.delete(call.context, call.path.organization)
+
+
+async def list_all_projects(
+    tenancy: Tenancy, call: Call[Nothing, ListQuery, Nothing]
+) -> Collection[Project, list[wire.ProjectRead]]:
+    """List the projects of all organizations."""
+    return tenancy.projects.list_all(call.context)
 
 
 async def list_projects(

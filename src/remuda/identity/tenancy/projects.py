@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.access.checks import (
+    allow_everywhere,
     allow_in_organization,
     allow_in_project,
     allow_naming_organization,
@@ -40,6 +41,11 @@ class Projects:
 
     store: Store
     clock: Clock
+
+    def list_all(self, context: Context) -> Collection[Project, list[ProjectRead]]:
+        """Return the projects of all organizations, to those who may read every one of them."""
+        allow_everywhere(context.principal, permission("projects", "read"))
+        return Collection(store=self.store, kind=Project, view=rules.PROJECT_VIEW)
 
     async def list_in(self, context: Context, organization: str) -> Collection[Project, list[ProjectRead]]:
         """Return the projects of an organization that the caller may read: perhaps none, but that is no refusal."""

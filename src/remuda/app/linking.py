@@ -1,0 +1,54 @@
+"""How the services of one process reach each other: as services with the rights that their accounts have."""
+
+from remuda.access.principal import Principal
+from remuda.identity.api import TABLE as IDENTITY
+from remuda.identity.assembly import IdentityApp
+from remuda.links.identity import IdentityLink
+from remuda.links.projects import watch_projects
+from remuda.links.region import RegionLink
+from remuda.links.sending import Here, ServiceNow
+from remuda.links.watching import WatchHere
+from remuda.region.api import TABLE as REGION
+from remuda.region.assembly import RegionApp
+
+__all__ = ["identity_link", "region_link"]
+
+
+def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
+    """Return a service's way to identity."""
+    service, ports = _service(identity, name), identity.ports
+    clock, randomness = ports.clock, ports.randomness
+    watch = WatchHere(
+        IDENTITY, identity.service, reader=service, clock=clock, randomness=randomness, watched=ports.watched
+    )
+    return IdentityLink(
+        send=Here(IDENTITY, identity.service),
+        service=service,
+        randomness=randomness,
+        watch=lambda: watch_projects(watch),
+    )
+
+
+def region_link(identity: IdentityApp, region: RegionApp, name: str) -> RegionLink:
+    """Return a service's way to region."""
+    service, ports = _service(identity, name), region.ports
+    clock, randomness = ports.clock, ports.randomness
+    return RegionLink(
+        asking=Here(REGION, region.service, impersonating=service),
+        acting=Here(REGION, region.service),
+        service=service,
+        watch=WatchHere(
+            REGION, region.service, reader=service, clock=clock, randomness=randomness, watched=ports.watched
+        ),
+        randomness=randomness,
+    )
+
+
+def _service(identity: IdentityApp, name: str) -> ServiceNow:
+    """Return what tells a service's rights as they are now."""
+
+    async def service() -> Principal:
+        standing = await identity.service.rights.of_system(name)
+        return Principal(subject=name, type="system", access=standing.access)
+
+    return service

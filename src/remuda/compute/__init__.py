@@ -1,0 +1,1 @@
+"""The compute service: instances, and what makes, keeps and explains them."""

@@ -1,0 +1,1 @@
+"""What an instance can be made of, and which release answers."""

@@ -1,0 +1,1 @@
+"""Ends of things in other services that are ends of things here."""

@@ -1,0 +1,61 @@
+"""The end of a project is the end of its policy.
+
+A project that is marked comes to its end, so its policy goes at once. That a project is gone is not told. So now and
+then all policies are held against the projects there are, of which there are few; one whose project is not there in
+two looks in a row goes.
+"""
+
+import asyncio
+from contextlib import aclosing, suppress
+
+from remuda.compute.instances.following import followed
+from remuda.compute.kinds.policies import ProjectPolicy
+from remuda.compute.ports import ComputePorts
+from remuda.kernel.errors import Conflict, NotFound
+from remuda.providers.absences import Absences
+from remuda.reconcile.pacing import every
+from remuda.reconcile.sources import names
+from remuda.resources.labels import ORGANIZATION
+from remuda.resources.reading import find
+
+__all__ = ["ProjectConsumer"]
+
+
+class ProjectConsumer:
+    """Watches projects end. Have `keep` done as a duty."""
+
+    def __init__(self, ports: ComputePorts) -> None:
+        self._ports = ports
+        self._absences = Absences(ports.clock, apart_s=ports.settings.look_again.total_seconds())
+
+    async def keep(self) -> None:
+        """Watch for ever: a duty."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._follow())
+            tasks.create_task(every(self._ports.settings.check_every, self._ports.clock, self.review))
+
+    async def review(self) -> None:
+        """Look once which policies are nobody's."""
+        async for project in names(self._ports.store, ProjectPolicy):
+            policy = await find(self._ports.store, ProjectPolicy, project)
+            if policy is None:
+                continue
+            organization = policy.metadata.labels.get(ORGANIZATION, "")
+            if await self._ports.identity.has_project(organization, project):
+                self._absences.is_there(project)
+            elif self._absences.is_gone(project):
+                await self._end(policy)
+
+    async def _follow(self) -> None:
+        ports = self._ports
+        projects = followed(ports.identity.projects, "projects", ports.clock, ports.randomness)
+        async with aclosing(projects):
+            async for seen in projects:
+                policy = await find(ports.store, ProjectPolicy, seen.place.project) if seen.is_marked else None
+                if policy is not None:
+                    await self._end(policy)
+
+    async def _end(self, policy: ProjectPolicy) -> None:
+        self._absences.is_there(policy.name)
+        with suppress(NotFound, Conflict):  # it went meanwhile, or somebody made another
+            await self._ports.store.delete(ProjectPolicy, policy.name, uid=policy.uid)

@@ -1,0 +1,38 @@
+"""What goes on behind compute's rooms: the operations that they begin, and what makes intent true."""
+
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from typing import Any
+
+from remuda.compute.instances import control as instance_control
+from remuda.compute.instances import sagas as instance_sagas
+from remuda.compute.instances import update_sagas
+from remuda.compute.instances.following import Following
+from remuda.compute.ports import ComputePorts
+from remuda.operations.registry import AnyBound
+from remuda.reconcile.driver import Driver
+
+__all__ = ["Duty", "drivers", "duties", "sagas"]
+
+Duty = Callable[[], Coroutine[Any, Any, None]]
+"""What is done for as long as the service runs."""
+
+
+def sagas(ports: ComputePorts) -> Sequence[AnyBound]:
+    """Return the operations of all rooms."""
+    store, identity = ports.store, ports.identity
+    making = instance_sagas.InstancePorts(store=store, identity=identity, region=ports.region, sealer=ports.sealer)
+    return (
+        *instance_sagas.bound(making),
+        *update_sagas.bound(update_sagas.UpdatePorts(store=store, identity=identity)),
+    )
+
+
+def drivers(ports: ComputePorts) -> Mapping[str, Driver]:
+    """Return the controllers of all rooms, by name."""
+    found = (instance_control.driver(ports),)
+    return {driver.name: driver for driver in found}
+
+
+def duties(ports: ComputePorts, controllers: Mapping[str, Driver]) -> Iterator[tuple[str, Duty]]:
+    """Yield what is done beside the controllers."""
+    yield "server watch", Following(ports, controllers["instances"]).keep

@@ -1,0 +1,1 @@
+"""What happened to an instance and why, and what it waits for."""

@@ -1,0 +1,31 @@
+"""The history room's handlers: each asks the service and renders what it says."""
+
+import msgspec
+
+from remuda.compute.history.service import History
+from remuda.compute.history.wire import EventRead, ExplanationRead, OperationRead
+from remuda.compute.paths import InstancePath
+from remuda.http.lists.paging import page_headers
+from remuda.http.replies import Collection, Rendered
+from remuda.http.routes import Call, ListQuery, Nothing, PageQuery
+from remuda.operations.kinds import Operation
+
+__all__ = ["explain_instance", "list_operations", "list_timeline"]
+
+
+async def list_timeline(history: History, call: Call[InstancePath, PageQuery, Nothing]) -> Rendered[list[EventRead]]:
+    """List what happened to an instance."""
+    page = await history.timeline(call.context, call.path.instance, call.query)
+    return Rendered(msgspec.json.encode(page.events), headers=page_headers(call.query, page.next))
+
+
+async def list_operations(
+    history: History, call: Call[InstancePath, ListQuery, Nothing]
+) -> Collection[Operation, list[OperationRead]]:
+    """List the operations on an instance."""
+    return await history.list_operations(call.context, call.path.instance)
+
+
+async def explain_instance(history: History, call: Call[InstancePath, Nothing, Nothing]) -> ExplanationRead:
+    """Say why an instance is as it is."""
+    return await history.explain(call.context, call.path.instance)

@@ -1,0 +1,96 @@
+"""An entry of a timeline as clients read it: what happened, what caused it, and to which incarnation.
+
+Operations and requests say who asked. A controller says which generation it worked on: the first thing that it tells of
+a new one goes back to that wish, and the rest to its own work, but for what it only observed.
+
+An entry of an operation does not know the uid of what it makes. It counts to the incarnation of the next entry that has
+one: an operation makes or changes what is told of after it.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from remuda.compute.history.telling import sentence_of
+from remuda.compute.history.wire import CauseRead, EventRead
+from remuda.store.logs import Entry
+
+__all__ = ["incarnation_of", "read_entries"]
+
+_OBSERVED = {"Healthy", "Drifted"}
+"""Conditions that say how things were found to be."""
+_OBSERVATIONS = {"ServerVanished", "ServerSeen", "Drifted", "AmbiguousServer", "PowerChanged", "HealthChanged"}
+"""Events that say the same."""
+_TOLD_APART = frozenset(
+    {"event", "uid", "generation", "controller", "reconcileId", "cause", "actor", "traceId", "operation", "reason"}
+)
+"""Facts that have a place of their own."""
+
+
+class _Said(msgspec.Struct, frozen=True, rename="camel"):
+    """What entries of all kinds say, as far as they do."""
+
+    event: str = ""
+    uid: str = ""
+    generation: int = 0
+    reconcile_id: str = ""
+    actor: str = ""
+    trace_id: str = ""
+    operation: str = ""
+    reason: str = ""
+    type: str = ""
+
+
+_decode = msgspec.json.Decoder(_Said, strict=False).decode
+_facts = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+def incarnation_of(entry: Entry) -> str:
+    """Return the uid that an entry names, if it names one."""
+    return _decode(entry.data).uid
+
+
+def read_entries(entries: Sequence[Entry], *, newer: str, older: Entry | None) -> Iterator[EventRead]:
+    """Yield entries, the latest first, as clients read them.
+
+    `newer` is the incarnation of what came right after them; `older` is the entry right before them, if there is one.
+    """
+    said = [_decode(each.data) for each in entries]
+    before = [*said[1:], _Said() if older is None else _decode(older.data)]
+    incarnation = newer
+    for entry, now, last in zip(entries, said, before, strict=True):
+        incarnation = now.uid or incarnation
+        facts = _facts(entry.data)
+        yield EventRead(
+            time=entry.time,
+            event=now.event,
+            reason=now.reason,
+            sentence=sentence_of(now.event, facts),
+            cause=_cause(now, is_new=_is_newer(now, last)),
+            incarnation=incarnation,
+            facts={name: value for name, value in facts.items() if name not in _TOLD_APART},
+        )
+
+
+def _is_newer(now: _Said, last: _Said) -> bool:
+    """Tell whether a controller speaks of another generation than what came before. An operation speaks of none."""
+    return bool(now.reconcile_id) and (now.uid, now.generation) != (last.uid, last.generation)
+
+
+def _cause(said: _Said, *, is_new: bool) -> CauseRead:
+    if said.actor or said.operation:
+        return CauseRead(
+            type="request",
+            actor=said.actor,
+            trace_id=said.trace_id,
+            operation_id=said.operation,
+            generation=said.generation,
+        )
+    if said.event in _OBSERVATIONS or said.type in _OBSERVED:
+        return CauseRead(type="observation", generation=said.generation, reconcile_id=said.reconcile_id)
+    return CauseRead(
+        type="generation" if is_new else "reconcile",
+        generation=said.generation,
+        reconcile_id=said.reconcile_id,
+    )

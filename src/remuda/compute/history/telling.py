@@ -1,0 +1,103 @@
+"""What is said of an event in a timeline: one plain sentence.
+
+An event that is not known here, such as one of a later release, is told by its own word and facts. Facts come from
+outside this service, too, so nothing in them is taken for granted.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+__all__ = ["sentence_of"]
+
+Facts = Mapping[str, Any]
+
+_WORD = re.compile(r"(?<!^)(?=[A-Z])")
+
+_SAID: Mapping[str, str] = {
+    "Held": "A controller has taken it into its care.",
+    "LetGo": "It is gone: everything that it had was removed.",
+    "Undone": "It is removed, because the operation that made it was taken back.",
+    "DeletionRequested": "{actor} asked for its deletion.",
+    "ChangeRequested": "{actor} asked for a change.",
+    "Started": "{actor} started it.",
+    "Stopped": "{actor} stopped it.",
+    "SnapshotMade": "{actor} had a snapshot made of it: the image {image}.",
+    "ConsoleOpened": "{actor} opened its console.",
+    "KeyShown": "{actor} had its SSH key shown.",
+    "MassDestructionStopped": "Too much would go at once that nobody asked to go, so nothing more is removed.",
+    "DestroyedUnasked": "Something of it was removed that nobody asked to remove.",
+    "OperationStarted": "{actor} began an operation: {saga}.",
+    "OperationDone": "The operation {saga} of {actor} is done.",
+    "OperationUndone": "The operation {saga} of {actor} was taken back, and left nothing behind.",
+    "OperationAbandoned": "An operator gave up the operation {saga} of {actor}: what it left is cleaned up by hand.",
+}
+
+
+def sentence_of(event: str, facts: Facts) -> str:
+    """Return what happened, for people."""
+    if event in _TOLD:
+        return _TOLD[event](facts)
+    if event in _SAID:
+        return _SAID[event].format_map(_Known(facts))
+    words = _WORD.sub(" ", event).lower() or "something happened"
+    known = [f"{name} {value}" for name, value in sorted(facts.items()) if isinstance(value, str | int)]
+    return f"{words[0].upper()}{words[1:]}{': ' if known else ''}{', '.join(known)}."
+
+
+class _Known(dict[str, Any]):
+    """Facts, and a word for those that are not there."""
+
+    def __missing__(self, key: str) -> str:
+        return "somebody" if key == "actor" else "unknown"
+
+
+def _condition(facts: Facts) -> str:
+    message = str(facts.get("message", ""))
+    holds = facts.get("status") == "True"
+    match facts.get("type"):
+        case "Available":
+            return "It is as it was asked to be." if holds else f"It is not as it was asked to be: {message}."
+        case "Stalled":
+            return f"It has not moved for too long: {message}." if holds else "It moves again."
+        case "Healthy" if facts.get("status") == "Unknown":
+            return f"How it is doing is not known: {message}."
+        case "Healthy":
+            return "It is healthy." if holds else f"It is not healthy: {message}."
+        case "Charged":
+            return "What it costs is held in its quota." if holds else f"What it costs is not held: {message}."
+        case kind:
+            return f"{kind} is {facts.get('status')}: {message}."
+
+
+def _undoing(facts: Facts) -> str:
+    known = _Known(facts)
+    return f"The operation {known['saga']} of {known['actor']} failed{_at(facts)} and is taken back{_why(facts)}."
+
+
+def _stuck(facts: Facts) -> str:
+    known = _Known(facts)
+    return f"The operation {known['saga']} of {known['actor']} cannot be taken back: an operator has to look."
+
+
+def _at(facts: Facts) -> str:
+    step = facts.get("failedStep")
+    return f" at {step}" if step else ""
+
+
+def _why(facts: Facts) -> str:
+    error = facts.get("error")
+    sentence = str(error.get("sentence", "")).rstrip(".") if isinstance(error, dict) else ""
+    return f", because: {sentence}" if sentence else ""
+
+
+def _rebooted(facts: Facts) -> str:
+    return f"{_Known(facts)['actor']} rebooted it{', the hard way' if facts.get('hard') else ''}."
+
+
+_TOLD: Mapping[str, Callable[[Facts], str]] = {
+    "ConditionChanged": _condition,
+    "OperationUndoing": _undoing,
+    "OperationStuck": _stuck,
+    "Rebooted": _rebooted,
+}

@@ -1,0 +1,1 @@
+"""Instances: made, changed, given up, and worked with."""

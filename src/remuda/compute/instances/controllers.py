@@ -1,0 +1,122 @@
+"""What makes instances true: one server for each, as it is wanted, and what that server tells as the instance's status.
+
+::
+
+    its operation is done  →  what it costs is held for good  →  its server is asked for  →  the server is as wanted
+
+The server is found by where the instance is and by its tag, every time, and there must be exactly one; where there are
+several, nothing is done to any. Region does the work: it is asked for one thing in each pass and waited for, and each
+change of the server wakes the pass that goes on. What comes to be is written down when it is final, so a new instance
+takes one write of its own; only if that takes longer than a moment, its way there is shown as well.
+
+It goes in the other order: all its servers, then what it cost, then the instance.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry, Counter
+
+from remuda.charging.in_hand import is_in_hand
+from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of
+from remuda.compute.instances.keeping import Keeping
+from remuda.compute.instances.linking import Linked, damage_of, is_own, sorted_out
+from remuda.compute.instances.making import NET_S, Making, Step
+from remuda.compute.instances.matching import servers_of
+from remuda.compute.instances.sagas import charge_for
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.ports import IdentityPort, RegionPort, ServerSeen
+from remuda.kernel.conditions import find_condition
+from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.results import Again, Blocked, Done, Result
+from remuda.reconcile.run import Run
+from remuda.reconcile.status import AVAILABLE
+from remuda.store.contract import Store
+
+__all__ = ["AMBIGUOUS", "InstanceController", "ambiguities"]
+
+AMBIGUOUS = "AmbiguousServer"
+"""Why nothing is done to an instance with several servers."""
+
+
+def ambiguities(registry: CollectorRegistry) -> Counter:
+    """Return what counts instances that turned out to have several servers."""
+    text = "Instances that turned out to have several servers, or one that they are not linked to."
+    return Counter("remuda_compute_ambiguous_servers", text, registry=registry)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceController:
+    """Keeps one server for each instance."""
+
+    store: Store
+    identity: IdentityPort
+    region: RegionPort
+    making: Making
+    keeping: Keeping
+    ambiguous: Counter
+
+    async def provision(self, instance: ComputeInstance, run: Run) -> Step:
+        """Bring an instance one step nearer to being as it is wanted."""
+        waiting = await begins(self.store, instance, instance.spec.operation, run)
+        if waiting is not None:
+            return waiting
+        if await is_in_hand(self.store, instance):
+            return OPERATION_OPEN
+        if damage := damage_of(instance):
+            return Blocked("Errored", damage)
+        return await self._converge(instance, sorted_out(instance, await servers_of(self.region, instance)), run)
+
+    async def deprovision(self, instance: ComputeInstance, run: Run) -> Result:
+        """Bring an instance one step nearer to being gone."""
+        if await is_being_made(self.store, instance.spec.operation) or await is_in_hand(self.store, instance):
+            return OPERATION_OPEN
+        if damage := damage_of(instance):
+            return Blocked("Errored", damage)
+        own = [each for each in await servers_of(self.region, instance) if is_own(instance, each)]
+        if own:
+            return await self._remove(instance, own, run)
+        if self.making.may_come(instance):
+            after_s = self.making.absences.apart_s
+            return Again(after_s, "Deprovisioning", "looking whether its server is really gone")
+        await self.identity.release(charge_for(instance))
+        self.making.is_there(instance)
+        self.keeping.asking.forget(instance)
+        return Done()
+
+    async def _converge(self, instance: ComputeInstance, linked: Linked, run: Run) -> Step:
+        if _is_ambiguous(instance, linked.standing):
+            return self._ambiguous(instance, linked.standing, run)
+        if linked.standing:
+            self.making.is_there(instance)
+            return await self.keeping.keep(instance, linked.standing[0], run)
+        if linked.going:
+            return Again(NET_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
+        if linked.leftovers:
+            return await self.making.clear(instance, linked.leftovers, run)
+        return await self.making.make(instance, run)
+
+    def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerSeen], run: Run) -> Step:
+        """Say that it is not clear which server is its own, once, and do nothing."""
+        ids = [server.id for server in servers]
+        result = Blocked(AMBIGUOUS, f"it is not clear which server is its own: {', '.join(ids)}")
+        said = find_condition(instance.status.conditions, AVAILABLE)
+        if said is not None and (said.reason, said.message) == (result.reason, result.message):
+            return result
+        self.ambiguous.inc()
+        run.log.warning("ambiguous server", instance=instance.name, servers=ids)
+        return Outcome(result, instance, [run.entry(instance, AMBIGUOUS, servers=ids)])
+
+    async def _remove(self, instance: ComputeInstance, own: Sequence[ServerSeen], run: Run) -> Result:
+        self.making.is_there(instance)
+        for server in own:
+            if not server.is_marked:
+                run.acted = True
+                await self.region.delete_server(server.id, payer_of(instance))
+        why = f": {own[0].message}" if own[0].is_marked and own[0].message else ""
+        return Again(NET_S, "Deprovisioning", f"its server is being removed{why}")
+
+
+def _is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerSeen]) -> bool:
+    """Tell whether it is not clear which server is its own: several are, or one is that it is not linked to."""
+    return len(standing) > 1 or any(instance.spec.server_id not in {"", each.id} for each in standing)

@@ -1,0 +1,155 @@
+"""The watch of servers: each change of one wakes the controller of the instance that it says it belongs to.
+
+That is one lookup by key, however many instances there are. When it begins every server is told once. Whatever its
+instance already shows is passed over, so a start wakes nobody without a reason: what was unsettled the controller looks
+at by itself, and what has changed meanwhile differs.
+
+A server whose instance is not there, or is another incarnation, and one that is not its instance's own are odd: they
+are counted, told in the log, and handed to the monitor. Where there is an instance, its controller tells in its
+timeline what it makes of that.
+"""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from typing import Literal, Protocol, TypeVar, cast, get_args
+
+import structlog
+from prometheus_client import CollectorRegistry, Counter
+
+from remuda.charging.making import is_provisioned
+from remuda.compute.instances.asking import is_asked_for
+from remuda.compute.instances.projecting import is_shown
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.ports import ComputePorts, ServerSeen
+from remuda.kernel.backoff import Backoff
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import RemudaError
+from remuda.kernel.randomness import Randomness
+from remuda.kernel.turns import let_others_run
+from remuda.reconcile.pacing import while_leading
+from remuda.resources.reading import find
+
+__all__ = ["Following", "Odd", "Wakeable", "followed"]
+
+Odd = Literal["missing", "stale", "duplicate"]
+"""Why a server is odd: it has no instance, one that took the place of its own, or is not the one of its instance."""
+
+T = TypeVar("T")
+_STRIDE = 20
+_MOST_REMEMBERED = 10_000
+_HAS_BEGUN_S = 0.05
+_PAUSE = Backoff(0.5, 30.0)
+
+
+class Wakeable(Protocol):
+    """The controller of instances, as far as it is woken."""
+
+    @property
+    def has_begun(self) -> bool:
+        """Whether it controls, and hears what it is told."""
+        ...
+
+    def wake(self, key: str) -> None:
+        """Look at an instance now."""
+        ...
+
+
+async def followed(
+    tell: Callable[[], AsyncIterator[T]], what: str, clock: Clock, randomness: Randomness
+) -> AsyncGenerator[T]:
+    """Yield what another service tells of its things, for ever; whatever goes wrong, all of it is told again."""
+    failures = 0
+    while True:
+        try:
+            async with aclosing(cast("AsyncGenerator[T]", tell())) as things:
+                async for each in things:
+                    failures = 0
+                    yield each
+        except RemudaError as error:
+            structlog.get_logger().warning("not followed", what=what, error=error.code)
+        failures += 1
+        await clock.sleep(_PAUSE.pause_s(failures, randomness))
+
+
+class Following:
+    """Follows the servers of all instances. Have `keep` done as a duty."""
+
+    def __init__(
+        self, ports: ComputePorts, controller: Wakeable, suspect: Callable[[ServerSeen], None] = lambda _: None
+    ) -> None:
+        """Wake `controller`, and tell `suspect` of servers whose instance is not there."""
+        self._ports, self._controller, self._suspect = ports, controller, suspect
+        self._store = ports.reconciling.store
+        self._counts = _counts(ports.metrics)
+        self._odd: dict[str, Odd] = {}
+        """What was told already, by the server's id."""
+
+    async def keep(self) -> None:
+        """Follow for ever, while this process leads: a duty."""
+        await while_leading(self._ports.leader, self._follow)
+
+    async def notice(self, server: ServerSeen) -> None:
+        """Wake whom it concerns."""
+        found = await find(self._store, ComputeInstance, server.instance)
+        self._judge(found, server)
+        if found is not None and not (self._is_own(found, server) and self._is_known(found, server)):
+            self._controller.wake(found.name)
+
+    async def _follow(self) -> None:
+        ports = self._ports
+        while not self._controller.has_begun:  # what it is told before that it does not hear
+            await ports.clock.sleep(_HAS_BEGUN_S)
+        servers = followed(ports.region.servers, "servers", ports.clock, ports.randomness)
+        async with aclosing(servers):
+            count = 0
+            async for server in servers:
+                await self.notice(server)
+                count += 1
+                if count % _STRIDE == 0:
+                    await let_others_run()
+
+    def _judge(self, found: ComputeInstance | None, server: ServerSeen) -> None:
+        why = _why_odd(found, server)
+        if why is None:
+            self._odd.pop(server.id, None)
+            return
+        if found is None or why == "stale":
+            self._suspect(server)
+        if self._odd.get(server.id) == why:
+            return
+        if len(self._odd) >= _MOST_REMEMBERED:
+            self._odd.clear()  # what is still odd is told once more
+        self._odd[server.id] = why
+        self._counts.labels(why).inc()
+        structlog.get_logger().warning("odd server", why=why, server=server.id, instance=server.instance)
+
+    def _is_own(self, found: ComputeInstance, server: ServerSeen) -> bool:
+        return not server.is_gone and not server.is_marked and _why_odd(found, server) is None
+
+    def _is_known(self, found: ComputeInstance, server: ServerSeen) -> bool:
+        """Tell whether an instance at rest shows all that there is to know of its server."""
+        return (
+            not found.is_marked
+            and is_provisioned(found)
+            and is_shown(found, server, self._ports.clock.now())
+            and is_asked_for(found, server)
+        )
+
+
+def _why_odd(found: ComputeInstance | None, server: ServerSeen) -> Odd | None:
+    """Return why a server is odd; one that goes is not, whatever it was."""
+    if server.is_gone or server.is_marked:
+        return None
+    if found is None:
+        return "missing"
+    if server.incarnation not in {"", found.uid}:
+        return "stale"
+    return None if found.spec.server_id in {"", server.id} else "duplicate"
+
+
+def _counts(registry: CollectorRegistry) -> Counter:
+    text = "Servers that name an instance which is not there, is another one, or has another server."
+    counts = Counter("remuda_compute_odd_servers", text, ["why"], registry=registry)
+    for why in get_args(Odd):
+        counts.labels(why)
+    return counts

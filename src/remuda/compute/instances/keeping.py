@@ -1,0 +1,100 @@
+"""Keeping the server of an instance as it is wanted, and showing how it is."""
+
+from dataclasses import dataclass
+
+from remuda.charging.making import is_charged, with_charged
+from remuda.compute.instances.asking import Asked, Asking, refusal_of
+from remuda.compute.instances.making import NET_S, UNTOLD, Step
+from remuda.compute.instances.projecting import (
+    Anew,
+    is_rebuilding,
+    is_under_way,
+    projected,
+    rebuild_under_way,
+    with_rebuild_ended,
+    with_rebuilding,
+)
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.ports import ServerSeen
+from remuda.kernel.clock import Clock
+from remuda.kernel.conditions import find_condition
+from remuda.kernel.errors import RemudaError
+from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.results import Again, Blocked, Done
+from remuda.reconcile.run import Run
+from remuda.reconcile.status import AVAILABLE
+
+__all__ = ["Keeping"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """Keeps servers."""
+
+    clock: Clock
+    asking: Asking
+
+    async def keep(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
+        """Look after a server that is there. What it costs was held for good before it was asked for."""
+        known = instance if is_charged(instance) else with_charged(instance, self.clock)
+        try:
+            asked = await self.asking.converge(instance, server)
+        except RemudaError as error:
+            return Outcome(refusal_of(error), projected(known, server, self.clock.now()))
+        if asked is not None:
+            run.acted = True
+            return self._told(known, server, asked, run)
+        if not is_under_way(server):
+            return self._ended(known, server, run)
+        if self._is_untold(instance):
+            return Again(NET_S, message=_message(server), patience_s=UNTOLD.total_seconds())
+        return self._under_way(known, server)
+
+    def _told(self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: Run) -> Step:
+        """Say what was asked for."""
+        now, server = self.clock.now(), asked.server
+        facts = {"fields": list(asked.fields), "server": server.id}
+        if asked.anew is None:
+            entry = run.entry(instance, "ServerChanged", **facts)
+            return Outcome(Again(NET_S, message="its server is changed"), projected(instance, server, now), [entry])
+        entry = run.entry(
+            instance,
+            asked.anew,
+            **facts,
+            flavor=server.facts.flavor,
+            image=server.facts.image,
+            was={"flavor": before.facts.flavor, "image": before.facts.image},
+        )
+        begun = with_rebuilding(instance, asked.anew, server, now)
+        return Outcome(Again(NET_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
+
+    def _under_way(self, instance: ComputeInstance, server: ServerSeen) -> Step:
+        """Show how far region is with what was asked for."""
+        now, said = self.clock.now(), rebuild_under_way(instance)
+        if not is_rebuilding(instance, server):
+            return Outcome(Again(NET_S, message=_message(server)), projected(instance, server, now))
+        how: Anew = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
+        seen = projected(with_rebuilding(instance, how, server, now), server, now)
+        return Outcome(Again(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
+
+    def _ended(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
+        """Show what has come of it."""
+        now, rebuild = self.clock.now(), rebuild_under_way(instance)
+        has_failed = server.settling == "error"
+        entries = [] if instance.status.has_server else [run.entry(instance, "ServerMade", server=server.id)]
+        if rebuild is not None:
+            event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
+            entries.append(run.entry(instance, event, how=rebuild.reason, server=server.id, message=message))
+            instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
+        result = Blocked("Errored", _message(server)) if has_failed else Done()
+        return Outcome(result, projected(instance, server, now), entries)
+
+    def _is_untold(self, instance: ComputeInstance) -> bool:
+        """Tell whether an instance is so new that its way to being there is not worth a write."""
+        created = instance.metadata.creation_timestamp
+        is_young = created is not None and self.clock.now() - created < UNTOLD
+        return is_young and find_condition(instance.status.conditions, AVAILABLE) is None
+
+
+def _message(server: ServerSeen) -> str:
+    return server.message or "nobody says how far it is"

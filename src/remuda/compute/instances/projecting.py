@@ -1,0 +1,125 @@
+"""What a server tells, as its instance shows it: power, addresses, health, and how far a rebuild is.
+
+It is a projection and no more: nothing is observed here, and whatever the server is, nothing is done about it. Two
+words are the instance's own: `Rebuilding`, while its server is made anew because somebody wanted it otherwise, and
+`Error`, where the server has failed and nothing more comes of it by itself.
+"""
+
+from datetime import datetime
+from typing import Literal
+
+import msgspec
+
+from remuda.compute.kinds.instances import ComputeInstance, PowerState
+from remuda.compute.ports import Health, ServerSeen
+from remuda.kernel.conditions import Condition, find_condition, set_condition
+from remuda.reconcile.status import is_behind
+
+__all__ = [
+    "ANEW",
+    "REBUILDING",
+    "Anew",
+    "is_rebuilding",
+    "is_shown",
+    "is_under_way",
+    "projected",
+    "rebuild_under_way",
+    "with_rebuild_ended",
+    "with_rebuilding",
+]
+
+REBUILDING = "Rebuilding"
+"""The condition that says that the server is made anew, and how far that is; or that it was, and how that ended."""
+
+Anew = Literal["Rebuilding", "Replacing"]
+"""How a server is made anew: another image is put on it, or another server behind its port."""
+
+ANEW: dict[Anew, str] = {
+    "Rebuilding": "it is rebuilt from its image",
+    "Replacing": "another server is put in its place",
+}
+"""What is said of each."""
+
+_HEALTH: dict[Health, tuple[Literal["True", "False", "Unknown"], str]] = {
+    "healthy": ("True", "Healthy"),
+    "degraded": ("False", "Degraded"),
+    "error": ("False", "Errored"),
+    "unknown": ("Unknown", "Unknown"),
+}
+_COMING_UP = {None, "Pending", "Queued", "Building"}
+
+replace = msgspec.structs.replace
+
+
+def is_under_way(server: ServerSeen) -> bool:
+    """Tell whether region is still at making a server what it was last asked to be."""
+    return server.settling not in {"provisioned", "error"}
+
+
+def is_rebuilding(instance: ComputeInstance, server: ServerSeen) -> bool:
+    """Tell whether a server is being made anew, also if whoever asked for that did not come to write it down."""
+    if not is_under_way(server):
+        return False
+    if rebuild_under_way(instance) is not None:
+        return True
+    is_changed = instance.status.has_server and is_behind(instance, instance.status.conditions)
+    return is_changed and server.power in _COMING_UP
+
+
+def rebuild_under_way(instance: ComputeInstance) -> Condition | None:
+    """Return what was last said of a rebuild, if it has not ended."""
+    found = find_condition(instance.status.conditions, REBUILDING)
+    return found if found is not None and found.status == "True" else None
+
+
+def projected(instance: ComputeInstance, server: ServerSeen, now: datetime) -> ComputeInstance:
+    """Return an instance with everything in its status that its server tells."""
+    status = replace(
+        instance.status,
+        power_state=_power(instance, server),
+        private_ip=server.private_ip,
+        public_ip=server.public_ip,
+        mac_address=server.mac_address,
+        has_server=True,
+    )
+    state, reason = _HEALTH[server.health]
+    return _said(replace(instance, status=status), "Healthy", state, reason, server.health_message, now)
+
+
+def is_shown(instance: ComputeInstance, server: ServerSeen, now: datetime) -> bool:
+    """Tell whether an instance shows its server as it is."""
+    return server.settling == "provisioned" and projected(instance, server, now) == instance
+
+
+def with_rebuilding(instance: ComputeInstance, how: Anew, server: ServerSeen, now: datetime) -> ComputeInstance:
+    """Return an instance that says that its server is made anew, and how far that is."""
+    how_far = server.message if server.settling == "provisioning" and server.message else "asked for"
+    return _said(instance, REBUILDING, "True", how, f"{ANEW[how]}: {how_far}", now)
+
+
+def with_rebuild_ended(instance: ComputeInstance, reason: str, message: str, now: datetime) -> ComputeInstance:
+    """Return an instance that says how it ended."""
+    return _said(instance, REBUILDING, "False", reason, message, now)
+
+
+def _power(instance: ComputeInstance, server: ServerSeen) -> PowerState | None:
+    if is_rebuilding(instance, server):
+        return "Rebuilding"
+    if server.settling == "error" or server.health == "error":
+        return "Error"
+    return server.power
+
+
+def _said(
+    instance: ComputeInstance,
+    kind: str,
+    state: Literal["True", "False", "Unknown"],
+    reason: str,
+    message: str,
+    now: datetime,
+) -> ComputeInstance:
+    condition = Condition(
+        type=kind, status=state, reason=reason, message=message, last_transition_time=now.replace(microsecond=0)
+    )
+    conditions = set_condition(instance.status.conditions, condition)
+    return replace(instance, status=replace(instance.status, conditions=conditions))

@@ -1,0 +1,222 @@
+"""The rules of instances, as pure functions: what is stored of them, what they cost, how they read.
+
+What clients sent comes back as they sent it. What an instance's server is asked to be (`facts_of`) is the same in the
+words that region reads it back in, so the two can be compared.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from ipaddress import IPv4Network
+from typing import Any
+
+import msgspec
+
+from remuda.access.principal import Principal
+from remuda.charging.ports import Amount, Charge, Place
+from remuda.compute.instances.wire import (
+    InstanceCreate,
+    InstanceRead,
+    InstanceSpecWire,
+    InstanceStatusRead,
+    InstanceUpdate,
+    NetworkingWire,
+    ProtectionWire,
+)
+from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceNetworking, InstanceSpec, Protection
+from remuda.compute.ports import ServerFacts
+from remuda.compute.tags import INCARNATION
+from remuda.compute.tags import INSTANCE as INSTANCE_TAG
+from remuda.http.etag import tagged
+from remuda.kernel.ids import derived_id
+from remuda.kernel.secrets import Secret
+from remuda.resources import labels, regional
+from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.metadata import (
+    changed_metadata,
+    check_tags,
+    new_metadata,
+    read_project_metadata,
+    stored_tags,
+    writable_metadata,
+)
+from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.writing import each_once
+
+__all__ = [
+    "INSTANCE_VIEW",
+    "changed_instance",
+    "charge_of",
+    "facts_of",
+    "instance_id",
+    "new_instance",
+    "place_of",
+    "read_instance",
+    "writable_instance",
+]
+
+replace = msgspec.structs.replace
+
+
+def instance_id(network: str, name: str) -> str:
+    """Return the id of the instance of this name on a network, and of its server: there can be only one of each."""
+    return derived_id(network, name)
+
+
+def place_of(instance: ComputeInstance) -> Place:
+    """Return where an instance is."""
+    return Place(labels.organization_of(instance), labels.project_of(instance))
+
+
+def charge_of(instance: str, operation: str, payer: Place, *, gpus: int, is_public: bool) -> Charge:
+    """Return what an instance costs, which the operation that made it holds."""
+    amounts = {"servers": 1, "gpus": gpus, "floatingips": int(is_public)}
+    return Charge(
+        payer=payer,
+        operation=operation,
+        kind=INSTANCE.qualified,
+        id=instance,
+        amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items() if committed),
+    )
+
+
+def new_instance(wanted: InstanceCreate, region: str, by: Principal, *, operation: str, gpus: int) -> ComputeInstance:
+    """Return an instance as it is stored."""
+    check_tags(wanted.metadata.tags)
+    spec, network = wanted.spec, wanted.spec.network_id
+    where = {
+        labels.ORGANIZATION: spec.organization_id,
+        labels.PROJECT: spec.project_id,
+        regional.REGION: region,
+        regional.NETWORK: network,
+    }
+    name = instance_id(network, wanted.metadata.name)
+    return ComputeInstance(
+        metadata=new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,)),
+        spec=InstanceSpec(
+            **_said(spec),
+            protection=_stored_protection(spec.protection, Protection()),
+            server_id=name,
+            gpus=gpus,
+            operation=operation,
+            tags=own_tags(stored_tags(wanted.metadata), by),
+        ),
+    )
+
+
+def changed_instance(
+    instance: ComputeInstance, wanted: InstanceUpdate, by: Principal, now: datetime, *, gpus: int
+) -> ComputeInstance:
+    """Return an instance with everything replaced that a client may change; `gpus` are those of the wanted flavor."""
+    check_tags(wanted.metadata.tags)
+    before, spec = instance.spec, wanted.spec
+    return replace(
+        instance,
+        metadata=changed_metadata(instance.metadata, wanted.metadata, by.subject, now),
+        spec=replace(
+            before,
+            **_said(spec),
+            protection=_stored_protection(spec.protection, before.protection),
+            gpus=gpus,
+            tags=replaced_tags(before.tags, stored_tags(wanted.metadata), by),
+        ),
+    )
+
+
+def _said(spec: InstanceSpecWire) -> dict[str, Any]:
+    """Return what clients say of a spec and what is stored as they say it."""
+    return {
+        "flavor_id": spec.flavor_id,
+        "image_id": spec.image_id,
+        "networking": _stored_networking(spec.networking or NetworkingWire()),
+        "ssh_certificate_authority_id": spec.ssh_certificate_authority_id or "",
+        "user_data": Secret(spec.user_data) if spec.user_data else None,
+    }
+
+
+def _stored_networking(wanted: NetworkingWire) -> InstanceNetworking:
+    return InstanceNetworking(
+        security_group_ids=wanted.security_groups,
+        public_ip=wanted.public_ip,
+        allowed_source_addresses=wanted.allowed_source_addresses,
+    )
+
+
+def _stored_protection(wanted: ProtectionWire | None, before: Protection) -> Protection:
+    return before if wanted is None else Protection(deletion=wanted.deletion, plan=wanted.plan)
+
+
+def facts_of(instance: ComputeInstance) -> ServerFacts:
+    """Return what the server of a stored instance is asked to be."""
+    spec, networking = instance.spec, instance.spec.networking
+    return ServerFacts(
+        flavor=spec.flavor_id,
+        image=spec.image_id,
+        security_groups=each_once(networking.security_group_ids),
+        public_ip=spec.wants_public_ip,
+        allowed_source_addresses=each_once(
+            str(IPv4Network(prefix, strict=False)) for prefix in networking.allowed_source_addresses
+        ),
+        authority=spec.ssh_certificate_authority_id,
+        user_data=spec.user_data,
+        description=instance.metadata.annotations.get(labels.DESCRIPTION, ""),
+        tags=tuple(sorted(_ownership(instance).items())),
+    )
+
+
+def _ownership(instance: ComputeInstance) -> Mapping[str, str]:
+    return {INSTANCE_TAG: instance.name, INCARNATION: instance.uid}
+
+
+def writable_instance(instance: ComputeInstance) -> InstanceUpdate:
+    """Return what a client may change of an instance, as it is now."""
+    spec = instance.spec
+    return InstanceUpdate(
+        metadata=writable_metadata(instance.metadata, spec.tags),
+        spec=InstanceSpecWire(
+            flavor_id=spec.flavor_id,
+            image_id=spec.image_id,
+            networking=_read_networking(spec.networking),
+            ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
+            user_data="" if spec.user_data is None else spec.user_data.reveal(),
+            protection=_read_protection(spec.protection),
+        ),
+    )
+
+
+def _read_networking(networking: InstanceNetworking) -> NetworkingWire:
+    return NetworkingWire(
+        security_groups=networking.security_group_ids,
+        public_ip=networking.public_ip,
+        allowed_source_addresses=networking.allowed_source_addresses,
+    )
+
+
+def _read_protection(protection: Protection) -> ProtectionWire | None:
+    if protection == Protection():
+        return None
+    return ProtectionWire(deletion=protection.deletion, plan=protection.plan)
+
+
+def read_instance(instance: ComputeInstance) -> InstanceRead:
+    """Return an instance as clients read it."""
+    status = instance.status
+    return InstanceRead(
+        metadata=read_project_metadata(instance.metadata, instance.spec.tags, status.conditions),
+        spec=writable_instance(instance).spec,
+        status=InstanceStatusRead(
+            region_id=regional.region_of(instance),
+            network_id=regional.network_of(instance),
+            power_state=status.power_state,
+            private_ip=status.private_ip,
+            public_ip=status.public_ip,
+            mac_address=status.mac_address,
+        ),
+    )
+
+
+def _render_instance(instance: ComputeInstance) -> bytes:
+    return msgspec.json.encode(read_instance(instance))
+
+
+INSTANCE_VIEW = tagged(_render_instance, writable_instance)
+"""An instance as JSON, with its tag."""

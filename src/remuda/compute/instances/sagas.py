@@ -1,0 +1,151 @@
+"""What takes more than one effect: to make an instance.
+
+What it costs is held under the id of the operation, and the instance says which operation made it. So of two who want
+the same name the later one takes back what it held itself, and nothing else.
+
+Its network may have been marked between the judgement and the write. It is looked at once more when the instance is
+there: either that is seen here, or whoever ends the instances of a marked network has seen the instance.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+
+from remuda.charging.making import payer_of
+from remuda.charging.ports import Charge, Ledger, Place
+from remuda.charging.unmaking import unmake
+from remuda.compute.instances import rules
+from remuda.compute.instances.sealing import opened
+from remuda.compute.instances.wire import InstanceCreate
+from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.ports import NetworkSeen
+from remuda.kernel.errors import AlreadyExists, Malformed
+from remuda.kernel.sealing import Sealer
+from remuda.operations.registry import AnyBound, Bound
+from remuda.operations.steps import Saga, Step, Work
+from remuda.resources.askers import Asker
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+__all__ = ["CREATE_INSTANCE", "InstancePorts", "NameTaken", "NetworkLookup", "NewInstance", "bound", "charge_for"]
+
+
+class NameTaken(AlreadyExists):
+    """Raised when the network has an instance of this name, or is about to, or had one that is not gone yet."""
+
+    def __init__(self, name: str, *, is_settled: bool) -> None:
+        super().__init__("instance", name)
+        self.sentence = (
+            f"The network has an instance named {name!r} already: choose another name."
+            if is_settled
+            else f"An instance named {name!r} is being made or deleted on this network: try again a little later."
+        )
+
+
+class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
+    """What is needed to make an instance."""
+
+    instance: str
+    """Its id."""
+    wanted: InstanceCreate
+    """With its user data sealed."""
+    region: str
+    gpus: int
+    by: Asker
+    """Who pays is told in it."""
+
+
+class NetworkLookup(Protocol):
+    """Knows networks."""
+
+    async def find_network(self, network: str) -> NetworkSeen | None:
+        """Return a network, or None if there is none."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstancePorts:
+    """What the steps reach the world through."""
+
+    store: Store
+    identity: Ledger
+    region: NetworkLookup
+    sealer: Sealer
+
+
+def _charge(work: Work[NewInstance]) -> Charge:
+    new, by = work.input, work.input.by
+    assert by.organization is not None, "it is completed when it is asked for"
+    assert by.project is not None, "it is completed when it is asked for"
+    networking, payer = new.wanted.spec.networking, Place(by.organization, by.project)
+    is_public = networking is not None and bool(networking.public_ip)
+    return rules.charge_of(new.instance, work.id, payer, gpus=new.gpus, is_public=is_public)
+
+
+async def _allocate(ports: InstancePorts, work: Work[NewInstance]) -> None:
+    try:
+        await ports.identity.allocate(_charge(work), work.input.by.principal)
+    except AlreadyExists:  # something is held for an instance of this name
+        raise await _taken(ports, work.input) from None
+
+
+async def _release(ports: InstancePorts, work: Work[NewInstance]) -> None:
+    await ports.identity.release(_charge(work))
+
+
+async def _make(ports: InstancePorts, work: Work[NewInstance]) -> None:
+    new = work.input
+    wanted = opened(new.wanted, new.instance, ports.sealer)
+    made = rules.new_instance(wanted, new.region, new.by.principal, operation=work.id, gpus=new.gpus)
+    try:
+        await ports.store.create(made)
+    except AlreadyExists:
+        found = await find(ports.store, ComputeInstance, made.name)
+        if found is None or found.spec.operation != work.id:
+            raise await _taken(ports, new) from None
+
+
+async def _taken(ports: InstancePorts, new: NewInstance) -> NameTaken:
+    found = await find(ports.store, ComputeInstance, new.instance, marked=False)
+    return NameTaken(new.wanted.metadata.name, is_settled=found is not None)
+
+
+async def _unmake(ports: InstancePorts, work: Work[NewInstance]) -> None:
+    await unmake(ports.store, ComputeInstance, work.input.instance, lambda found: found.spec.operation == work.id)
+
+
+async def _look_again(ports: InstancePorts, work: Work[NewInstance]) -> None:
+    network = await ports.region.find_network(work.input.wanted.spec.network_id)
+    if network is None or network.is_marked:
+        raise Malformed("network is being deleted")
+
+
+async def _leave(ports: InstancePorts, work: Work[NewInstance]) -> None:
+    """Do nothing: nothing was done."""
+
+
+CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
+    name="instance.create",
+    input_type=NewInstance,
+    subject=lambda new: (INSTANCE.qualified, new.instance),
+    steps=(
+        Step(name="hold-quota", do=_allocate, undo=_release),
+        Step(name="make-instance", do=_make, undo=_unmake),
+        Step(name="look-at-network", do=_look_again, undo=_leave),
+    ),
+)
+"""Makes an instance."""
+
+
+def charge_for(instance: ComputeInstance) -> Charge:
+    """Return what a stored instance costs."""
+    spec = instance.spec
+    return rules.charge_of(
+        instance.name, spec.operation, payer_of(instance), gpus=spec.gpus, is_public=spec.wants_public_ip
+    )
+
+
+def bound(ports: InstancePorts) -> list[AnyBound]:
+    """Return the sagas of this room with what they reach the world through."""
+    return [Bound(CREATE_INSTANCE, ports)]

@@ -1,0 +1,197 @@
+"""Changing an instance, and telling beforehand what that would do.
+
+A dry run is judged as the change itself is, and writes nothing. Nothing is accepted whose replacement is known not to
+be possible: the flavor has no free place, the image is not ready, it does not fit, the quota does not allow it.
+
+A change that carries the hash of a plan is done if that plan is what would be done now, or if nothing is left to do;
+otherwise it is refused, with the present plan. So is one without a hash that destroys something, where the instance or
+its project's policy demands one. The judgement and the write are about the same version of the instance: what changes
+in between is judged again.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from remuda.access.context import Context
+from remuda.charging.in_hand import before_of, refuse_while_in_hand
+from remuda.compute.instances import rules
+from remuda.compute.instances.checking import check_access, check_fit, check_network, find_flavor, find_image, gpus_of
+from remuda.compute.instances.sagas import charge_for
+from remuda.compute.instances.service import Instances
+from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance
+from remuda.compute.instances.wire import InstanceUpdate
+from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.permissions import permission
+from remuda.compute.plans.planning import plan_change
+from remuda.compute.plans.protecting import protection_of
+from remuda.compute.plans.sides import Side, Subject
+from remuda.compute.plans.wire import PlanRead
+from remuda.kernel.errors import Invalid, Malformed, PlanChanged, PlanRequired
+from remuda.kernel.ids import derived_id
+from remuda.resources.askers import asker_of
+from remuda.resources.labels import NAME
+from remuda.resources.offers import FlavorRead, ImageRead
+from remuda.resources.regional import network_of, region_of
+from remuda.resources.writing import check_state, until_written, witnessed
+
+__all__ = ["Updates"]
+
+replace = msgspec.structs.replace
+
+
+@dataclass(frozen=True, slots=True)
+class _Offers:
+    """What the catalogue says of the flavors and images of a change; nothing where it makes no new server."""
+
+    flavor_before: FlavorRead | None = None
+    image_before: ImageRead | None = None
+    flavor: FlavorRead | None = None
+    image: ImageRead | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A change that may be made."""
+
+    found: ComputeInstance
+    changed: ComputeInstance
+    plan: PlanRead
+
+
+@dataclass(frozen=True, slots=True)
+class Updates:
+    """The part of the instances room that changes them."""
+
+    instances: Instances
+
+    async def plan(self, context: Context, instance: str, wanted: InstanceUpdate) -> PlanRead:
+        """Return what a change would do, if it may be made. Nothing is done."""
+        return (await self._judge(context, instance, wanted)).plan
+
+    async def update(
+        self, context: Context, instance: str, wanted: InstanceUpdate, plan: str | None = None
+    ) -> ComputeInstance:
+        """Replace what a client may change of an instance. `plan` is the hash of what the client has agreed to."""
+
+        async def change() -> ComputeInstance:
+            judged = await self._judge(context, instance, wanted)
+            await self._check_consent(judged, plan)
+            return await self._write(context, judged, wanted)
+
+        return await until_written(change)
+
+    async def get(self, context: Context, instance: str) -> ComputeInstance:
+        """Return an instance to one who may change it."""
+        return await self.instances.find(context, permission("instances", "update"), instance)
+
+    async def _judge(self, context: Context, instance: str, wanted: InstanceUpdate) -> _Judged:
+        found = await self.get(context, instance)
+        if found.is_marked:
+            raise Malformed("instance is being deleted")
+        await refuse_while_in_hand(self.instances.store, found, found.spec.operation)
+        check_state(context, found, rules.writable_instance(found))
+        if wanted.metadata.name != found.metadata.labels[NAME]:
+            raise Invalid("metadata.name", "instance names are immutable")
+        offers = await self._offers(context, found, wanted)
+        gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
+        changed = rules.changed_instance(found, wanted, context.principal, self.instances.clock.now(), gpus=gpus)
+        capabilities = await self.instances.region.capabilities(region_of(found))
+        before = _side(found, offers.flavor_before, offers.image_before)
+        plan = plan_change(_subject(found), before, _side(changed, offers.flavor, offers.image), capabilities)
+        return _Judged(found, changed, plan)
+
+    async def _offers(self, context: Context, found: ComputeInstance, wanted: InstanceUpdate) -> _Offers:
+        """Judge what is wanted by what region knows, and return what it says of flavors and images."""
+        place, region = rules.place_of(found), self.instances.region
+        asking = replace(context, principal=context.principal.paying(place.organization, place.project))
+        network = await region.network(asking, network_of(found))
+        check_network(network, place)
+        offers = _Offers()
+        if _is_made_anew(found, wanted):
+            flavors = await region.flavors(asking, place.organization, network.region)
+            images = await region.images(asking, place.organization, network.region)
+            flavor, image = find_flavor(flavors, wanted.spec.flavor_id), find_image(images, wanted.spec.image_id)
+            check_fit(flavor, image)
+            _check_room(found, flavor)
+            flavor_before = next((each for each in flavors if each.metadata.id == found.spec.flavor_id), None)
+            image_before = next((each for each in images if each.metadata.id == found.spec.image_id), None)
+            offers = _Offers(flavor_before, image_before, flavor, image)
+        await check_access(region, asking, network, wanted.spec)
+        return offers
+
+    async def _check_consent(self, judged: _Judged, consent: str | None) -> None:
+        """Refuse what its plan is demanded for, or what is not the plan that was agreed to."""
+        plan = judged.plan
+        if consent is not None:
+            if plan.steps and plan.hash != consent:
+                raise PlanChanged(plan)
+        elif plan.is_destructive and (await protection_of(self.instances.store, judged.found)).plan:
+            raise PlanRequired(plan)
+
+    async def _write(self, context: Context, judged: _Judged, wanted: InstanceUpdate) -> ComputeInstance:
+        found, changed = judged.found, judged.changed
+        log = witnessed(context, INSTANCE.plural, found)
+        if charge_for(changed) == charge_for(found):
+            return await self.instances.store.update(changed, log=log)
+        now = self.instances.clock.now()
+        await self.instances.operations.run(
+            UPDATE_INSTANCE,
+            id=derived_id(context.operation, f"{found.version} {now.isoformat()}"),
+            actor=context.principal.who,
+            input=ChangedInstance(
+                id=found.name,
+                before=before_of(found),
+                wanted=wanted,
+                by=asker_of(context.principal),
+                now=now,
+                gpus=changed.spec.gpus,
+            ),
+            trace_id=context.trace_id,
+            log=log,
+        )
+        return await self.instances.store.get(ComputeInstance, found.name)
+
+
+def _is_made_anew(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
+    """Tell whether a change needs a new server or disk, whose flavor and image then have to be on offer."""
+    before, after = found.spec, wanted.spec
+    return (before.flavor_id, before.image_id, before.ssh_certificate_authority_id) != (
+        after.flavor_id,
+        after.image_id,
+        after.ssh_certificate_authority_id or "",
+    )
+
+
+def _check_room(found: ComputeInstance, flavor: FlavorRead) -> None:
+    """Refuse another flavor of which no more fit; in its own one, the old server makes room for the new one."""
+    if flavor.metadata.id != found.spec.flavor_id and flavor.spec.free == 0:
+        raise Invalid(
+            "spec.flavorId",
+            f"names {flavor.metadata.name}, which has no free place in the region now",
+            remedy="choose another flavor, or ask again later; nothing was changed",
+        )
+
+
+def _subject(instance: ComputeInstance) -> Subject:
+    status = instance.status
+    return Subject(
+        id=instance.name,
+        uid=instance.uid,
+        name=instance.metadata.labels[NAME],
+        private_ip=status.private_ip,
+        public_ip=status.public_ip,
+        mac_address=status.mac_address,
+    )
+
+
+def _side(instance: ComputeInstance, flavor: FlavorRead | None, image: ImageRead | None) -> Side:
+    return Side(
+        facts=rules.facts_of(instance),
+        writable=rules.writable_instance(instance),
+        protection=instance.spec.protection,
+        tags=tuple((tag.name, tag.value) for tag in instance.spec.tags),
+        gpus=instance.spec.gpus,
+        flavor=flavor,
+        image=image,
+    )

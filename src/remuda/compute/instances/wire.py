@@ -1,0 +1,149 @@
+"""What clients send and read of instances."""
+
+from typing import Annotated
+
+import msgspec
+
+from remuda.compute.kinds.instances import PowerState
+from remuda.http.routes import Id, Parameters, Wire
+from remuda.kernel.secrets import Secret
+from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+
+__all__ = [
+    "ConsoleOutputRead",
+    "ConsoleQuery",
+    "ConsoleSessionRead",
+    "InstanceCreate",
+    "InstanceCreateSpec",
+    "InstanceRead",
+    "InstanceSpecWire",
+    "InstanceStatusRead",
+    "InstanceUpdate",
+    "NetworkingWire",
+    "ProtectionWire",
+    "RebootQuery",
+    "SnapshotCreate",
+    "SshKeyRead",
+]
+
+
+class NetworkingWire(Wire, frozen=True):
+    """How an instance is reached, and from where it may send."""
+
+    security_groups: Annotated[
+        tuple[Id, ...], msgspec.Meta(max_length=64, description="Those of its network that let traffic in and out.")
+    ] = ()
+    public_ip: Annotated[bool, msgspec.Meta(description="It has a public address.")] | None = msgspec.field(
+        default=None, name="publicIP"
+    )
+    allowed_source_addresses: Annotated[
+        tuple[str, ...],
+        msgspec.Meta(max_length=64, description="IPv4 prefixes from which it may also send, such as a VPN's."),
+    ] = ()
+
+
+class ProtectionWire(Wire, frozen=True, omit_defaults=False):
+    """What must not happen to an instance by mistake."""
+
+    deletion: Annotated[bool, msgspec.Meta(description="It cannot be deleted while this is set.")] = False
+    plan: Annotated[
+        bool, msgspec.Meta(description="A change that destroys something has to carry the hash of its plan.")
+    ] = False
+
+
+class InstanceSpecWire(Wire, frozen=True, kw_only=True):
+    """What is wanted of an instance."""
+
+    flavor_id: Annotated[Id, msgspec.Meta(description="Another one replaces its server: the root disk is lost.")]
+    image_id: Annotated[Id, msgspec.Meta(description="Another one rebuilds its server: the root disk is lost.")]
+    networking: NetworkingWire | None = None
+    ssh_certificate_authority_id: (
+        Annotated[Id, msgspec.Meta(description="Who has a certificate of this authority can log in.")] | None
+    ) = None
+    user_data: Annotated[
+        str,
+        msgspec.Meta(
+            description="What cloud-init does when the instance first starts, in base64; 64 KiB at most.",
+            extra_json_schema={"format": "byte"},
+        ),
+    ] = ""
+    protection: ProtectionWire | None = None
+
+
+class InstanceCreateSpec(InstanceSpecWire, frozen=True, kw_only=True):
+    """What a new instance is to be."""
+
+    organization_id: Id
+    project_id: Id
+    network_id: Annotated[Id, msgspec.Meta(description="A network of that project; it also says in which region.")]
+
+
+class InstanceCreate(Wire, frozen=True):
+    """An instance as it is asked for."""
+
+    metadata: MetadataWrite
+    spec: InstanceCreateSpec
+
+
+class InstanceUpdate(Wire, frozen=True):
+    """An instance as it is to be from now on. Protection that is left out stays as it is."""
+
+    metadata: MetadataWrite
+    spec: InstanceSpecWire
+
+
+class InstanceStatusRead(Wire, frozen=True, kw_only=True):
+    """What is known of an instance."""
+
+    region_id: str
+    network_id: str
+    power_state: PowerState | None = None
+    private_ip: str = msgspec.field(default="", name="privateIP")
+    public_ip: str = msgspec.field(default="", name="publicIP")
+    mac_address: str = ""
+
+
+class InstanceRead(Wire, frozen=True):
+    """An instance."""
+
+    metadata: ProjectMetadataRead
+    spec: InstanceSpecWire
+    status: InstanceStatusRead
+
+
+class SnapshotCreate(Wire, frozen=True):
+    """An image that is to be made of an instance."""
+
+    metadata: Annotated[MetadataWrite, msgspec.Meta(description="Of its tags, those of services are dropped.")]
+
+
+class SshKeyRead(Wire, frozen=True):
+    """A key that opens an instance."""
+
+    private_key: Secret
+
+
+class ConsoleSessionRead(Wire, frozen=True):
+    """Where a browser sees an instance's screen."""
+
+    url: str
+
+
+class ConsoleOutputRead(Wire, frozen=True, omit_defaults=False):
+    """What an instance wrote to its console."""
+
+    contents: str
+
+
+class RebootQuery(Parameters, frozen=True):
+    """How to reboot."""
+
+    hard: Annotated[bool, msgspec.Meta(description="Cut the power, rather than ask the system to reboot.")] = False
+
+
+class ConsoleQuery(Parameters, frozen=True):
+    """How much of a console's output."""
+
+    length: (
+        Annotated[int, msgspec.Meta(ge=1, le=100_000, description="How many lines, counted from the last.")] | None
+    ) = None

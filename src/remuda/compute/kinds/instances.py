@@ -1,0 +1,112 @@
+"""Instances as they are stored: what somebody wants, and what is known of the server that does the work.
+
+The server is linked explicitly, before it exists: its id follows from network and name, and so a second try finds the
+first one's. What the server says is projected into the status; nothing is observed here.
+"""
+
+from typing import Literal
+
+import msgspec
+
+from remuda.compute.kinds.api_groups import SHARED, VERSION
+from remuda.kernel.secrets import Secret
+from remuda.kernel.tags import Tag
+from remuda.reconcile.unsettled import unsettled_index
+from remuda.resources.lifecycle import LifecycleStatus, given
+from remuda.store.kinds import Index, Kind
+from remuda.store.objects import Resource, StoredStruct
+
+__all__ = [
+    "INSTANCE",
+    "ComputeInstance",
+    "InstanceNetworking",
+    "InstanceSpec",
+    "InstanceStatus",
+    "PowerState",
+    "Protection",
+]
+
+PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped", "Rebuilding", "Error"]
+"""Where in its life an instance is."""
+
+
+class InstanceNetworking(StoredStruct, frozen=True):
+    """How an instance is reached, and from where it may send."""
+
+    security_group_ids: tuple[str, ...] = msgspec.field(default=(), name="securityGroupIDs")
+    public_ip: bool | None = None
+    """None if nobody said: it has none then."""
+    allowed_source_addresses: tuple[str, ...] = ()
+
+
+class Protection(StoredStruct, frozen=True):
+    """What must not happen to an instance by mistake."""
+
+    deletion: bool = False
+    """It cannot be deleted while this is set."""
+    plan: bool = False
+    """A change that destroys something has to carry the hash of its plan."""
+
+
+class InstanceSpec(StoredStruct, frozen=True, kw_only=True):
+    """What is wanted of an instance."""
+
+    flavor_id: str
+    image_id: str
+    networking: InstanceNetworking = InstanceNetworking()
+    ssh_certificate_authority_id: str = ""
+    user_data: Secret | None = None
+    """In base64, as it was sent. Sealed, since it often holds passwords and tokens."""
+    protection: Protection = Protection()
+    server_id: str = ""
+    """The server that does the work, known before it exists; empty only in what an existing cluster brings along."""
+    gpus: int = 0
+    """How many physical GPUs its flavor has: what it costs must not hang on what is offered later."""
+    operation: str = ""
+    """The operation that made it, after which what it costs is named."""
+    pause: bool = False
+    tags: tuple[Tag, ...] = ()
+
+    @property
+    def wants_public_ip(self) -> bool:
+        """Whether it is to have a public address."""
+        return bool(self.networking.public_ip)
+
+
+class InstanceStatus(LifecycleStatus, frozen=True):
+    """What is known of an instance, as its server tells it."""
+
+    power_state: PowerState | None = None
+    private_ip: str = ""
+    public_ip: str = ""
+    mac_address: str = ""
+    has_server: bool = False
+    """Its server was there once: if it is gone now, somebody else removed it."""
+
+
+class ComputeInstance(Resource, frozen=True):
+    """An instance. Labels say in which project, in which region and on which network."""
+
+    spec: InstanceSpec
+    status: InstanceStatus = InstanceStatus()
+
+
+INSTANCE = Kind(
+    type=ComputeInstance,
+    group=SHARED,
+    version=VERSION,
+    plural="computeinstances",
+    indexes=(
+        Index(name="operation", values=lambda instance: given(instance.spec.operation)),
+        Index(name="server", values=lambda instance: given(instance.spec.server_id)),
+        unsettled_index(),
+    ),
+    columns={
+        "Status": '.status.conditions[?(@.type=="Available")].reason',
+        "Power": ".status.powerState",
+        "Private IP": ".status.privateIp",
+        "Public IP": ".status.publicIp",
+    },
+)
+"""Instances, found by their labels, by the operation that made them, and by their server; and those that are unsettled,
+which cannot wait after a start. What happens to the servers of the others is told by the watch of servers."""

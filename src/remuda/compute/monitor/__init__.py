@@ -1,0 +1,1 @@
+"""What looks whether instances, servers and what is held for them agree."""

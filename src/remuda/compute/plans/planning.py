@@ -1,0 +1,117 @@
+"""The plan: what a change of an instance does, and what becomes of what it has.
+
+A pure function of what was wanted, what is wanted now, what the catalogue says of either, and what the region's
+provider can do. What is known of the instance (its addresses) is told, and decides nothing.
+"""
+
+from collections.abc import Iterator
+
+from remuda.compute.plans import wording
+from remuda.compute.plans.changes import change_sentence
+from remuda.compute.plans.deciding import Field, StepKind, decide
+from remuda.compute.plans.hashing import hash_of
+from remuda.compute.plans.sides import Side, Subject
+from remuda.compute.plans.wire import ChangeRead, Extent, PlanRead, QuotaChangeRead, StepRead, Thing, ThingRead
+
+__all__ = ["plan_change"]
+
+_ANEW: frozenset[StepKind] = frozenset({"rebuild", "replace"})
+"""Steps after which it starts from a new disk."""
+_OF_THE_DISK: tuple[Thing, ...] = ("rootDisk", "sshHostKeys", "memory")
+_OF_THE_PORT: tuple[Thing, ...] = ("privateIP", "macAddress")
+_PORTS = "ports"
+_Steps = tuple[tuple[StepKind, tuple[Field, ...]], ...]
+
+
+def plan_change(subject: Subject, before: Side, after: Side, capabilities: frozenset[str]) -> PlanRead:
+    """Return what it takes to make of an instance what is wanted now. If nothing else is wanted, it is empty."""
+    decided = _with_own(decide(before.facts, after.facts, capabilities), before, after)
+    kinds = tuple(kind for kind, _ in decided)
+    steps = tuple(_step(kind, fields, before, after) for kind, fields in decided)
+    lost = tuple(_lost(kinds, before, after, keeps_ports=_PORTS in capabilities))
+    quota = tuple(_quota(before, after))
+    return PlanRead(
+        hash=hash_of(subject.uid, before, after, steps=steps, lost=lost, quota=quota),
+        is_destructive=bool(lost),
+        sentence=wording.summary(kinds, lost),
+        steps=steps,
+        lost=tuple(_gone(thing, subject, after) for thing in lost),
+        survives=tuple(_kept(thing, subject) for thing in _things(before) if thing not in lost),
+        downtime=wording.downtime_of(_downtime(kinds, after)),
+        quota=quota,
+    )
+
+
+def _with_own(decided: _Steps, before: Side, after: Side) -> _Steps:
+    """Add what is changed about the instance alone, and comes to no server."""
+    own: dict[Field, bool] = {
+        "metadata.tags": before.tags != after.tags,
+        "spec.protection": before.protection != after.protection,
+    }
+    fields = tuple(field for field, is_changed in own.items() if is_changed)
+    others = dict(decided)
+    in_place = (*others.pop("in-place", ()), *fields)
+    return (*((("in-place", in_place),) if in_place else ()), *others.items())
+
+
+def _step(kind: StepKind, fields: tuple[Field, ...], before: Side, after: Side) -> StepRead:
+    is_applied = kind in _ANEW
+    changes = tuple(
+        ChangeRead(field=field, sentence=change_sentence(field, before, after, is_applied=is_applied))
+        for field in fields
+    )
+    return StepRead(kind=kind, sentence=wording.STEPS[kind], changes=changes)
+
+
+def _things(side: Side) -> Iterator[Thing]:
+    """Yield what an instance has."""
+    yield from ("id", "name", *_OF_THE_PORT)
+    if side.facts.public_ip:
+        yield "publicIP"
+    yield from _OF_THE_DISK
+
+
+def _lost(kinds: tuple[StepKind, ...], before: Side, after: Side, *, keeps_ports: bool) -> Iterator[Thing]:
+    has_public, is_new = before.facts.public_ip, "replace" in kinds
+    if is_new and not keeps_ports:
+        yield from _OF_THE_PORT
+    if has_public and (not after.facts.public_ip or (is_new and not keeps_ports)):
+        yield "publicIP"
+    if _ANEW.intersection(kinds):
+        yield from _OF_THE_DISK
+
+
+def _gone(thing: Thing, subject: Subject, after: Side) -> ThingRead:
+    sentence = wording.lost_sentence(thing, is_given_up=not after.facts.public_ip)
+    return ThingRead(thing=thing, value=_value(thing, subject), sentence=sentence)
+
+
+def _kept(thing: Thing, subject: Subject) -> ThingRead:
+    return ThingRead(thing=thing, value=_value(thing, subject), sentence=wording.survives_sentence(thing))
+
+
+def _value(thing: Thing, subject: Subject) -> str:
+    known = {
+        "id": subject.id,
+        "name": subject.name,
+        "privateIP": subject.private_ip,
+        "macAddress": subject.mac_address,
+        "publicIP": subject.public_ip,
+    }
+    return known.get(thing, "")
+
+
+def _downtime(kinds: tuple[StepKind, ...], after: Side) -> Extent:
+    if not _ANEW.intersection(kinds):
+        return "none"
+    is_virtual = after.flavor is not None and not after.flavor.spec.baremetal
+    return "seconds" if is_virtual else "unknown"
+
+
+def _quota(before: Side, after: Side) -> Iterator[QuotaChangeRead]:
+    for kind, was, is_ in (
+        ("servers", 1, 1),
+        ("gpus", before.gpus, after.gpus),
+        ("floatingips", int(before.facts.public_ip), int(after.facts.public_ip)),
+    ):
+        yield QuotaChangeRead(kind=kind, before=was, after=is_, delta=is_ - was)

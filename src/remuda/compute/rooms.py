@@ -1,0 +1,39 @@
+"""The rooms of compute over their ports."""
+
+from importlib.metadata import version
+
+from remuda.compute.catalogue.service import Catalogue
+from remuda.compute.history.service import History
+from remuda.compute.instances.matching import Matches
+from remuda.compute.instances.service import Instances
+from remuda.compute.instances.updates import Updates
+from remuda.compute.instances.verbs import Verbs
+from remuda.compute.policies.service import Policies
+from remuda.compute.ports import ComputePorts
+from remuda.compute.service import Compute
+from remuda.operations.operations import Operations
+
+__all__ = ["rooms"]
+
+
+def rooms(ports: ComputePorts, operations: Operations) -> Compute:
+    """Return all of them."""
+    store, clock, region = ports.store, ports.clock, ports.region
+    instances = Instances(
+        store=store,
+        clock=clock,
+        identity=ports.identity,
+        region=region,
+        operations=operations,
+        sealer=ports.sealer,
+    )
+    return Compute(
+        catalogue=Catalogue(region=region, settings=ports.settings, version=version("remuda")),
+        instances=instances,
+        updates=Updates(instances),
+        verbs=Verbs(instances=instances, region=region, matches=Matches.over(region, ports.metrics)),
+        policies=Policies(store=store, identity=ports.identity),
+        history=History(
+            store=store, log=ports.log, clock=clock, sealer=ports.sealer, region=region, operations=operations
+        ),
+    )

@@ -1,0 +1,184 @@
+"""Compute with region and identity beside it and simulated clouds behind them, put together as in production.
+
+::
+
+    def test_…() -> None:
+        async def scenario(house: ComputeHouse) -> None:
+            network = await house.region.network()
+            instance = await house.instance(network)
+            await house.until(instance, "provisioned")
+
+        in_a_compute(scenario)
+
+Every answer of all three services is held against their documents and the wire contract. `house.root` is a client of a
+platform administrator; `house.region.organization` and `house.region.project` are there to begin with.
+"""
+
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+from remuda.compute.api import TABLE
+
+from remuda.app import registry
+from remuda.app.linking import identity_link, region_link
+from remuda.compute.assembly import ComputeApp
+from remuda.compute.ports import ComputePorts
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.randomness import SystemRandomness
+from remuda.store.sqlite.store import open_store
+from tests.example.client import Client
+from tests.example.contract import Reply
+from tests.example.validating import Validated
+from tests.identity.household import Carrying, told
+from tests.identity.proving import certified
+from tests.region.house import PATIENCE_S, STANDARD, RegionHouse, housed
+from tests.sim.runner import World, simulate
+from tests.sim.store import SEALER, open_simulated
+from tests.wire.judge import judge_of
+
+INSTANCES = "/api/v2/instances"
+SERVICE = "unikorn-compute"
+JAMMY = "b1f0c0de-0001-4000-8000-000000000001"
+"""An image that every simulated cloud has, without a Kubernetes on it."""
+
+T = TypeVar("T")
+
+
+class ComputeHouse:
+    """All three services, and what a test needs to begin with."""
+
+    def __init__(self, region: RegionHouse, app: ComputeApp) -> None:
+        self.region, self.app = region, app
+        self.store, self.clock = region.store, region.clock
+        self.asgi = Validated(app.api, judge_of(TABLE))
+
+    @property
+    def root(self) -> Client:
+        """A platform administrator."""
+        return self.client(self.region.identity.root)
+
+    def client(self, token: str | None) -> Client:
+        """Return the client of whoever has this token."""
+        return Client(app=self.asgi, token=token, contract=judge_of(TABLE))
+
+    def service(self, name: str, *, impersonates: bool = False, **claim: Any) -> Client:
+        """Return the client of a service that has a certificate; the claim says for whom it acts (`actor=…`)."""
+        headers = certified(name, claim, impersonates=impersonates, now=self.clock.now())
+        return Client(app=Carrying(self.asgi, headers), token=None, contract=judge_of(TABLE))
+
+    def wanted(self, network: str, name: str = "instance", **spec: Any) -> dict[str, Any]:
+        """Return how an instance is asked for."""
+        asked = {
+            "organizationId": self.region.organization,
+            "projectId": self.region.project,
+            "networkId": network,
+            "flavorId": STANDARD,
+            "imageId": JAMMY,
+        }
+        return {"metadata": {"name": name}, "spec": asked | spec}
+
+    async def instance(self, network: str, name: str = "instance", **spec: Any) -> str:
+        """Make an instance and return its id."""
+        reply = await self.root.post(INSTANCES, self.wanted(network, name, **spec))
+        return str(told(reply, 201)["metadata"]["id"])
+
+    async def read(self, instance: str) -> Any:
+        """Return an instance as clients read it."""
+        return told(await self.root.get(f"{INSTANCES}/{instance}"), 200)
+
+    async def until(self, instance: str, status: str) -> Any:
+        """Wait until an instance has this provisioning status, and return it."""
+
+        def has_it(reply: Reply) -> bool:
+            return reply.status == 200 and reply.json["metadata"]["provisioningStatus"] == status
+
+        return (await self.awaited(instance, has_it, status)).json
+
+    async def until_gone(self, instance: str) -> None:
+        """Wait until an instance is no longer there."""
+        await self.awaited(instance, lambda reply: reply.status == 404, "gone")
+
+    async def awaited(self, instance: str, holds: Callable[[Reply], bool], what: str) -> Reply:
+        """Wait until what is told of an instance holds, and return it."""
+        deadline = self.clock.monotonic() + PATIENCE_S
+        while not holds(reply := await self.root.get(f"{INSTANCES}/{instance}")):
+            late = f"{instance} is not {what} in {PATIENCE_S:g} s: {reply.body.decode()}"
+            assert self.clock.monotonic() < deadline, late
+            await self.clock.sleep(0.05)
+        return reply
+
+
+@asynccontextmanager
+async def with_compute(region: RegionHouse, more: dict[str, Any]) -> AsyncIterator[ComputeHouse]:
+    """Run compute beside the other two; `more` are ports of compute to be otherwise."""
+    given, identity = region.app.ports, region.identity.app
+    ports: dict[str, Any] = {
+        "store": given.store,
+        "log": given.log,
+        "clock": given.clock,
+        "randomness": given.randomness,
+        "sealer": given.sealer,
+        "api": given.api,
+        "rate": given.rate,
+        "authenticator": identity.authenticator,
+        "identity": identity_link(identity, SERVICE),
+        "region": region_link(identity, region.app, SERVICE),
+    }
+    app = ComputeApp(ComputePorts(**ports | more))
+    await app.start()
+    try:
+        house = ComputeHouse(region, app)
+        yield house
+        house.asgi.assert_documented()
+    finally:
+        await app.stop()
+
+
+@asynccontextmanager
+async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> AsyncIterator[ComputeHouse]:
+    """Run everything in real time for the time of a block; `ports` are those of `ComputePorts` to be otherwise."""
+    store = open_store(directory / "remuda.db", registry(), SEALER)
+    async with (
+        housed(
+            store, SystemClock(), SystemRandomness(), directory=directory, is_instant=is_instant, aside={}, more={}
+        ) as region,
+        with_compute(region, ports) as house,
+    ):
+        yield house
+
+
+def in_a_compute(
+    scenario: Callable[[ComputeHouse], Coroutine[Any, Any, None]],
+    *,
+    seed: int = 5,
+    is_instant: bool = False,
+    regional: dict[str, Any] | None = None,
+    **ports: Any,
+) -> None:
+    """Run a scenario in simulated time.
+
+    `ports` are those of `ComputePorts`, and `regional` those of `RegionPorts`, that a test wants otherwise.
+    """
+
+    async def at_once(work: Callable[[], T]) -> T:
+        return work()
+
+    async def run(world: World) -> None:
+        store = open_simulated(world, registry())
+        async with (
+            housed(
+                store,
+                world.clock,
+                world.randomness,
+                directory=None,
+                is_instant=is_instant,
+                aside={"aside": at_once},
+                more=regional or {},
+            ) as region,
+            with_compute(region, ports) as house,
+        ):
+            await scenario(house)
+
+    simulate(run, [seed])

@@ -1,0 +1,84 @@
+"""Every word that a controller can give for an instance, or for its server, is explained."""
+
+import ast
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+import remuda
+from remuda.compute.history.reasons import REASONS, reason_of
+from remuda.compute.history.wire import Who
+
+SOURCES = Path(remuda.__file__).parent
+WALKED = ("compute", "charging", "reconcile", "region/servers", "region/going.py")
+"""Where the controllers of instances and servers are, and what they are made of."""
+PLACE = {"Blocked": 0, "Failed": 0, "Again": 1}
+"""Where each result has its reason."""
+
+
+def files() -> Iterator[Path]:
+    for each in WALKED:
+        path = SOURCES / each
+        yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def given_in(path: Path) -> Iterator[tuple[str, int]]:
+    """Yield each reason that a module gives, and the line."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in PLACE:
+            named = [word.value for word in node.keywords if word.arg == "reason"]
+            placed = node.args[PLACE[node.func.id] :][:1]
+            for argument in named or placed:
+                yield from ((word, node.lineno) for word in values(argument, path))
+
+
+def values(argument: ast.expr, path: Path) -> Iterator[str]:
+    """Yield what an argument can be: a word as it stands, one of two, or a constant of the module."""
+    match argument:
+        case ast.Constant(value=str(word)):
+            yield word
+        case ast.IfExp(body=one, orelse=other):
+            yield from values(one, path)
+            yield from values(other, path)
+        case ast.Name(id=name):
+            module = ".".join(path.relative_to(SOURCES.parent).with_suffix("").parts)
+            found = getattr(importlib.import_module(module), name, None)
+            assert isinstance(found, str), f"{path}: {name} is no constant, so nobody can tell what it will say"
+            yield found
+        case ast.Attribute(attr="reason"):
+            return  # the word of somebody else, who is walked, too
+        case _:
+            raise AssertionError(f"{path}:{argument.lineno}: a reason that cannot be read: {ast.unparse(argument)}")
+
+
+def test_the_walk_finds_the_reasons_that_are_known_to_be_there() -> None:
+    found = {word for path in files() for word, _ in given_in(path)}
+    assert {"QuotaExceeded", "NoCapacity", "AddressesExhausted", "DependencyNotReady", "OperationOpen"} <= found
+    assert {"MassDestruction", "InUse", "HasChildren", "Errored", "Deprovisioning"} <= found
+
+
+def test_every_reason_has_a_sentence_and_a_remedy() -> None:
+    unknown = [
+        f"{path.relative_to(SOURCES)}:{line} gives {word}"
+        for path in files()
+        for word, line in given_in(path)
+        if word not in REASONS
+    ]
+    assert not unknown, "these need a line in compute/history/reasons.py"
+
+
+@pytest.mark.parametrize("word", REASONS)
+def test_a_remedy_is_a_sentence_and_what_is_waited_for_a_part_of_one(word: str) -> None:
+    reason = REASONS[word]
+    assert reason.remedy[0].isupper()
+    assert reason.remedy.endswith(".")
+    assert not reason.waits_for.endswith(".")
+    assert reason.retry_within_s > 0
+    assert reason.who in get_args(Who)
+
+
+def test_a_word_that_nobody_thought_of_is_an_operators_to_look_at() -> None:
+    assert reason_of("SomethingNew").who == "operator"

@@ -1,0 +1,182 @@
+"""The generic proofs on the making of an instance: at every failure it is done, or was never begun."""
+
+import msgspec
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.charging.ports import Place
+from remuda.compute.instances.rules import instance_id
+from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NewInstance, bound, charge_for
+from remuda.compute.instances.sealing import opened, sealed
+from remuda.compute.instances.wire import InstanceCreate, InstanceCreateSpec, NetworkingWire
+from remuda.compute.kinds import KINDS
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.ports import NetworkSeen
+from remuda.kernel.secrets import Secret
+from remuda.operations.kinds import OPERATION, Operation
+from remuda.operations.registry import Sagas
+from remuda.resources.askers import asker_of
+from remuda.resources.wire import MetadataWrite
+from remuda.store.contract import Store
+from remuda.store.kinds import Registry
+from tests.operations.proofs import Case, Proof, assert_all_proven, cases
+from tests.operations.stage import FIRST, SECOND, staged
+from tests.region.identity_port import MemoryIdentity
+from tests.sim.runner import World, simulate
+from tests.sim.store import SEALER
+
+ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
+HOME = Place(ORG, PROJECT)
+PAYER = Place("b0000000-0000-4000-8000-000000000002", "b0000000-0000-4000-8000-00000000000b")
+ANN = Principal(subject="ann@example.com", type="user").paying(PAYER.organization, PAYER.project)
+NETWORK = "e0000000-0000-4000-8000-000000000001"
+REGION = "c0000000-0000-4000-8000-000000000001"
+FLAVOR = "11111111-1111-1111-1111-111111111111"
+IMAGE = "33333333-3333-3333-3333-333333333333"
+USER_DATA = "I2Nsb3VkLWNvbmZpZwpwYXNzd29yZDogaHVudGVyMgo="
+LIMITS = {"servers": 2, "gpus": 10, "floatingips": 2}
+
+
+class Networks:
+    """Region, as far as this saga asks it. A network in `marked` is being deleted."""
+
+    def __init__(self) -> None:
+        self.marked: set[str] = set()
+
+    async def find_network(self, network: str) -> NetworkSeen | None:
+        is_marked = network in self.marked
+        return NetworkSeen(id=network, name="net", region=REGION, place=HOME, is_marked=is_marked)
+
+
+class Country:
+    """A network, and a project that pays for what is on it."""
+
+    def __init__(self, world: World) -> None:
+        self.world = world
+        self.registry: Registry = Registry([*KINDS, OPERATION])
+        self.identity = MemoryIdentity({HOME, PAYER}, limits=LIMITS)
+        self.networks = Networks()
+
+    async def prepare(self, store: Store) -> None:
+        """Nothing of ours has to be there."""
+
+    def ports(self, store: Store) -> InstancePorts:
+        """Return what the steps work on."""
+        return InstancePorts(store=store, identity=self.identity, region=self.networks, sealer=SEALER)
+
+    async def observe(self, store: Store) -> object:
+        """Return what there is, here and at identity, even what is only marked."""
+        return (
+            [
+                (
+                    each.name,
+                    each.spec,
+                    each.metadata.labels,
+                    each.metadata.annotations,
+                    each.metadata.finalizers,
+                    each.is_marked,
+                )
+                for each in (await store.list(ComputeInstance)).items
+            ],
+            self.identity.everything(),
+        )
+
+
+def _wanted(name: str = "web", *, is_public: bool = True, gpus: int = 4) -> NewInstance:
+    spec = InstanceCreateSpec(
+        organization_id=ORG,
+        project_id=PROJECT,
+        network_id=NETWORK,
+        flavor_id=FLAVOR,
+        image_id=IMAGE,
+        networking=NetworkingWire(public_ip=is_public),
+        user_data=USER_DATA,
+    )
+    instance = instance_id(NETWORK, name)
+    wanted = InstanceCreate(metadata=MetadataWrite(name=name), spec=spec)
+    return NewInstance(
+        instance=instance, wanted=sealed(wanted, instance, SEALER), region=REGION, gpus=gpus, by=asker_of(ANN)
+    )
+
+
+PROOFS = [Proof(saga=CREATE_INSTANCE, make_world=Country, input=_wanted(), rival=_wanted("db", is_public=False))]
+SAME = Proof(saga=CREATE_INSTANCE, make_world=Country, input=_wanted(), rival=_wanted(gpus=0))
+
+
+@pytest.mark.parametrize("case", [case for proof in PROOFS for case in cases(proof)], ids=str)
+def test_c11_m02_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
+    case.run()
+
+
+@pytest.mark.parametrize("case", [case for case in cases(SAME) if "another" in case.name], ids=str)
+def test_c07_m07_of_two_that_want_the_same_name_one_has_it_and_the_other_leaves_nothing(case: Case) -> None:
+    case.run()
+
+
+def test_every_saga_is_proven() -> None:
+    ports = InstancePorts(store=None, identity=MemoryIdentity(), region=Networks(), sealer=SEALER)  # type: ignore[arg-type]  # nothing is asked of it
+    assert_all_proven(Sagas([each.saga for each in bound(ports)]), PROOFS)
+
+
+def test_what_an_operation_remembers_holds_no_user_data_and_gives_it_back() -> None:
+    remembered = msgspec.json.encode(_wanted())
+    assert USER_DATA.encode() not in remembered
+    again = msgspec.json.decode(remembered, type=NewInstance)
+    assert again == _wanted()
+    assert opened(again.wanted, again.instance, SEALER).spec.user_data == USER_DATA
+
+
+def test_m02_what_is_held_is_named_after_the_operation_and_is_what_the_instance_costs() -> None:
+    async def run(world: World) -> None:
+        country = Country(world)
+        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+        async with staged(world, proof) as stage:
+            await stage.start().run()
+            (made,) = (await stage.store.list(ComputeInstance)).items
+            assert (made.spec.operation, made.spec.user_data) == (FIRST, Secret(USER_DATA))
+            assert made.spec.server_id == made.name == instance_id(NETWORK, "web")
+            assert country.identity.held == {(PAYER, FIRST): charge_for(made)}
+            amounts = {amount.kind: amount.committed for amount in charge_for(made).amounts}
+            assert amounts == {"servers": 1, "gpus": 4, "floatingips": 1}
+
+    simulate(run, [1])
+
+
+def test_a_network_that_was_marked_meanwhile_undoes_it() -> None:
+    async def run(world: World) -> None:
+        country = Country(world)
+        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+        async with staged(world, proof) as stage:
+            country.networks.marked.add(NETWORK)
+            process = stage.start()
+            refused = await process.try_to_run()
+            assert str(refused) == "network is being deleted"
+            assert not (await stage.store.list(ComputeInstance)).items
+            assert not country.identity.held
+            assert (await stage.store.get(Operation, FIRST)).phase == "undone"
+
+    simulate(run, [1])
+
+
+def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone() -> None:
+    async def run(world: World) -> None:
+        country = Country(world)
+        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+        async with staged(world, proof) as stage:
+            process = stage.start()
+            await process.run()
+            taken = await process.try_to_run(SECOND)
+            assert str(getattr(taken, "sentence", "")) == (
+                "The network has an instance named 'web' already: choose another name."
+            )
+            (made,) = (await stage.store.list(ComputeInstance)).items
+            await stage.store.delete(ComputeInstance, made.name, uid=made.uid)
+            going = await process.try_to_run("cccccccc-0000-4000-8000-000000000003")
+            assert str(getattr(going, "sentence", "")) == (
+                "An instance named 'web' is being made or deleted on this network: try again a little later."
+            )
+            assert list(country.identity.held) == [(PAYER, FIRST)]
+            (left,) = (await stage.store.list(ComputeInstance)).items
+            assert left.uid == made.uid
+
+    simulate(run, [1])

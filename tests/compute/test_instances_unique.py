@@ -1,0 +1,135 @@
+"""Names are unique on a network: whoever comes second leaves nothing behind, and takes nothing away."""
+
+import asyncio
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.app.linking import identity_link
+from remuda.charging.ports import Charge
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.kernel.clock import Clock
+from remuda.region.kinds.servers import Server
+from tests.compute.asking import Home, at, held, made, settle
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.example.contract import Reply
+from tests.resources.room import refusal
+
+MANY = 64
+
+
+async def _all_at_once(house: ComputeHouse, home: Home, name: str = "web") -> list[Reply]:
+    wanted = home.wanted(house, name)
+    return await asyncio.gather(*(home.client.post(INSTANCES, wanted) for _ in range(MANY)))
+
+
+async def _one_is_there(house: ComputeHouse, instance: str) -> None:
+    """See that one instance, one server and one allocation are there, and stay there."""
+    await house.until(instance, "provisioned")
+    await house.clock.sleep(600)
+    (stored,) = (await house.store.list(ComputeInstance)).items
+    assert (stored.name, stored.is_marked) == (instance, False)
+    assert [each.name for each in (await house.store.list(Server)).items] == [instance]
+    assert await held(house) == [{"servers": 1}]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_m07_of_64_creates_of_one_name_at_once_one_is_done_and_the_rest_are_refused(seed: int) -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        replies = await _all_at_once(house, home)
+        assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
+        (winner,) = [made(reply) for reply in replies if reply.status == 201]
+        assert {reply.json["code"] for reply in replies if reply.status == 409} == {"already_exists"}
+        await _one_is_there(house, winner)
+
+    in_a_compute(scenario, seed=seed)
+
+
+class Slow:
+    """Identity, which takes its time to give back what is held, and to say that somebody else holds something."""
+
+    def __init__(self, identity: Any, clock: Clock) -> None:
+        self._identity, self._clock = identity, clock
+        self.released = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._identity, name)
+
+    async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
+        try:
+            await self._identity.allocate(charge, payer)
+        except Exception:
+            await self._clock.sleep(3)
+            raise
+
+    async def release(self, charge: Charge) -> None:
+        await self._clock.sleep(5)
+        self.released += 1
+        await self._identity.release(charge)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_c07_m07_also_when_the_undo_of_the_losers_runs_last(seed: int) -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        identity = house.region.identity.app
+        slow = Slow(identity_link(identity, "unikorn-compute"), house.clock)
+        object.__setattr__(_ports(house), "identity", slow)
+        replies = await _all_at_once(house, home)
+        assert Counter(reply.status for reply in replies) == {201: 1, 409: MANY - 1}
+        (winner,) = [made(reply) for reply in replies if reply.status == 201]
+        await house.until(winner, "provisioned")
+        await house.clock.sleep(30)
+        assert slow.released >= MANY - 1
+        await _one_is_there(house, winner)
+
+    in_a_compute(scenario, seed=seed)
+
+
+def _ports(house: ComputeHouse) -> Any:
+    """Return what the steps of a create reach the world through."""
+    return house.app.operations._bound["instance.create"].ports
+
+
+def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_deleted() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        first = made(await home.client.post(INSTANCES, home.wanted(house, "web")))
+        await house.until(first, "provisioned")
+        before = await house.store.get(ComputeInstance, first)
+        assert (await home.client.delete(at(first))).status == 202
+        assert refusal(await home.client.post(INSTANCES, home.wanted(house, "web"))) == (
+            409,
+            "An instance named 'web' is being made or deleted on this network: try again a little later.",
+        )
+        winners: list[str] = []
+        rounds = 0
+        while not winners:
+            rounds += 1
+            replies = await _all_at_once(house, home)
+            assert {reply.status for reply in replies} <= {201, 409}
+            winners = [made(reply) for reply in replies if reply.status == 201]
+            await house.clock.sleep(0.05)
+        assert (winners, rounds > 1) == ([first], True)
+        await _one_is_there(house, first)
+        after = await house.store.get(ComputeInstance, first)
+        assert after.uid != before.uid
+        assert after.spec.operation != before.spec.operation
+
+    in_a_compute(scenario)
+
+
+def test_m07_the_same_name_on_another_network_is_another_instance() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        second = await house.region.network("second", projectId=home.project, prefix="10.1.0.0/16")
+        one = made(await home.client.post(INSTANCES, home.wanted(house, "web")))
+        two = made(await home.client.post(INSTANCES, home.wanted(house, "web", networkId=second)))
+        assert one != two
+        status, sentence = refusal(await home.client.post(INSTANCES, home.wanted(house, "web")))
+        assert (status, sentence) == (409, "The network has an instance named 'web' already: choose another name.")
+
+    in_a_compute(scenario)

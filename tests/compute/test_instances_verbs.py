@@ -1,0 +1,199 @@
+"""What can be done to an instance that is there: always to exactly one server."""
+
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.compute.instances.verbs import with_provenance
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.tags import INSTANCE, PROVENANCE
+from remuda.kernel.errors import Invalid
+from remuda.region.kinds.servers import Server
+from remuda.resources.wire import MetadataWrite, TagWire
+from remuda.store.objects import Resource
+from tests.compute.asking import DEBIAN, Home, at, encoded, made, make_authority, settle
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.identity.household import told
+from tests.resources.room import refusal
+
+replace = msgspec.structs.replace
+
+
+async def _running(house: ComputeHouse, home: Home, **spec: Any) -> str:
+    instance = made(await home.client.post(INSTANCES, home.wanted(house, **spec)))
+    await house.until(instance, "provisioned")
+    return instance
+
+
+async def _until_power(house: ComputeHouse, instance: str, power: str) -> None:
+    await house.awaited(instance, lambda reply: reply.json["status"].get("powerState") == power, power)
+
+
+def test_m09_an_instance_is_stopped_started_and_rebooted() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        await _until_power(house, instance, "Running")
+        reply = await home.client.post(at(instance, "stop"))
+        assert (reply.status, reply.body) == (202, b"")
+        await _until_power(house, instance, "Stopped")
+        assert refusal(await home.client.post(at(instance, "stop"))) == (
+            400,
+            "server cannot be stopped in its current state",
+        )
+        assert (await home.client.post(at(instance, "start"))).status == 202
+        await _until_power(house, instance, "Running")
+        for query in ({}, {"hard": "false"}, {"hard": "true"}):
+            assert (await home.client.send("POST", at(instance, "reboot"), query=query)).status == 202
+            await _until_power(house, instance, "Running")
+        reply = await home.client.send("POST", at(instance, "reboot"), query=[("hard", "maybe")])
+        assert (reply.status, refusal(reply)[1].partition(":")[0]) == (400, "invalid path/query element")
+
+    in_a_compute(scenario)
+
+
+def test_m09_the_console_is_seen_and_read() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home, userData=encoded("#!/bin/sh\necho hello\n"))
+        assert told(await home.client.get(at(instance, "consolesession")), 200)["url"].startswith("https://")
+        whole = told(await home.client.get(at(instance, "consoleoutput")), 200)["contents"]
+        assert "login:" in whole
+        last = told(await home.client.get(at(instance, "consoleoutput"), [("length", "3")]), 200)["contents"]
+        assert whole.splitlines()[-3:] == last.splitlines()
+        for length in ("0", "-1", "x"):
+            assert (await home.client.get(at(instance, "consoleoutput"), [("length", length)])).status == 400
+
+    in_a_compute(scenario)
+
+
+def test_m09_the_key_that_opens_it_is_shown_unless_an_authority_says_who_may_log_in() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        authority = await make_authority(house, home.project)
+        open_by_key = await _running(house, home, name="one")
+        open_by_authority = await _running(house, home, name="two", sshCertificateAuthorityId=authority)
+        key = told(await home.client.get(at(open_by_key, "sshkey")), 200)["privateKey"]
+        assert key.startswith("-----BEGIN OPENSSH PRIVATE KEY-----")
+        assert refusal(await home.client.get(at(open_by_authority, "sshkey"))) == (404, "resource not found")
+
+    in_a_compute(scenario)
+
+
+def test_m10_a_snapshot_has_the_callers_tags_but_none_of_a_service_and_says_what_it_is_of() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        forged = [
+            {"name": "compute.unikorn-cloud.org/instance-id", "value": "forged"},
+            {"name": "compute.unikorn-cloud.org:instance-id", "value": "forged"},
+            {"name": "compute.unikorn-cloud.org/other", "value": "forged"},
+            {"name": "Compute.unikorn-cloud.org:other", "value": "forged"},
+            {"name": "region.unikorn-cloud.org/other", "value": "forged"},
+        ]
+        own = {"name": "team", "value": "blue"}
+        body = {"metadata": {"name": "backup", "tags": [own, *forged]}}
+        reply = await home.client.post(at(instance, "snapshot"), body, idempotency_key="once")
+        image = told(reply, 201)
+        tags = {tag["name"]: tag["value"] for tag in image["metadata"]["tags"]}
+        assert (tags["team"], tags[PROVENANCE]) == ("blue", instance)
+        assert INSTANCE not in tags
+        assert "forged" not in tags.values()
+        again = await home.client.post(at(instance, "snapshot"), body, idempotency_key="once")
+        assert told(again, 201)["metadata"]["id"] == image["metadata"]["id"]
+        await house.clock.sleep(10)
+        where = f"/api/v1/organizations/{house.region.organization}/regions/{image_region(house)}/images"
+        listed = {each["metadata"]["id"] for each in told(await home.client.get(where), 200)}
+        assert image["metadata"]["id"] in listed
+
+    in_a_compute(scenario)
+
+
+def image_region(house: ComputeHouse) -> str:
+    """Return the region that everything is in."""
+    (region, *_) = [name for name, cloud in house.region.clouds.clouds.items() if cloud is house.region.north]
+    return region
+
+
+def test_m10_a_snapshot_leaves_room_for_the_tag_that_says_what_it_is_of() -> None:
+    tags = tuple(TagWire(name=f"tag-{number}", value="") for number in range(50))
+    assert len(with_provenance(MetadataWrite(name="image", tags=tags[:49]), "x").tags) == 50
+    with pytest.raises(Invalid, match="send 49 at most"):
+        with_provenance(MetadataWrite(name="image", tags=tags), "x")
+
+
+VERBS = [
+    ("POST", "start"),
+    ("POST", "stop"),
+    ("POST", "reboot"),
+    ("POST", "snapshot"),
+    ("GET", "sshkey"),
+    ("GET", "consolesession"),
+    ("GET", "consoleoutput"),
+]
+
+
+async def _all_refused(home: Home, instance: str, status: int, code: str) -> None:
+    for method, verb in VERBS:
+        body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
+        reply = await home.client.send(method, at(instance, verb), body=body)
+        assert (reply.status, reply.json["code"]) == (status, code), verb
+
+
+def _odd(house: ComputeHouse, found: str) -> float:
+    return house.app.ports.metrics.get_sample_value("remuda_compute_odd_matches_total", {"found": found}) or 0.0
+
+
+async def _stop_drivers(house: ComputeHouse) -> None:
+    """Leave everything as it is from now on."""
+    for driver in (*house.app.drivers.values(), *house.region.app.drivers.values()):
+        await driver.stop()
+
+
+async def _remove(house: ComputeHouse, resource: Resource) -> None:
+    freed = await house.store.update(replace(resource, metadata=replace(resource.metadata, finalizers=())))
+    with suppress(Exception):
+        await house.store.delete(type(freed), freed.name, uid=freed.uid)
+
+
+def test_m09_c02_an_instance_whose_server_is_gone_is_inconsistent_and_nothing_is_done() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        assert (_odd(house, "none"), _odd(house, "several")) == (0.0, 0.0)
+        await _stop_drivers(house)
+        await _remove(house, await house.store.get(Server, instance))
+        await _all_refused(home, instance, 500, "inconsistent")
+        assert (_odd(house, "none"), _odd(house, "several")) == (len(VERBS), 0.0)
+
+    in_a_compute(scenario)
+
+
+def test_m09_c02_an_instance_with_several_servers_is_inconsistent_and_nothing_is_done() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        await _stop_drivers(house)
+        tags = [{"name": INSTANCE, "value": instance}]
+        wanted = {
+            "metadata": {"name": "twin", "tags": tags},
+            "spec": {"networkId": home.network, "flavorId": home.wanted(house)["spec"]["flavorId"], "imageId": DEBIAN},
+        }
+        assert (await house.region.service("unikorn-compute").post("/api/v2/servers", wanted)).status == 201
+        await _all_refused(home, instance, 500, "inconsistent")
+        assert _odd(house, "several") == len(VERBS)
+
+    in_a_compute(scenario)
+
+
+def test_m09_an_instance_that_has_no_server_yet_says_so() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        await _stop_drivers(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await _all_refused(home, instance, 400, "malformed")
+        assert not (await house.store.get(ComputeInstance, instance)).status.has_server
+
+    in_a_compute(scenario)

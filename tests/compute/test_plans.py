@@ -1,0 +1,214 @@
+"""What holds for every plan, whatever is changed."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remuda.compute.instances.rules import facts_of
+from remuda.compute.kinds.instances import ComputeInstance, InstanceStatus, Protection
+from remuda.compute.plans.deciding import FIELDS, KINDS, StepKind, changed_fields, decide
+from remuda.compute.plans.planning import plan_change
+from remuda.compute.plans.wire import PlanRead, Thing
+from remuda.compute.ports import ServerFacts
+from remuda.kernel.secrets import Secret
+from remuda.kernel.tags import Tag
+from tests.compute.planned import (
+    BEFORE,
+    CANNOT_KEEP_PORTS,
+    CANNOT_REBUILD,
+    CAPABILITIES,
+    FLAVORS,
+    IMAGES,
+    changed,
+    flavor,
+    image,
+    plan_of,
+    side_of,
+    structs,
+    subject_of,
+)
+
+NOTHING_ELSE: dict[str, Any] = {}
+DISRUPTIVE = {"rebuild", "replace"}
+
+
+def wants() -> st.SearchStrategy[ComputeInstance]:
+    """Return instances of which all kinds of things are wanted."""
+    names = st.lists(st.sampled_from(["a", "b", "c"]), unique=True).map(tuple)
+    return st.builds(
+        lambda description, networking, spec: changed(description=description, networking=networking, **spec),
+        st.sampled_from(["", "the shop", "another"]),
+        st.fixed_dictionaries(
+            {
+                "security_group_ids": names,
+                "public_ip": st.sampled_from([None, False, True]),
+                "allowed_source_addresses": st.sampled_from([(), ("10.0.0.0/8",), ("10.8.0.0/16", "10.0.0.0/8")]),
+            }
+        ),
+        st.fixed_dictionaries(
+            {
+                "flavor_id": st.sampled_from([*FLAVORS, "flavor-gone"]),
+                "image_id": st.sampled_from([*IMAGES, "image-gone"]),
+                "ssh_certificate_authority_id": st.sampled_from(["", "x", "y"]),
+                "user_data": st.sampled_from([None, Secret("QQ=="), Secret("Qg==")]),
+                "protection": st.builds(Protection, deletion=st.booleans(), plan=st.booleans()),
+                "tags": names.map(lambda each: tuple(Tag(name, "1") for name in each)),
+            }
+        ),
+    )
+
+
+def grounds() -> st.SearchStrategy[frozenset[str]]:
+    return st.sampled_from([CAPABILITIES, CANNOT_REBUILD, CANNOT_KEEP_PORTS, frozenset()])
+
+
+def kinds_of(plan: PlanRead) -> list[StepKind]:
+    return [step.kind for step in plan.steps]
+
+
+def things(plan: PlanRead) -> tuple[list[Thing], list[Thing]]:
+    return [each.thing for each in plan.lost], [each.thing for each in plan.survives]
+
+
+@given(wants(), grounds())
+def test_no_change_is_no_step(instance: ComputeInstance, capabilities: frozenset[str]) -> None:
+    plan = plan_of(instance, instance, capabilities)
+    assert (plan.steps, plan.lost, plan.is_destructive) == ((), (), False)
+    assert plan.downtime.extent == "none"
+    assert all(each.delta == 0 for each in plan.quota)
+    assert plan.sentence == "Nothing changes."
+
+
+@given(wants(), wants(), grounds())
+def test_the_way_there_is_not_the_way_back(
+    one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
+) -> None:
+    there, back = plan_of(other, one, capabilities), plan_of(one, other, capabilities)
+    if there.steps:
+        assert there.hash != back.hash
+    assert bool(there.steps) == bool(back.steps)
+    assert [each.delta for each in there.quota] == [-each.delta for each in back.quota]
+
+
+@given(wants(), wants(), grounds())
+def test_a_plan_is_destructive_if_and_only_if_something_is_lost(
+    one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
+) -> None:
+    plan = plan_of(other, one, capabilities)
+    gives_up = one.spec.wants_public_ip and not other.spec.wants_public_ip
+    assert plan.is_destructive == bool(plan.lost) == bool(DISRUPTIVE & set(kinds_of(plan)) or gives_up)
+
+
+@given(wants(), wants(), grounds())
+def test_everything_that_an_instance_has_is_lost_or_survives_and_never_both(
+    one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
+) -> None:
+    lost, survives = things(plan_of(other, one, capabilities))
+    assert len({*lost, *survives}) == len(lost) + len(survives)
+    assert {*lost, *survives} - {"publicIP"} == {
+        "id", "name", "privateIP", "macAddress", "rootDisk", "sshHostKeys", "memory"
+    }  # fmt: skip
+    assert ("publicIP" in {*lost, *survives}) == one.spec.wants_public_ip
+    assert {"id", "name"} <= set(survives)
+
+
+@given(wants(), wants(), grounds())
+def test_each_change_is_in_one_step_and_steps_go_from_the_least_to_the_most(
+    one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str]
+) -> None:
+    plan = plan_of(other, one, capabilities)
+    fields = [change.field for step in plan.steps for change in step.changes]
+    assert len(set(fields)) == len(fields)
+    assert set(changed_fields(facts_of(one), facts_of(other))) <= set(fields)
+    assert kinds_of(plan) == sorted(kinds_of(plan), key=KINDS.index)
+    assert len(DISRUPTIVE & set(kinds_of(plan))) <= 1, "one of them brings what the other would"
+    assert all(step.changes for step in plan.steps)
+    assert all(change.sentence.endswith(".") for step in plan.steps for change in step.changes)
+
+
+@given(wants(), wants())
+def test_user_data_waits_for_a_new_disk_and_only_for_that(one: ComputeInstance, other: ComputeInstance) -> None:
+    plan = plan_of(other, one)
+    at = [step.kind for step in plan.steps if "spec.userData" in [change.field for change in step.changes]]
+    anew = [kind for kind in kinds_of(plan) if kind in DISRUPTIVE]
+    is_changed = one.spec.user_data != other.spec.user_data
+    assert at == ((anew or ["deferred"]) if is_changed else [])
+
+
+@given(wants(), wants())
+def test_it_is_down_exactly_while_it_starts_anew(one: ComputeInstance, other: ComputeInstance) -> None:
+    plan = plan_of(other, one)
+    assert (plan.downtime.extent != "none") == bool(DISRUPTIVE & set(kinds_of(plan)))
+
+
+@given(wants(), wants(), st.builds(InstanceStatus, private_ip=st.text(), public_ip=st.text(), mac_address=st.text()))
+def test_the_hash_does_not_hang_on_what_is_observed(
+    one: ComputeInstance, other: ComputeInstance, status: InstanceStatus
+) -> None:
+    seen = structs.replace(one, status=status)
+    assert plan_of(other, one).hash == plan_of(other, seen).hash
+
+
+OTHERWISE: dict[str, Callable[[ComputeInstance], dict[str, Any]]] = {
+    "the flavor it has": lambda _: {"before": {"flavor": flavor("small", 4)}},
+    "the flavor it gets": lambda _: {"after": {"flavor": flavor("large", 9)}},
+    "the image it has": lambda _: {"before": {"image": image("jammy", "22.10")}},
+    "the image it gets": lambda _: {"after": {"image": image("noble", "24.10")}},
+    "a flavor that is offered no more": lambda _: {"before": {"flavor": None}},
+    "another incarnation": lambda _: {"uid": "33333333-3333-4333-8333-333333333333"},
+}
+
+
+@pytest.mark.parametrize("what", OTHERWISE)
+def test_the_hash_is_another_one_with(what: str) -> None:
+    after = changed(flavor_id="flavor-large", image_id="image-noble")
+    otherwise = OTHERWISE[what](after)
+    subject = subject_of(BEFORE)
+    plan = plan_change(
+        replace(subject, uid=otherwise.get("uid", subject.uid)),
+        side_of(BEFORE, **otherwise.get("before", NOTHING_ELSE)),
+        side_of(after, **otherwise.get("after", NOTHING_ELSE)),
+        CAPABILITIES,
+    )
+    assert plan.hash != plan_of(after).hash
+    assert kinds_of(plan) == ["replace"]
+
+
+def test_the_hash_does_not_hang_on_how_many_are_free() -> None:
+    after = changed(flavor_id="flavor-large")
+    full = plan_change(
+        subject_of(BEFORE), side_of(BEFORE), side_of(after, flavor=flavor("large", 8, free=1)), CAPABILITIES
+    )
+    assert full.hash == plan_of(after).hash
+
+
+@pytest.mark.parametrize(("field", "fact"), [(field, fact) for field, (fact, _) in FIELDS.items()])
+def test_every_fact_of_a_server_has_a_class_of_change(field: str, fact: str) -> None:
+    one, other = ServerFacts(flavor="a", image="a"), ServerFacts(flavor="a", image="a")
+    values: dict[str, Any] = {"user_data": Secret("b"), "public_ip": True, "tags": (("b", "1"),)}
+    texts = {"flavor", "image", "authority", "description"}
+    other = replace(other, **{fact: values.get(fact, "b" if fact in texts else ("b",))})
+    assert decide(one, other, CAPABILITIES) == ((FIELDS[field][1], (field,)),)  # type: ignore[index]  # it is one
+    assert decide(one, one, CAPABILITIES) == ()
+
+
+def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:
+    """The facts of a server are all that is compared, and each of them is something that somebody asked for."""
+    assert {fact for fact, _ in FIELDS.values()} == set(ServerFacts.__dataclass_fields__)
+    drifted = structs.replace(BEFORE, status=InstanceStatus(power_state="Error", private_ip="10.9.9.9"))
+    assert plan_of(drifted, BEFORE).steps == ()
+
+
+def test_c10_a_replacement_keeps_addresses_and_mac_and_the_plan_says_so_where_it_does_not() -> None:
+    after = changed(flavor_id="flavor-large")
+    lost, survives = things(plan_of(after))
+    assert {"privateIP", "macAddress", "publicIP"} <= set(survives)
+    assert "privateIP" not in lost
+    lost, survives = things(plan_of(after, capabilities=CANNOT_KEEP_PORTS))
+    assert {"privateIP", "macAddress", "publicIP"} <= set(lost)
+    rebuilt = plan_of(changed(image_id="image-noble"), capabilities=CANNOT_KEEP_PORTS)
+    assert {"privateIP", "macAddress", "publicIP"} <= set(things(rebuilt)[1]), "it stays the same server"

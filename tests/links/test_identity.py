@@ -1,0 +1,116 @@
+"""What services ask of identity, in the same process and over a socket: the same happens, and is refused alike."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.charging.ports import Amount, Charge, Place
+from remuda.identity.kinds.tenancy import Project
+from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
+from remuda.links.identity import IdentityLink
+from tests.identity.household import ORGANIZATIONS, told
+from tests.links.ground import WAYS, Ground, followed, link_of
+
+ABSENT = "f0000000-0000-4000-8000-0000000000ff"
+REFERENCE = "networks.region.unikorn-cloud.org/f0000000-0000-4000-8000-000000000001"
+REGION = "unikorn-region"
+each_way = pytest.mark.parametrize("way", WAYS)
+
+
+@asynccontextmanager
+async def asked(directory: Path, way: str) -> AsyncIterator[tuple[Ground, IdentityLink, Place]]:
+    """Run identity, and a service that asks it."""
+    async with followed(directory, way, service=REGION) as ground:
+        house = ground.house
+        yield ground, link_of(ground, REGION), Place(house.organization, house.project)
+
+
+def charge(payer: Place, number: int = 1, committed: int = 2) -> Charge:
+    operation, owner = (f"f0000000-0000-4000-800{part}-00000000000{number}" for part in (1, 2))
+    return Charge(
+        payer=payer, operation=operation, kind="networks.x.y", id=owner, amounts=(Amount("networks", committed),)
+    )
+
+
+@each_way
+async def test_a_project_is_there_or_not(tmp_path: Path, way: str) -> None:
+    async with asked(tmp_path, way) as (_, link, place):
+        assert await link.has_project(place.organization, place.project)
+        assert not await link.has_project(place.organization, ABSENT)
+        assert not await link.has_project(ABSENT, place.project)
+
+
+@each_way
+async def test_a_reference_keeps_a_project_until_it_is_taken_away(tmp_path: Path, way: str) -> None:
+    async with asked(tmp_path, way) as (ground, link, place):
+        store = ground.house.store
+        for _ in range(2):
+            await link.refer(place, REFERENCE)
+        assert (await store.get(Project, place.project)).metadata.finalizers.count(REFERENCE) == 1
+        with pytest.raises(NotFound):
+            await link.refer(replace(place, project=ABSENT), REFERENCE)
+        with pytest.raises(Invalid):
+            await link.refer(place, "nonsense")
+
+        client = ground.house.identity.client(ground.house.identity.root)
+        path = f"{ORGANIZATIONS}/{place.organization}/projects/{place.project}"
+        told(await client.delete(path), 202)
+        with pytest.raises(Malformed, match="being deleted"):
+            await link.refer(place, f"{REFERENCE}0")
+        assert await link.has_project(place.organization, place.project), "it is kept"
+        for _ in range(2):
+            await link.unrefer(place, REFERENCE)
+        await ground.house.identity.eventually("the project is gone", lambda: _lacks(link, place))
+        await link.unrefer(place, REFERENCE)
+
+
+@each_way
+async def test_what_something_costs_is_held_once_and_given_back(tmp_path: Path, way: str) -> None:
+    async with asked(tmp_path, way) as (ground, link, place):
+        wanted = charge(place)
+        assert not await link.confirm(wanted), "nothing is held"
+        for _ in range(2):
+            await link.allocate(wanted)
+        assert await _used(ground, place) == 2
+        assert await link.confirm(wanted)
+        await link.change(replace(wanted, amounts=(Amount("networks", 3),)))
+        assert await _used(ground, place) == 3
+        with pytest.raises(AlreadyExists):
+            await link.allocate(replace(wanted, operation=ABSENT))
+        assert await _used(ground, place) == 3
+        for _ in range(2):
+            await link.release(wanted)
+        assert await _used(ground, place) == 0
+        assert not await link.confirm(wanted)
+        await link.allocate(wanted)
+        assert await _used(ground, place) == 2, "what was given back can be held again"
+
+
+@each_way
+async def test_no_more_is_held_than_there_may_be(tmp_path: Path, way: str) -> None:
+    async with asked(tmp_path, way) as (ground, link, place):
+        root = ground.house.identity.client(ground.house.identity.root)
+        limits = {"quotas": [{"kind": "networks", "quantity": 2}]}
+        told(await root.put(f"{ORGANIZATIONS}/{place.organization}/quotas", limits), 200)
+        await link.allocate(charge(place))
+        asker = Principal(subject="ann@example.com", type="user")
+        with pytest.raises(Forbidden):
+            await link.allocate(charge(place, 2), asker)
+        with pytest.raises(Forbidden):
+            await link.change(charge(place, committed=3))
+        assert await _used(ground, place) == 2
+
+
+async def _lacks(link: IdentityLink, place: Place) -> bool:
+    return not await link.has_project(place.organization, place.project)
+
+
+async def _used(ground: Ground, place: Place) -> int:
+    root = ground.house.identity.client(ground.house.identity.root)
+    quotas: Any = told(await root.get(f"{ORGANIZATIONS}/{place.organization}/quotas"), 200)
+    return next(int(each["used"]) for each in quotas["quotas"] if each["kind"] == "networks")

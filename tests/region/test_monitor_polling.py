@@ -1,0 +1,271 @@
+"""A poll looks at what has changed, tells of what is missing, and knows after a restart what it had seen."""
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Coroutine, Iterable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import pytest
+
+from remuda.kernel.errors import Unavailable
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import Servers, Sighting
+from remuda.region.kinds import KINDS
+from remuda.region.kinds.sightings import SightingDigest
+from remuda.region.monitor.digests import Digests
+from remuda.region.monitor.polling import Poll, PollPorts
+from remuda.region.monitor.remembering import Memory
+from remuda.region.servers.looking import Looking
+from remuda.store.contract import Store
+from remuda.store.kinds import Registry
+from tests.sim.runner import World, simulate
+from tests.sim.store import open_simulated
+
+REGION = "c0000000-0000-4000-8000-000000000001"
+
+
+@dataclass
+class Provider:
+    """The servers of a provider: what there is, and after how many parts it stops answering."""
+
+    versions: dict[str, str] = field(default_factory=dict)
+    fails_after: int | None = None
+
+    async def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
+        for count, (name, version) in enumerate(list(self.versions.items())):
+            if count == self.fails_after:
+                raise Unavailable("It does not answer: wait.")
+            yield [Sighting(Handle("tenancy", f"server-{name}.uid.0"), version)]
+
+    def made(self, names: Iterable[str]) -> None:
+        """Have these servers, too, in their first version."""
+        self.versions |= dict.fromkeys(names, "1")
+
+
+@dataclass
+class Place:
+    """Where polls are made: it notes who is looked at, and of whom the controller is told."""
+
+    world: World
+    store: Store
+    provider: Provider = field(default_factory=Provider)
+    ours: list[str] = field(default_factory=list)
+    woken: list[str] = field(default_factory=list)
+    looks: list[str] = field(default_factory=list)
+    is_ill: bool = False
+
+    async def look(self, server: str) -> None:
+        self.looks.append(server)
+        if self.is_ill:
+            raise Unavailable("It does not answer: wait.")
+
+    def looked(self) -> list[str]:
+        """Return who was looked at since this was last asked."""
+        looks, self.looks = self.looks, []
+        return looks
+
+    async def polled(self, poll: Poll, then_s: float = 10.0) -> list[str]:
+        """Poll once; return who was looked at by some time after that."""
+        await poll.poll(cast("Servers", self.provider))
+        await self.world.clock.sleep(then_s)
+        return self.looked()
+
+    async def _ours(self) -> AsyncGenerator[str]:
+        for name in self.ours:
+            yield name
+
+    @asynccontextmanager
+    async def polling(self, *, first_looks_per_s: float = 10.0) -> AsyncIterator[Poll]:
+        """Have a poll look at what it finds, as after a start."""
+        ports = PollPorts(
+            looking=cast("Looking", self),
+            wake=self.woken.append,
+            memory=Memory(self.store, REGION),
+            ours=self._ours,
+            clock=self.world.clock,
+        )
+        poll = Poll(ports, first_looks_per_s=first_looks_per_s)
+        duty = asyncio.create_task(poll.keep_looking())
+        try:
+            yield poll
+        finally:
+            duty.cancel()
+            with suppress(asyncio.CancelledError):
+                await duty
+
+
+def at_a_place(scenario: Callable[[Place], Coroutine[Any, Any, None]]) -> None:
+    async def run(world: World) -> None:
+        store = open_simulated(world, Registry(KINDS))
+        await scenario(Place(world, store))
+        await store.close()
+
+    simulate(run, 1)
+
+
+def test_servers_are_looked_at_when_they_are_new_or_have_changed() -> None:
+    async def scenario(place: Place) -> None:
+        async with place.polling() as poll:
+            place.provider.made("abc")
+            assert await place.polled(poll) == ["a", "b", "c"]
+            assert await place.polled(poll) == []
+            place.provider.versions |= {"b": "2", "d": "1"}
+            assert await place.polled(poll) == ["b", "d"]
+            del place.provider.versions["a"]
+            assert await place.polled(poll) == []
+            assert (place.woken, poll.waiting) == (["a"], 0)
+
+    at_a_place(scenario)
+
+
+def test_first_looks_are_spread_out_and_what_has_changed_comes_before_them() -> None:
+    async def scenario(place: Place) -> None:
+        async with place.polling() as poll:
+            place.provider.made(f"s{number}" for number in range(100))
+            assert len(await place.polled(poll, 1.05)) == 11
+            assert poll.waiting == 89
+            place.provider.versions["s0"] = "2"
+            assert (await place.polled(poll, 0.1))[0] == "s0"
+            await place.world.clock.sleep(10)
+            assert (poll.waiting, place.woken) == (0, [])
+
+    at_a_place(scenario)
+
+
+@pytest.mark.parametrize("answers", [0, 1, 2])
+def test_a_listing_that_breaks_off_makes_nobody_missing_or_new(answers: int) -> None:
+    async def scenario(place: Place) -> None:
+        async with place.polling() as poll:
+            place.provider.made("abc")
+            await place.polled(poll)
+            place.provider.fails_after = answers
+            with pytest.raises(Unavailable):
+                await place.polled(poll)
+            place.provider.fails_after = None
+            assert await place.polled(poll) == []
+            assert place.woken == []
+
+    at_a_place(scenario)
+
+
+def test_a_first_listing_that_breaks_off_is_made_up_for() -> None:
+    async def scenario(place: Place) -> None:
+        async with place.polling() as poll:
+            place.provider.made("ab")
+            place.ours = ["a", "b"]
+            place.provider.fails_after = 1
+            with pytest.raises(Unavailable):
+                await place.polled(poll)
+            assert (place.woken, place.looked()) == ([], [])
+            place.provider.fails_after = None
+            assert await place.polled(poll) == ["a", "b"]
+            assert place.woken == []
+
+    at_a_place(scenario)
+
+
+def test_a_look_that_failed_is_made_up_for_and_not_remembered_before() -> None:
+    async def scenario(place: Place) -> None:
+        async with place.polling() as poll:
+            place.provider.made("ab")
+            place.is_ill = True
+            assert await place.polled(poll) == ["a", "b"]
+            place.is_ill = False
+            await place.polled(poll, 0)
+        place.looked()
+        async with place.polling() as poll:
+            assert await place.polled(poll) == ["a", "b"], "the process ended before it could look again"
+            assert await place.polled(poll) == []
+
+    at_a_place(scenario)
+
+
+def test_after_a_restart_only_what_has_changed_meanwhile_is_looked_at_with_its_neighbours() -> None:
+    async def scenario(place: Place) -> None:
+        names = [f"s{number}" for number in range(300)]
+        place.provider.made(names)
+        async with place.polling(first_looks_per_s=1000) as poll:
+            assert sorted(await place.polled(poll)) == sorted(names)
+            await place.polled(poll)
+        async with place.polling() as poll:
+            assert await place.polled(poll) == []
+        place.provider.versions["s7"] = "2"
+        place.provider.made(["new"])
+        async with place.polling() as poll:
+            looked = await place.polled(poll)
+            assert {"s7", "new"} <= set(looked)
+            assert len(looked) < 10
+        assert place.woken == []
+
+    at_a_place(scenario)
+
+
+def test_what_still_waited_when_the_process_ended_is_looked_at_after_the_restart() -> None:
+    async def scenario(place: Place) -> None:
+        place.provider.made(f"s{number}" for number in range(100))
+        async with place.polling() as poll:
+            first = await place.polled(poll, 2.05)
+            second = await place.polled(poll, 1.0)
+        async with place.polling(first_looks_per_s=1000) as poll:
+            third = set(await place.polled(poll))
+        assert len(first) == 21
+        assert third >= set(place.provider.versions) - set(first) - set(second)
+        assert len(third) < 90
+
+    at_a_place(scenario)
+
+
+def test_a_server_of_ours_that_went_while_nobody_looked_is_told_to_its_controller() -> None:
+    async def scenario(place: Place) -> None:
+        place.ours = ["a", "b"]
+        place.provider.made("ab")
+        async with place.polling() as poll:
+            await place.polled(poll)
+            await place.polled(poll)
+        del place.provider.versions["a"]
+        async with place.polling() as poll:
+            assert await place.polled(poll) == []
+        assert place.woken == ["a"]
+
+    at_a_place(scenario)
+
+
+def test_nothing_is_written_where_nothing_has_changed() -> None:
+    async def scenario(place: Place) -> None:
+        place.provider.made("abc")
+        for _ in range(2):
+            async with place.polling() as poll:
+                for _ in range(3):
+                    await place.polled(poll)
+            found = await place.store.get(SightingDigest, REGION)
+        assert int(found.version) <= 3, "made, and written once when all had been looked at"
+
+    at_a_place(scenario)
+
+
+def test_digests_that_were_written_otherwise_agree_with_nothing() -> None:
+    seen = Digests()
+    seen.add("a", "1")
+    assert seen.agree(Digests(seen.to_bytes()), "a")
+    for other in (b"", b"x", seen.to_bytes() + b"\0"):
+        assert not seen.agree(Digests(other), "a")
+
+
+def test_digests_tell_swapped_versions_apart_and_go_back_to_what_they_were() -> None:
+    seen, swapped = Digests(), Digests()
+    for name, version in (("a", "1"), ("b", "2")):
+        seen.add(name, version)
+    for name, version in (("a", "2"), ("b", "1")):
+        swapped.add(name, version)
+    assert not seen.agree(swapped, "a")
+    before = seen.to_bytes()
+    seen.add("c", "1")
+    assert seen.to_bytes() != before
+    seen.drop("c", "1")
+    assert seen.to_bytes() == before
+    seen.wait("a")
+    assert not seen.agree(Digests(seen.to_bytes()), "a")
+    assert seen.agree(Digests(seen.to_bytes()), "b")
+    seen.looked("a")
+    assert seen.to_bytes() == before

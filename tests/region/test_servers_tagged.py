@@ -1,0 +1,93 @@
+"""Servers that a service has tagged: found by an index. And a replacement for which there is no room."""
+
+from typing import Any
+
+import pytest
+
+from remuda.providers.simulated.catalogue import Hosts
+from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.region.servers.api import SERVERS
+from tests.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard, update, wanted
+
+TAG = "compute.unikorn-cloud.org/instance-id"
+ONE, OTHER = "a0000000-0000-4000-8000-000000000001", "b0000000-0000-4000-8000-000000000002"
+
+
+def _tagged(body: dict[str, Any], *tags: tuple[str, str]) -> dict[str, Any]:
+    said = {"name": body["metadata"]["name"], "tags": [{"name": name, "value": value} for name, value in tags]}
+    return body | {"metadata": said}
+
+
+async def _make(yard: Yard, network: str, name: str, *tags: tuple[str, str]) -> str:
+    reply = await yard.servers.ask(COMPUTE).post(SERVERS, _tagged(wanted(network, name), *tags))
+    assert reply.status == 201, reply
+    return str(reply.json["metadata"]["id"])
+
+
+async def _found(yard: Yard, tag: str, value: str) -> list[str]:
+    reply = await yard.servers.ask(COMPUTE).get(SERVERS, {"tag": f"{tag}={value}"})
+    assert reply.status == 200, reply
+    return [each["metadata"]["id"] for each in reply.json]
+
+
+def test_the_tag_of_a_service_is_a_label_by_which_the_server_is_found() -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        one = await _make(yard, network, "one", (TAG, ONE), ("team", "red"))
+        await _make(yard, network, "other", (TAG, OTHER), ("team", "red"))
+        assert await _found(yard, TAG, ONE) == [one]
+        assert (await yard.stored(one)).metadata.labels[TAG] == ONE
+        assert "team" not in (await yard.stored(one)).metadata.labels, "what people say is theirs, and no label"
+        (found,) = (await yard.store.list_names(type(await yard.stored(one)), labels={TAG: ONE})).items
+        assert found == one
+
+    in_yard(scenario)
+
+
+def test_the_label_follows_the_tag() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await _make(yard, await yard.make_network(), "web", (TAG, ONE))
+        path = f"{SERVERS}/{server}"
+        assert (await yard.servers.ask(COMPUTE).put(path, _tagged(update(), (TAG, OTHER)))).status == 202
+        assert (await _found(yard, TAG, ONE), await _found(yard, TAG, OTHER)) == ([], [server])
+        await yard.put(server, update())  # by somebody who cannot take it away
+        assert await _found(yard, TAG, OTHER) == [server]
+        assert (await yard.servers.ask(COMPUTE).put(path, update())).status == 202
+        assert await _found(yard, TAG, OTHER) == []
+        assert TAG not in (await yard.stored(server)).metadata.labels
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize(
+    ("tag", "value"),
+    [("compute.unikorn-cloud.org:instance-id", ONE), (TAG, "not a label!"), (TAG, "x" * 64), ("team", "red")],
+)
+def test_what_is_no_label_is_found_all_the_same(tag: str, value: str) -> None:
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        server = await _make(yard, network, "web", (tag, value))
+        await _make(yard, network, "other")
+        assert await _found(yard, tag, value) == [server]
+        assert tag not in (await yard.stored(server)).metadata.labels
+
+    in_yard(scenario)
+
+
+def test_a_flavor_without_room_is_refused_before_anything_is_destroyed() -> None:
+    hosts = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=0, size=1)}
+
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        await yard.rest()
+        (before,) = yard.at_cloud()
+        ask, path = yard.servers.ask(COMPUTE), f"{SERVERS}/{server}/replace"
+        reply = await ask.post(path, {"flavorId": SMALL, "imageId": UBUNTU})
+        assert (reply.status, reply.json["error"]) == (422, "unprocessable_content")
+        assert "no free place" in reply.json["error_description"]
+        await yard.rest()
+        assert yard.at_cloud() == [before]
+        assert (await yard.stored(server)).spec.replacement == 0
+        assert (await ask.post(path, {"flavorId": STANDARD, "imageId": UBUNTU})).status == 202, "it has its own place"
+
+    in_yard(scenario, at_work=True, hosts=hosts)
