@@ -20,6 +20,7 @@ from bench.identity.tenants import Tenant, settle
 from bench.kinds import SEALER
 from remuda.access.principal import Principal
 from remuda.app import IDENTITY_PREFIX, registry
+from remuda.assembling import api_ports
 from remuda.http.api import Api
 from remuda.http.credentials import Credentials
 from remuda.http.edge.health import PROCESS, ProcessPages
@@ -86,7 +87,9 @@ class House:
         )
         self.root = ""
         """The token of a platform administrator."""
-        self.public = self._edge(twin, Api(twin, identity.service, identity._api_ports()), sink)  # noqa: SLF001  the same ones
+        ports = identity.ports
+        the_same = api_ports(ports, identity.authenticator, identity.watches, url=ports.settings.issuer)
+        self.public = self._edge(twin, Api(twin, identity.service, the_same), sink)
 
     def _edge(self, table: Table, api: Api, sink: Sink) -> ASGIApp:
         ports = self.identity.ports

@@ -15,7 +15,7 @@ from remuda.region.kinds.servers import Server
 from remuda.store.sqlite.lanes import Done, ThreadLane, Work
 from remuda.store.sqlite.store import SqlitePorts
 
-__all__ = ["measures"]
+__all__ = ["CountingLane", "measures"]
 
 _MOST = 8
 _RUNS = 10
@@ -30,7 +30,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def _counted(bed: Bed) -> tuple[float, float]:
-    lane = _CountingLane("bench-commit")
+    lane = CountingLane("bench-commit")
     async with housed(bed, ports=SqlitePorts(commits=lambda: lane)) as house:
         before = lane.submitted
         (network,) = await house.networks(1)
@@ -47,11 +47,12 @@ async def _make(house: House, network: str) -> None:
         assert (await house.store.get(Server, server)).status.phase == "Running"
 
 
-class _CountingLane(ThreadLane):
+class CountingLane(ThreadLane):
     """The lane in which the store commits."""
 
     submitted = 0
 
     def submit(self, work: Work, done: Done) -> None:
+        """Count it."""
         self.submitted += 1
         super().submit(work, done)

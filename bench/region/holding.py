@@ -1,11 +1,13 @@
 """Nothing holds the loop: the most CPU time of one callback in what region does at length.
 
-The garbage collector is asked to look at what is new while we watch.
+The garbage collector is asked to look at what is new while we watch. As in `remuda up`, it need not look at what was
+loaded before anything began.
 """
 
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 
@@ -17,12 +19,16 @@ from bench.loopwatch import watched
 from bench.region.fleet import fleet
 from bench.region.house import REGION, House, housed
 from bench.report import Measure, at_most, figure
+from remuda.interpreter import prepare_interpreter
 from remuda.region.catalogue.clouds import need
+from remuda.region.monitor.census import Census
+from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.monitor import monitor_of
 
 __all__ = ["measures"]
 
 _LIMIT_MS = 10.0
+_COUNTING_S = 10.0
 
 Work = Callable[[], Awaitable[object]]
 Case = tuple[str, Work]
@@ -30,6 +36,7 @@ Case = tuple[str, Work]
 
 def measures(bed: Bed) -> Iterator[Measure]:
     """Run each work under watch."""
+    prepare_interpreter()
     yield from asyncio.run(_watch(_cases(bed)))
 
 
@@ -59,7 +66,10 @@ async def _cases(bed: Bed) -> AsyncIterator[Case]:
         yield f"a project with {count:,} servers given up", house.end_project
     fleet_size = f"{bed.sizes.fleet:,} servers"
     async with fleet(bed, bed.sizes.fleet) as house:
-        yield f"a poll of {fleet_size}", await _poll(house)
+        poll = await _poll(house)
+        yield f"the first poll of {fleet_size} after a start", poll
+        yield f"a poll of {fleet_size}", poll
+        yield f"a count of {fleet_size}", partial(_count, house)
 
 
 async def _make(house: House, network: str, count: int) -> None:
@@ -73,10 +83,18 @@ async def _scan(house: House) -> None:
 
 
 async def _poll(house: House) -> Work:
-    """Return a poll that finds all as it was."""
+    """Return a poll: the first time it sees all servers anew, from then on all are as they were."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())  # the house has a monitor of its own
-    poll = monitor_of(apart, region.clouds, region.drivers["servers"].wake).watch().poll
-    servers = need((await region.clouds.get(REGION)).provider.servers)
-    await poll.poll(servers)
-    return partial(poll.poll, servers)
+    poll = monitor_of(apart, region.clouds, region.drivers["servers"].wake).watch(REGION).poll
+    return partial(poll.poll, need((await region.clouds.get(REGION)).provider.servers))
+
+
+async def _count(house: House) -> None:
+    """Have a census taken, and taken anew."""
+    ports, metrics = house.region.ports, MonitorMetrics(CollectorRegistry())
+    census = Census(ports.store, ports.clock, metrics)
+    for _ in range(2):
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_COUNTING_S):
+                await census.keep()

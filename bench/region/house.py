@@ -49,15 +49,15 @@ TENANT = Tenant(0, people=1, projects=1)
 """In whose only project everything is made."""
 
 _UNLIMITED = 1_000_000_000
-_QUOTAS = {"quotas": [{"kind": "networks", "quantity": 1_000_000}]}
+_QUOTAS = {"quotas": [{"kind": kind, "quantity": 1_000_000} for kind in ("networks", "servers")]}
 _BREATH_S = 0.002
 
 
 class House:
     """Region at work."""
 
-    def __init__(self, identity: IdentityHouse, region: RegionApp, cloud: SimulatedCloud) -> None:
-        self.identity, self.region, self.cloud = identity, region, cloud
+    def __init__(self, identity: IdentityHouse, region: RegionApp, cloud: SimulatedCloud, ground: Ground) -> None:
+        self.identity, self.region, self.cloud, self.ground = identity, region, cloud, ground
         self.store = identity.store
         self.root = Client(region.api, identity.root, prefix="")
         """A platform administrator."""
@@ -131,7 +131,7 @@ async def housed(
             identity=identity.identity,
             providers=OpenClouds({REGION: cloud.provider}),
         ) as region:
-            house = House(identity, region, cloud)
+            house = House(identity, region, cloud, ground)
             if is_new:
                 await house.identity.client(identity.root).put(f"/api/v1/organizations/{TENANT.id}/quotas", _QUOTAS)
             await house.settled()

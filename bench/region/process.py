@@ -32,10 +32,14 @@ class Process:
     """What the first start made, as `credentials.json` has it."""
 
     def post(self, path: str, name: str, spec: Any) -> bytes:
+        """Return the request that makes something."""
+        return self.request("POST", path, {"metadata": {"name": name}, "spec": spec})
+
+    def request(self, method: str, path: str, content: Any) -> bytes:
         """Return a request as it goes over the wire."""
-        body = msgspec.json.encode({"metadata": {"name": name}, "spec": spec})
+        body = msgspec.json.encode(content)
         lines = (
-            f"POST /region{path} HTTP/1.1",
+            f"{method} {path} HTTP/1.1",
             "Host: bench",
             f"Authorization: Bearer {self.token}",
             "Content-Type: application/json",
@@ -46,11 +50,23 @@ class Process:
     def network(self, name: str) -> bytes:
         """Return the request for a network."""
         named = {key: self.place[key] for key in ("organizationId", "projectId", "regionId")}
-        return self.post("/api/v2/networks", name, named | {"prefix": "10.0.0.0/16", "dnsNameservers": []})
+        return self.post("/region/api/v2/networks", name, named | {"prefix": "10.0.0.0/16", "dnsNameservers": []})
 
     def server(self, network: str, name: str) -> bytes:
         """Return the request for a server."""
-        return self.post("/api/v2/servers", name, {"networkId": network, "flavorId": FLAVOR, "imageId": IMAGE})
+        return self.post("/region/api/v2/servers", name, {"networkId": network, "flavorId": FLAVOR, "imageId": IMAGE})
+
+    def instance(self, network: str, name: str) -> bytes:
+        """Return the request for an instance."""
+        named = {key: self.place[key] for key in ("organizationId", "projectId")}
+        spec = named | {"networkId": network, "flavorId": FLAVOR, "imageId": IMAGE}
+        return self.post("/compute/api/v2/instances", name, spec)
+
+    def quotas(self, **quantities: int) -> bytes:
+        """Return the request that sets quotas."""
+        limits = [{"kind": kind, "quantity": quantity} for kind, quantity in quantities.items()]
+        path = f"/identity/api/v1/organizations/{self.place['organizationId']}/quotas"
+        return self.request("PUT", path, {"quotas": limits})
 
 
 @contextmanager

@@ -6,7 +6,6 @@ asked for twice is held once, and it can be found again without being told its i
 
 from collections.abc import AsyncGenerator, Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
@@ -99,17 +98,17 @@ class IdentityLink:
     async def held_for(self, charge: Charge) -> Held | None:
         """Return what is held for something of ours."""
         try:
-            return _held(await self._send("get_allocation", await self._row(charge)))
+            path = await self._row(charge)
+            return _held(await self.send.ask("get_allocation", path, await self._context(path)))
         except NotFound:
             return None
 
     async def held_in(self, place: Place) -> Sequence[Held]:
         """Return everything that is held in a project."""
-        service = (await self.service()).paying(place.organization, place.project)
-        context = Context(principal=service, operation=random_id(self.randomness))
+        context = await self._context(place)
         path, query = OrganizationPath(organization=place.organization), UsageQuery(project=place.project)
         try:
-            return [_held(each) for each in await self.send("list_usage", path, context, query=query)]
+            return [_held(each) for each in await self.send.ask("list_usage", path, context, query=query)]
         except NotFound:
             return []
 
@@ -133,15 +132,19 @@ class IdentityLink:
         *,
         key: str | None = None,
         actor: str = "",
-    ) -> Any:
-        """Send a request of its own: what is asked again later is asked anew, and no answer of before is repeated."""
-        service = (await self.service()).paying(path.organization, path.project)
-        context = Context(
+    ) -> None:
+        await self.send(name, path, await self._context(path, key=key, actor=actor), body)
+
+    async def _context(
+        self, place: Place | ProjectPath | AllocationPath | ReferencePath, *, key: str | None = None, actor: str = ""
+    ) -> Context:
+        """Return the context of one request: what is asked later is asked anew, and no answer of before is repeated."""
+        service = (await self.service()).paying(place.organization, place.project)
+        return Context(
             principal=replace(service, actor=actor) if actor else service,
             operation=random_id(self.randomness),
             key=key,
         )
-        return await self.send(name, path, context, body)
 
     async def _row(self, charge: Charge) -> AllocationPath:
         service = await self.service()

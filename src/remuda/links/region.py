@@ -69,75 +69,76 @@ class RegionLink:
 
     async def regions(self, context: Context, organization: str) -> Sequence[RegionRead]:
         """Return the regions that the caller may know of."""
-        found: list[RegionRead] = await self.asking("list_regions", NOTHING, _named(context, organization))
+        found: list[RegionRead] = await self.asking.ask("list_regions", NOTHING, _named(context, organization))
         return found
 
     async def flavors(self, context: Context, organization: str, region: str) -> Sequence[FlavorRead]:
         """Return the flavors that the caller may use."""
         asked = _named(context, organization)
-        found: list[FlavorRead] = await self.asking("list_flavors", RegionPath(region=region), asked)
+        found: list[FlavorRead] = await self.asking.ask("list_flavors", RegionPath(region=region), asked)
         return found
 
     async def images(self, context: Context, organization: str, region: str) -> Sequence[ImageRead]:
         """Return the images that an organization may use, in whatever state."""
         query = ImageQuery(organizations=(organization,))
         asked = _named(context, organization)
-        found: list[ImageRead] = await self.asking("list_images", RegionPath(region=region), asked, query=query)
+        found: list[ImageRead] = await self.asking.ask("list_images", RegionPath(region=region), asked, query=query)
         return found
 
     async def capabilities(self, region: str) -> frozenset[str]:
         """Return what a region's provider has."""
-        found: RegionRead = await self.acting("get_region", RegionPath(region=region), await self._own(None))
+        found: RegionRead = await self.acting.ask("get_region", RegionPath(region=region), await self._own(None))
         return frozenset(found.spec.features.capabilities)
 
     async def network(self, context: Context, network: str) -> NetworkSeen:
         """Return a network that the caller may read."""
-        return see_network(await self.asking("get_network", NetworkPath(network=network), context))
+        return see_network(await self.asking.ask("get_network", NetworkPath(network=network), context))
 
     async def security_group(self, context: Context, group: str) -> GroupSeen:
         """Return a security group that the caller may read."""
-        found = await self.asking("get_security_group", GroupPath(group=group), context)
+        found = await self.asking.ask("get_security_group", GroupPath(group=group), context)
         return GroupSeen(id=group, network=found.status.network_id)
 
     async def authority(self, context: Context, authority: str) -> AuthoritySeen:
         """Return an SSH certificate authority that the caller may read."""
-        found = await self.asking("get_ssh_certificate_authority", AuthorityPath(authority=authority), context)
+        found = await self.asking.ask("get_ssh_certificate_authority", AuthorityPath(authority=authority), context)
         return AuthoritySeen(id=authority, place=place_of(found.metadata))
 
     async def find_network(self, network: str) -> NetworkSeen | None:
         """Return a network, or None if there is none."""
         try:
-            return see_network(await self.acting("get_network", NetworkPath(network=network), await self._own(None)))
+            found = await self.acting.ask("get_network", NetworkPath(network=network), await self._own(None))
         except NotFound:
             return None
+        return see_network(found)
 
     async def servers_of(self, instance: str, place: Place, region: str, network: str) -> Sequence[ServerSeen]:
-        """Return the servers in this scope that say they belong to an instance."""
-        query = NetworkedQuery(
-            tag=(f"{INSTANCE}={instance}",),
-            organizations=(place.organization,),
-            projects=(place.project,),
-            regions=(region,),
-            networks=(network,),
-        )
-        found: list[ServerRead] = await self.acting("list_servers", NOTHING, await self._own(place), query=query)
-        return [see_server(server) for server in found]
+        """Return the servers in this scope that say they belong to an instance.
+
+        The tag alone finds one or two; where these are is looked at here, which is less than to ask for it.
+        """
+        query = NetworkedQuery(tag=(f"{INSTANCE}={instance}",))
+        found: list[ServerRead] = await self.acting.ask("list_servers", NOTHING, await self._own(place), query=query)
+        scope = (place, region, network)
+        return [each for each in map(see_server, found) if (each.place, each.region, each.network) == scope]
 
     async def create_server(self, wanted: ServerWanted, operation: str) -> ServerSeen:
         """Make a server, once for each operation."""
         context = await self._own(wanted.payer, wanted.actor, operation)
-        return see_server(await self.acting("create_server", NOTHING, context, created(wanted)))
+        return see_server(await self.acting.ask("create_server", NOTHING, context, created(wanted)))
 
     async def change_server(self, wanted: ServerWanted) -> ServerSeen:
         """Make a server what is wanted."""
         context = await self._own(wanted.payer, wanted.actor)
-        return see_server(await self.acting("update_server", ServerPath(server=wanted.id), context, changed(wanted)))
+        return see_server(
+            await self.acting.ask("update_server", ServerPath(server=wanted.id), context, changed(wanted))
+        )
 
     async def replace_server(self, wanted: Replacement) -> ServerSeen:
         """Put another server in the place of one, once for each operation."""
         context = await self._own(wanted.payer, wanted.actor, wanted.operation)
         path = ServerPath(server=wanted.server)
-        return see_server(await self.acting("replace_server", path, context, replaced(wanted)))
+        return see_server(await self.acting.ask("replace_server", path, context, replaced(wanted)))
 
     async def delete_server(self, server: str, payer: Place) -> None:
         """Ask for a server to go; one that is not there is fine."""
@@ -161,26 +162,26 @@ class RegionLink:
 
     async def ssh_key(self, context: Context, server: str) -> Secret:
         """Return the private key that opens a server."""
-        found = await self.acting("get_server_ssh_key", ServerPath(server=server), await self._for(context))
+        found = await self.acting.ask("get_server_ssh_key", ServerPath(server=server), await self._for(context))
         key: Secret = found.private_key
         return key
 
     async def open_console(self, context: Context, server: str) -> str:
         """Return where a browser sees a server's screen."""
-        found = await self.acting("open_server_console", ServerPath(server=server), await self._for(context))
+        found = await self.acting.ask("open_server_console", ServerPath(server=server), await self._for(context))
         return str(found.url)
 
     async def console_output(self, context: Context, server: str, lines: int | None) -> str:
         """Return the last lines that a server wrote to its console."""
         path, query = ServerPath(server=server), ConsoleQuery(length=lines)
-        found = await self.acting("get_server_console_output", path, await self._for(context), query=query)
+        found = await self.acting.ask("get_server_console_output", path, await self._for(context), query=query)
         return str(found.contents)
 
     async def snapshot(self, context: Context, server: str, metadata: MetadataWrite) -> ImageRead:
         """Make an image of a server."""
         body = SnapshotCreate(metadata=metadata, spec=SnapshotCreateSpec())
         path = SnapshotPath(server=server)
-        made: ImageRead = await self.acting("snapshot_server", path, await self._for(context), body)
+        made: ImageRead = await self.acting.ask("snapshot_server", path, await self._for(context), body)
         return made
 
     async def servers(self) -> AsyncIterator[ServerSeen]:

@@ -32,13 +32,14 @@ _PAGE = 100
 class Send(Protocol):
     """Reaches a service."""
 
-    async def __call__(
+    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
+        """Do what a route does, by the route's name; raise what the service raises."""
+        ...
+
+    async def ask(
         self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
     ) -> Any:
-        """Do what a route does, by the route's name, and return its answer; raise what the service raises.
-
-        A list is returned whole, so what asks for one asks for few.
-        """
+        """Do the same, and return the answer. A list is returned whole, so what asks for one asks for few."""
         ...
 
 
@@ -54,11 +55,26 @@ class Here:
         self._routes, self._service, self._impersonating = by_name(table), service, impersonating
         self._decode = {name: _decoder(route) for name, route in self._routes.items()}
 
-    async def __call__(
+    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
+        """Call the handler."""
+        await self._handled(self._routes[name], path, context, body, None)
+
+    async def ask(
         self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
     ) -> Any:
-        """Call the handler."""
-        route = self._routes[name]
+        """Call the handler, and read what it says."""
+        answer = await self._handled(self._routes[name], path, context, body, query)
+        match answer:
+            case Rendered():
+                return self._decode[name](answer.body)
+            case Collection():
+                return [self._decode[name](each) async for each in _all(answer)]
+            case _:
+                return answer
+
+    async def _handled(
+        self, route: AnyRoute, path: Parameters, context: Context, body: Any, query: Parameters | None
+    ) -> Any:
         if self._impersonating is not None:
             context = await _as_caller(context, self._impersonating)
         call: Call[Any, Any, Any] = Call(
@@ -67,14 +83,7 @@ class Here:
             query=route.query_type() if query is None else query,
             body=NOTHING if body is None else body,
         )
-        answer = await route.handler(self._service, call)
-        match answer:
-            case Rendered():
-                return self._decode[name](answer.body)
-            case Collection():
-                return [self._decode[name](each) async for each in _all(answer)]
-            case _:
-                return answer
+        return await route.handler(self._service, call)
 
 
 class There:
@@ -84,12 +93,16 @@ class There:
         """Take the service's table, and a client with the credentials of the service that asks."""
         self._routes, self._client = by_name(table), client
 
-    async def __call__(
+    async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
+        """Send the request."""
+        await self.ask(name, path, context, body)
+
+    async def ask(
         self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
     ) -> Any:
-        """Send the request."""
+        """Send the request, and read the answer."""
         route = self._routes[name]
-        if route.is_list:
+        if route.is_paged:
             return await self._client.collect(route, path=path, query=query, context=context)
         return await self._client.send(route, path=path, query=query, body=body, context=context)
 

@@ -20,6 +20,8 @@ ChangeCode = Literal[1, 2, 3]
 
 _AFTER_ALL = "~"
 """Comes after every name."""
+_FEW = 10
+"""A term with fewer entries than this is as rare as need be."""
 _COUNTS = (200, 1_000, 5_000)
 """How far index entries are counted, in turn: beyond the last, any term is as good as another."""
 
@@ -115,8 +117,13 @@ class Tables:
 
     def rarest_first(self, terms: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
         """Order terms so that a walk under the first is short. It counts no further than the rarest goes."""
+        if len(terms) <= 1:
+            return terms
         count = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT ?)"
-        for limit in _COUNTS if len(terms) > 1 else ():
+        for term in terms:
+            if self._run(count, *term, _FEW)[0][0] < _FEW:
+                return [term, *(other for other in terms if other is not term)]
+        for limit in _COUNTS:
             counts = {term: self._run(count, *term, limit)[0][0] for term in terms}
             if min(counts.values()) < limit:
                 return sorted(terms, key=counts.__getitem__)

@@ -1,0 +1,62 @@
+"""What an instance waits for until it is provisioned: commits one after the other, each of which waits for the disk.
+
+One instance is made at a time, so that no two writes share a commit. The cloud's own commits are its own.
+"""
+
+from collections.abc import Iterator
+
+from bench.bed import Bed
+from bench.compute.house import ComputeHouse, housed
+from bench.loops import run
+from bench.region.commits import CountingLane
+from bench.report import Measure, at_most, figure
+from remuda.charging.making import is_provisioned
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.kernel.errors import NotFound
+from remuda.store.sqlite.store import SqlitePorts
+
+__all__ = ["measures"]
+
+_MOST = 13
+_RUNS = 10
+"""So few that no commit is followed by a checkpoint, which waits for the disk as well."""
+
+
+def measures(bed: Bed) -> Iterator[Measure]:
+    """Count for an instance, from the request until it is provisioned, and until it is gone."""
+    made, gone = run(_counted(bed))
+    yield at_most(1, "an instance, from the request until it is provisioned", made, _MOST, "commits")
+    yield figure("an instance given up, until it is gone", gone, "commits")
+
+
+async def _counted(bed: Bed) -> tuple[float, float]:
+    lane = CountingLane("bench-commit")
+    async with housed(bed, ports=SqlitePorts(commits=lambda: lane)) as house:
+        (network,) = await house.region.networks(1)
+        before = lane.submitted
+        names = await _make(house, network)
+        made, before = lane.submitted - before, lane.submitted
+        await _unmake(house, names)
+        return made / _RUNS, (lane.submitted - before) / _RUNS
+
+
+async def _make(house: ComputeHouse, network: str) -> list[str]:
+    names = []
+    for number in range(_RUNS):
+        names.append(await house.instance(network, f"instance-{number}"))
+        await house.settled()
+        found = await house.store.get(ComputeInstance, names[-1])
+        assert is_provisioned(found), "it is provisioned when nothing is left to do"
+        assert found.status.power_state == "Running"
+    return names
+
+
+async def _unmake(house: ComputeHouse, names: list[str]) -> None:
+    for name in names:
+        await house.root.delete(f"/api/v2/instances/{name}")
+        while True:
+            await house.settled()
+            try:
+                await house.store.get(ComputeInstance, name)
+            except NotFound:
+                break

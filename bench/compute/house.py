@@ -1,0 +1,78 @@
+"""Compute as production puts it together, beside region and identity, over a simulated cloud, in this process."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from bench.bed import Bed
+from bench.identity.client import Client
+from bench.region.catalogue import FLAVOR, IMAGE
+from bench.region.house import TENANT, House
+from bench.region.house import housed as region_housed
+from remuda.app.compute import begun_compute
+from remuda.app.identity import Counting
+from remuda.compute.assembly import ComputeApp
+from remuda.compute.settings import ComputeSettings
+from remuda.config.schema import Server as ServerSection
+from remuda.operations.metrics import Metrics as OperationMetrics
+from remuda.operations.registry import Sagas
+from remuda.store.sqlite.store import SqlitePorts
+
+__all__ = ["INSTANCES", "ComputeHouse", "housed"]
+
+INSTANCES = "/api/v2/instances"
+_UNLIMITED = 1_000_000_000
+_BREATH_S = 0.002
+
+
+class ComputeHouse:
+    """Compute at work."""
+
+    def __init__(self, region: House, compute: ComputeApp) -> None:
+        self.region, self.compute, self.store = region, compute, region.store
+        self.root = Client(compute.api, region.identity.root, prefix="")
+        """A platform administrator."""
+
+    async def instance(self, network: str, name: str) -> str:
+        """Ask for an instance."""
+        spec = {
+            "organizationId": TENANT.id,
+            "projectId": TENANT.project(0),
+            "networkId": network,
+            "flavorId": FLAVOR,
+            "imageId": IMAGE,
+        }
+        reply = await self.root.post(INSTANCES, {"metadata": {"name": name}, "spec": spec})
+        return str(reply.json["metadata"]["id"])
+
+    async def settled(self) -> None:
+        """Return when no controller has anything to do."""
+        quiet = 0
+        while quiet < 3:
+            await asyncio.sleep(_BREATH_S)
+            await self.region.settled()
+            quiet = quiet + 1 if all(driver.is_quiet for driver in self.compute.drivers.values()) else 0
+
+
+@asynccontextmanager
+async def housed(
+    bed: Bed, *, at: Path | None = None, is_new: bool = True, ports: SqlitePorts | None = None
+) -> AsyncIterator[ComputeHouse]:
+    """Run all three services for the time of a block."""
+    async with region_housed(bed, at=at, is_new=is_new, ports=ports) as region:
+        ground = region.ground
+        async with begun_compute(
+            ground,
+            ServerSection(data=ground.data.path, rate_limit=_UNLIMITED),
+            ComputeSettings(),
+            Counting(
+                controllers=region.region.ports.reporter,
+                operations=region.region.ports.counts or OperationMetrics(Sagas([]), ground.metrics),
+            ),
+            identity=region.identity.identity,
+            region=region.region,
+        ) as compute:
+            house = ComputeHouse(region, compute)
+            await house.settled()
+            yield house
