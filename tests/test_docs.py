@@ -51,6 +51,10 @@ PAGES = [
         "simulated-cloud",
         "images",
         "monitor",
+        "compute",
+        "plans",
+        "operating",
+        "history",
     )
 ]
 NEVER_ANSWERED = 415
@@ -62,7 +66,7 @@ _SOURCE = re.compile(r"# (tests/\S+\.py)\n(.*)", re.DOTALL)
 _METRIC = re.compile(r"\bremuda_(?:http|loop|reconcile|operations?|provider)_[a-z_]+")
 _PATH = re.compile(r"\b(?:src|tests|docs|bench)/[\w/.-]*\w")
 _NAME = re.compile(
-    r"\bremuda\.(?:access|app|config|http|identity|kernel|operations|process|providers|reconcile|region|resources|store)"
+    r"\bremuda\.(?:access|app|charging|compute|config|http|identity|kernel|operations|process|providers|reconcile|region|resources|store)"
     r"\b[\w.]*\w"
 )
 _TEST = re.compile(r"`(test_\w+)`")
