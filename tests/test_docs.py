@@ -55,6 +55,7 @@ PAGES = [
         "plans",
         "operating",
         "history",
+        "cli",
     )
 ]
 NEVER_ANSWERED = 415

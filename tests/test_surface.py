@@ -23,7 +23,7 @@ def modules() -> list[ModuleType]:
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda module: module.__name__)
-def test_a_module_explains_itself_and_what_it_exports(module: ModuleType) -> None:
+def test_m29_a_module_explains_itself_and_what_it_exports(module: ModuleType) -> None:
     assert module.__doc__, "it has a docstring"
     exported = getattr(module, "__all__", None)
     if exported is None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
+from starlette.types import ASGIApp
 
 from remuda.datadir import DataDirectory
 from remuda.http.edge.health import PAGES, PROCESS, Check, ProcessPages, store_check
@@ -82,6 +83,8 @@ class Assembled:
     mounted: Sequence[Mounted] = ()
     checks: Sequence[Check] = ()
     """What must hold for them before the process is ready, such as that the controllers have begun."""
+    front: Callable[[ProcessPages], ASGIApp] | None = None
+    """Puts something for people before the pages of the process: it is asked for all that no service is."""
 
 
 Services = Callable[[Ground], AbstractAsyncContextManager[Assembled]]
@@ -149,7 +152,8 @@ def _app(ground: Ground, services: Assembled, metrics: Metrics) -> Mounts:
         registry=metrics.registry,
         mounted=services.mounted,
     )
-    return Mounts(services.mounted, pages, kept=PAGES)
+    front: ASGIApp = pages if services.front is None else services.front(pages)
+    return Mounts(services.mounted, front, kept=PAGES)
 
 
 def _server(ground: Ground, settings: Settings, metrics: Metrics, app: Mounts, sink: Sink) -> Server:

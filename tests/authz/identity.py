@@ -2,7 +2,8 @@
 
 What the reference does not have is ours: clients of OAuth2 and password links are for operators, limits of projects for
 who may change all projects of the organization, usage for who may read its quotas (and shows what is in the projects
-that they may read), the audit for who may read the organization, and what was revoked for every service.
+that they may read), the audit for who may read the organization, and what was revoked and all
+projects together for every service.
 """
 
 from collections.abc import Mapping
@@ -106,6 +107,7 @@ TENANCY = (
     _row("GET", _ORGANIZATION, "get_organization", "organizations", "read"),
     _row("PUT", _ORGANIZATION, "update_organization", "organizations", "update", body=_organization),
     _row("DELETE", _ORGANIZATION, "delete_organization", "organizations", "delete", "everywhere", success=202),
+    _row("GET", "/api/v1/projects", "list_all_projects", "projects", "read", "everywhere"),
     _row("GET", _PROJECTS, "list_projects", "projects", "read", "project"),
     _row("POST", _PROJECTS, "create_project", "projects", "create", success=202, body=_project),
     _row("GET", _PROJECT, "get_project", "projects", "read", "project"),

@@ -159,7 +159,7 @@ def _may_there(row: RegionRow, caller: Caller, place: Place | None) -> bool:
 
 def _is_found(row: RegionRow, caller: Caller, target: Target) -> bool:
     """Tell whether all that a request names is there: the region, the project, the image."""
-    if isinstance(target, RegionTarget) and not _sees(caller, target.region):
+    if isinstance(target, RegionTarget) and not sees(caller, target.region):
         return False
     if row.sort == "place":
         return target.named in PLACES
@@ -168,7 +168,8 @@ def _is_found(row: RegionRow, caller: Caller, target: Target) -> bool:
     return not row.thing or (target.holder is not None and target.holder == target.named)
 
 
-def _sees(caller: Caller, region: Region) -> bool:
+def sees(caller: Caller, region: Region) -> bool:
+    """Tell whether a caller may know of a region."""
     homes = {*caller.organizations, *(place.organization for place in caller.projects)}
     return region == "open" or (
         region == "private" and (READ_REGIONS in caller.everywhere or HOME.organization in homes)

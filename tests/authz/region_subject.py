@@ -205,19 +205,23 @@ def in_region(scenario: Callable[[RegionSubject], Coroutine[Any, Any, None]]) ->
     async def furnished(house: RegionHouse) -> None:
         gate = await furnish(house.identity)
         for organization in {place.organization for place in PLACES}:
-            await _be_generous(house, organization)
+            await be_generous(house, organization)
         await scenario(RegionSubject(house, gate))
 
-    settings = RegionSettings(regions=_regions(), look_again=timedelta(seconds=1))
-    in_a_region(furnished, is_instant=True, settings=settings, web=Web(SystemClock()))  # its pages take no time
+    in_a_region(furnished, is_instant=True, settings=settings(), web=Web(SystemClock()))  # its pages take no time
 
 
-async def _be_generous(house: RegionHouse, organization: str) -> None:
+async def be_generous(house: RegionHouse, organization: str) -> None:
     """Let an organization have as much as a matrix takes."""
     path, root = f"{ORGANIZATIONS}/{organization}/quotas", house.identity.client(house.identity.root)
     quotas = told(await root.get(path), 200)["quotas"]
     wanted = [{"kind": each["kind"], "quantity": 10**15} for each in quotas]
     told(await root.put(path, {"quotas": wanted}), 200)
+
+
+def settings() -> RegionSettings:
+    """Return how region is to be: one region is for everybody, and one for the home organization."""
+    return RegionSettings(regions=_regions(), look_again=timedelta(seconds=1))
 
 
 def _regions() -> tuple[ConfiguredRegion, ...]:

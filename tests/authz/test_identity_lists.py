@@ -19,7 +19,7 @@ KNOWN = [caller for caller in CALLERS if caller.is_known]
 READS = [row for row in ROWS if row.method == "GET" and row.scope != "public"]
 WITH_IDS = [row for row in ROWS if "{" in row.path]
 LISTS = ("list_providers", "list_users", "list_service_accounts", "list_groups")
-WATCHED = ("list_projects", "list_providers", "list_groups", "list_usage")
+WATCHED = ("list_all_projects", "list_projects", "list_providers", "list_groups", "list_usage")
 READ_PROJECTS, READ_ORGANIZATIONS = ("identity:projects", "read"), ("identity:organizations", "read")
 
 
@@ -66,6 +66,18 @@ async def test_the_list_of_projects_shows_those_that_one_may_read() -> None:
         assert await _listed(subject, row, _caller("user"), Target(label="", named=HOME)) == {HOME.project}
         both = {HOME.project, NEXT_DOOR.project}
         assert await _listed(subject, row, _caller("auditor"), Target(label="", named=HOME)) == both
+
+
+async def test_whoever_may_read_projects_everywhere_is_shown_those_of_all_organizations() -> None:
+    async with identity() as subject:
+        row, everything = _row("list_all_projects"), Target(label="")
+        assert HOME.organization != ABROAD.organization
+        for caller in KNOWN:
+            shown = await _listed(subject, row, caller, everything)
+            is_allowed = READ_PROJECTS in caller.everywhere
+            assert shown is None or (is_allowed and shown >= {place.project for place in PLACES}), caller.name
+        assert await _listed(subject, row, _caller("unikorn-region for user"), everything)
+        assert await _listed(subject, row, _caller("auditor"), everything) is None
 
 
 async def test_usage_shows_what_is_in_the_projects_that_one_may_read() -> None:
@@ -251,6 +263,9 @@ def test_the_rule_says_of_some_cells_what_was_decided_by_reading() -> None:
         ("get_organization_acl", "foreigner", "home", 200),
         ("list_revocations", "administrator", "there", 403),
         ("list_revocations", "uni-storage for user", "there", 200),
+        ("list_all_projects", "administrator", "there", 403),
+        ("list_all_projects", "unikorn-region for user", "there", 200),
+        ("list_all_projects", "unikorn-region as user", "there", 403),
         ("list_organizations", "unikorn-region for user", "", 404),
     ]
     for operation, caller, label, status in cells:

@@ -1,4 +1,7 @@
-"""`remuda up` as a process of its own."""
+"""`remuda up` as a process of its own.
+
+It begins in one that has imported everything already (`tests.forking`), unless it is to begin cold, as for a user.
+"""
 
 import json
 import os
@@ -12,15 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.forking import Forked, start
+
 READY = re.compile(r"^Remuda is ready at (http://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
 UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
 """Goes before a command: the modes of files then count for root, too."""
-REMUDA = [sys.executable, "-c", "import sys; from remuda.cli import main; sys.exit(main())"]
+CODE = "import sys; from remuda.cli import main; sys.exit(main())"
+REMUDA = [sys.executable, "-c", CODE]
 
 
 @dataclass(frozen=True)
 class Running:
-    process: subprocess.Popen[str]
+    process: Forked | subprocess.Popen[str]
     url: str
     data: Path
     said: str
@@ -36,7 +42,7 @@ class Running:
         """Send a signal; return the exit code and the log."""
         self.process.send_signal(how)
         _, log = self.process.communicate(timeout=30)
-        return self.process.returncode, log
+        return self.process.wait(), log
 
 
 def up(
@@ -45,15 +51,13 @@ def up(
     *more: str,
     environment: Mapping[str, str] | None = None,
     stdout: Any = subprocess.PIPE,
-) -> subprocess.Popen[str]:
+) -> Forked:
+    return start(CODE, *_words(data, listen, *more), environment=environment, stdout=stdout)
+
+
+def _words(data: Path, listen: str | None, *more: str) -> list[str]:
     where = [] if listen is None else ["--listen", listen]
-    return subprocess.Popen(
-        [*REMUDA, "up", "--data", str(data), *where, *more],
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, **(environment or {})},
-    )
+    return ["up", "--data", str(data), *where, *more]
 
 
 @contextmanager
@@ -62,15 +66,27 @@ def running(
 ) -> Iterator[Running]:
     """Start it and wait until it says that it is ready."""
     with up(data, listen, *more, environment=environment) as process:
-        try:
-            assert process.stdout is not None
-            said = []
-            while not (ready := READY.match(line := process.stdout.readline())):
-                assert line, f"it ended: {process.communicate()}"
-                said.append(line)
-            yield Running(process, ready[1], data, "".join(said))
-        finally:
-            process.kill()
+        yield from _until_ready(process, data)
+
+
+@contextmanager
+def running_cold(data: Path) -> Iterator[Running]:
+    """Start it as a user does, and wait until it says that it is ready."""
+    command = [*REMUDA, *_words(data, "127.0.0.1:0")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        yield from _until_ready(process, data)
+
+
+def _until_ready(process: Forked | subprocess.Popen[str], data: Path) -> Iterator[Running]:
+    try:
+        assert process.stdout is not None
+        said = []
+        while not (ready := READY.match(line := process.stdout.readline())):
+            assert line, f"it ended: {process.communicate()}"
+            said.append(line)
+        yield Running(process, ready[1], data, "".join(said))
+    finally:
+        process.kill()
 
 
 def refused(data: Path, listen: str = "127.0.0.1:0", *more: str, environment: Mapping[str, str] | None = None) -> str:
@@ -83,18 +99,11 @@ def refused(data: Path, listen: str = "127.0.0.1:0", *more: str, environment: Ma
 
 
 def remuda(
-    *words: str,
-    environment: Mapping[str, str] | None = None,
-    stdout: Any = subprocess.PIPE,
-    before: Sequence[str] = (),
+    *words: str, environment: Mapping[str, str] | None = None, stdout: Any = subprocess.PIPE, before: Sequence[str] = ()
 ) -> subprocess.CompletedProcess[str]:
     """Run another command, with `before` before it."""
-    return subprocess.run(
-        [*before, *REMUDA, *words],
-        stdout=stdout,
-        stderr=subprocess.PIPE,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**os.environ, **(environment or {})},
-    )
+    if before:
+        return subprocess.run([*before, *REMUDA, *words], capture_output=True, text=True, timeout=60, check=False)
+    with start(CODE, *words, environment=environment, stdout=stdout) as process:
+        out, error = process.communicate(timeout=60)
+        return subprocess.CompletedProcess(words, process.wait(), out, error)

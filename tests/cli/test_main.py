@@ -76,7 +76,7 @@ def test_a_command_explains_itself_in_full_and_a_list_in_a_line(
     [
         (
             ["nonsense"],
-            'Unknown command "nonsense". Available commands: up, ',
+            'Unknown command "nonsense". Available commands: login, ',
         ),
         (["tokn"], 'Unknown command "tokn". Did you mean "token"? '),
         (["token", "isue"], 'Unknown command "isue". Did you mean "issue"? '),

@@ -95,7 +95,14 @@ def test_what_the_file_for_scripts_names_is_a_small_server_that_boots(tmp_path: 
         assert admin.until_running(server)["spec"]["imageId"] == image
         console = admin.ask(f"/api/v2/servers/{server}/consoleoutput").json()["contents"]
         assert "Installing 1 packages: nginx" in console
-        assert one.stop()[0] == 0
+        address = admin.ask(f"/api/v2/servers/{server}/consolesessions").json()["url"]
+        assert address.startswith(f"{one.url}/simulated/consoles/sim-north/")
+        screen = httpx2.get(address)
+        assert (screen.status_code, "Installing 1 packages: nginx" in screen.text) == (200, True)
+        assert httpx2.get(address[:-1]).status_code == 404
+        code, log = one.stop()
+        assert code == 0
+        assert address.rpartition("=")[2] not in log
 
 
 def test_users_see_the_regions_and_make_networks_with_the_token_of_the_file(tmp_path: Path) -> None:

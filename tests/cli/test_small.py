@@ -40,7 +40,8 @@ def with_changed(**changes: Any) -> dict[str, Catalogue]:
 
 
 def test_it_is_the_smallest_flavor_with_the_newest_ubuntu_in_the_first_region_by_name() -> None:
-    assert chosen() == SmallServer(region_id=region_id("sim-north"), flavor_id=SMALL, image_id=NOBLE)
+    """The newest for instances, that is: NOBLE is an image for the nodes of clusters."""
+    assert chosen() == SmallServer(region_id=region_id("sim-north"), flavor_id=SMALL, image_id=JAMMY)
 
 
 def test_a_region_that_not_everybody_sees_is_passed_over() -> None:

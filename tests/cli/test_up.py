@@ -14,13 +14,13 @@ import pytest
 
 from remuda.kernel.keyfile import create_keyring_file
 from remuda.kernel.randomness import SystemRandomness
-from tests.cli.running import UNPRIVILEGED, refused, remuda, running, up
+from tests.cli.running import UNPRIVILEGED, refused, remuda, running, running_cold, up
 from tests.example.asking import ask, judged
 
 
 def test_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:
     data = tmp_path / "deep" / "data"
-    with running(data) as one:
+    with running_cold(data) as one:
         assert ask(f"{one.url}/healthz").json() == {"status": "ok"}
         assert ask(f"{one.url}/readyz").status_code == 200
         assert ask(f"{one.url}/api/version").json()["name"] == "remuda"

@@ -19,10 +19,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remuda.compute.api import TABLE
-
 from remuda.app import registry
 from remuda.app.linking import identity_link, region_link
+from remuda.compute.api import TABLE
 from remuda.compute.assembly import ComputeApp
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock
@@ -137,12 +136,23 @@ async def with_compute(region: RegionHouse, more: dict[str, Any]) -> AsyncIterat
 
 
 @asynccontextmanager
-async def running(directory: Path, *, is_instant: bool = True, **ports: Any) -> AsyncIterator[ComputeHouse]:
-    """Run everything in real time for the time of a block; `ports` are those of `ComputePorts` to be otherwise."""
+async def running(
+    directory: Path, *, is_instant: bool = True, regional: dict[str, Any] | None = None, **ports: Any
+) -> AsyncIterator[ComputeHouse]:
+    """Run everything in real time for the time of a block.
+
+    `ports` are those of `ComputePorts`, and `regional` those of `RegionPorts`, to be otherwise.
+    """
     store = open_store(directory / "remuda.db", registry(), SEALER)
     async with (
         housed(
-            store, SystemClock(), SystemRandomness(), directory=directory, is_instant=is_instant, aside={}, more={}
+            store,
+            SystemClock(),
+            SystemRandomness(),
+            directory=directory,
+            is_instant=is_instant,
+            aside={},
+            more=regional or {},
         ) as region,
         with_compute(region, ports) as house,
     ):

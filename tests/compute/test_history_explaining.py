@@ -206,6 +206,15 @@ def test_one_that_stalls_or_is_ill_says_since_when() -> None:
     )
 
 
+def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at() -> None:
+    stalled = said("Provisioning", "being made", "True", "Stalled")
+    (wait,) = explain(known(instance(said("Provisioning", "being made"), stalled))).waits
+    assert (wait.reason, wait.who) == ("Provisioning", "operator")
+    assert wait.remedy == "It should have moved by now: tell whoever runs the platform."
+    (still,) = explain(known(instance(said("NoCapacity", "no room"), stalled))).waits
+    assert still.who == "user"
+
+
 def test_of_one_that_is_gone_it_says_when_it_went() -> None:
     told = explain_gone(since=SINCE, now=NOW, incarnation="uid-1")
     assert (told.state, told.waits, told.incarnation) == ("gone", (), "uid-1")

@@ -10,6 +10,7 @@ import pytest
 
 import remuda
 from remuda.compute.history.reasons import REASONS, reason_of
+from remuda.compute.history.telling import EVENTS
 from remuda.compute.history.wire import Who
 
 SOURCES = Path(remuda.__file__).parent
@@ -70,6 +71,14 @@ def test_every_reason_has_a_sentence_and_a_remedy() -> None:
     assert not unknown, "these need a line in compute/history/reasons.py"
 
 
+def test_every_word_is_one_that_somebody_gives() -> None:
+    given = {word for path in files() for word, _ in given_in(path)}
+    assert set(REASONS) - given == {"Provisioning", "Changed", "Pending", "Paused", "Stuck", "RegionUnreachable"}, (
+        "the first is what controllers say by default, the next two what is read where they have not spoken, and the "
+        "others are what explain finds out by itself"
+    )
+
+
 @pytest.mark.parametrize("word", REASONS)
 def test_a_remedy_is_a_sentence_and_what_is_waited_for_a_part_of_one(word: str) -> None:
     reason = REASONS[word]
@@ -78,6 +87,30 @@ def test_a_remedy_is_a_sentence_and_what_is_waited_for_a_part_of_one(word: str) 
     assert not reason.waits_for.endswith(".")
     assert reason.retry_within_s > 0
     assert reason.who in get_args(Who)
+
+
+def events_in(path: Path) -> Iterator[str]:
+    """Yield the events that a module tells timelines of, as far as they stand there: the others are checked, too."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Call(func=ast.Attribute(attr="entry"), args=[_, event, *_]):
+                yield from event_words(event, path)
+            case ast.Call(func=ast.Name(id="requested"), args=[_, _, _, event, *_]):
+                yield from event_words(event, path)
+            case ast.Call(func=ast.Attribute(attr="_tell"), args=[_, _, event, *_]):
+                yield from event_words(event, path)
+
+
+def event_words(event: ast.expr, path: Path) -> Iterator[str]:
+    known = (ast.Constant, ast.IfExp)
+    if isinstance(event, known) or (isinstance(event, ast.Name) and event.id.isupper()):
+        yield from values(event, path)
+
+
+def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
+    told = {event for path in files() if "region" not in path.parts for event in events_in(path)}
+    assert {"ServerMade", "MadeAgain", "DeletionRequested", "Rebooted", "LetGo"} <= told
+    assert told <= EVENTS, "these need a sentence in compute/history/telling.py"
 
 
 def test_a_word_that_nobody_thought_of_is_an_operators_to_look_at() -> None:

@@ -33,6 +33,14 @@ from tests.resources.room import refusal
 CONFIG = encoded("#cloud-config\npassword: hunter2\n")
 
 
+async def _limit(house: ComputeHouse, **quotas: int) -> None:
+    """Let the organization have no more than this."""
+    identity = house.region.identity
+    body = {"quotas": [{"kind": kind, "quantity": quantity} for kind, quantity in quotas.items()]}
+    path = f"{ORGANIZATIONS}/{house.region.organization}/quotas"
+    assert (await identity.client(identity.root).put(path, body)).status == 200
+
+
 def test_m01_c01_a_user_of_the_project_makes_an_instance_and_reads_it() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
@@ -95,12 +103,7 @@ def test_m17_an_instance_without_gpus_or_public_address_costs_a_server() -> None
 def test_m02_who_may_not_have_another_is_refused_and_nothing_is_left() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
-        root, path = (
-            house.region.identity.client(house.region.identity.root),
-            f"{ORGANIZATIONS}/{house.region.organization}",
-        )
-        quotas = {"quotas": [{"kind": "servers", "quantity": 1}]}
-        assert (await root.put(f"{path}/quotas", quotas)).status == 200
+        await _limit(house, servers=1)
         made(await home.client.post(INSTANCES, home.wanted(house, "one")))
         status, sentence = refusal(await home.client.post(INSTANCES, home.wanted(house, "two")))
         assert status == 403
@@ -209,6 +212,20 @@ def test_a_repeat_is_answered_whatever_has_become_of_what_it_was_judged_by() -> 
     in_a_compute(scenario)
 
 
+def test_a_repeat_of_what_was_refused_is_tried_anew_and_then_done_once() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        await _limit(house, servers=0)
+        wanted = home.wanted(house, "web", userData=CONFIG)
+        assert (await home.client.post(INSTANCES, wanted, idempotency_key="once")).status == 403
+        await _limit(house, servers=1)
+        first = made(await home.client.post(INSTANCES, wanted, idempotency_key="once"))
+        assert made(await home.client.post(INSTANCES, wanted, idempotency_key="once")) == first
+        assert await held(house) == [{"servers": 1}]
+
+    in_a_compute(scenario)
+
+
 def test_a_repeat_after_the_instance_has_gone_makes_no_other() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
@@ -228,8 +245,9 @@ def test_no_user_data_is_in_what_an_operation_remembers() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
         made(await home.client.post(INSTANCES, home.wanted(house, userData=CONFIG)))
-        remembered = [each.spec.input for each in (await house.store.list(Operation)).items]
-        assert any("sealed:v1:" in each for each in remembered)
-        assert not any(CONFIG in each for each in remembered)
+        made_by = [
+            each.spec for each in (await house.store.list(Operation)).items if each.spec.saga == "instance.create"
+        ]
+        assert [(each.input, each.sealed_input is not None) for each in made_by] == [("", True)]
 
     in_a_compute(scenario)

@@ -1,7 +1,12 @@
 """Who sees which instances: lists with their filters and pages, reads, and watches."""
 
+import msgspec
+import pytest
+
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.http.lists.sse import EventReader
+from remuda.resources.labels import NAME, ORGANIZATION, PROJECT
+from remuda.resources.regional import NETWORK, REGION
 from tests.compute.asking import (
     ABSENT,
     NOT_FOUND,
@@ -16,6 +21,8 @@ from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.example.client import Client
 from tests.region.house import NORTH
 from tests.resources.room import refusal
+
+replace = msgspec.structs.replace
 
 
 async def _listed(client: Client, *query: tuple[str, str]) -> list[str]:
@@ -156,5 +163,30 @@ def test_b01_a_watch_tells_of_every_change_until_it_is_gone() -> None:
         assert (kinds[0], kinds[-1]) == ("added", "deleted")
         assert set(kinds[1:-1]) == {"modified"}
         assert all(instance.encode() in data for kind, data in told if kind in {"added", "modified", "deleted"})
+
+    in_a_compute(scenario)
+
+
+@pytest.mark.parametrize("label", [ORGANIZATION, PROJECT, REGION, NETWORK, NAME])
+def test_c12_an_instance_whose_labels_were_damaged_is_nobodys_and_keeps_nobody_from_theirs(label: str) -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        damaged = made(await home.client.post(INSTANCES, home.wanted(house, "one")))
+        whole = made(await home.client.post(INSTANCES, home.wanted(house, "two")))
+        for driver in house.app.drivers.values():
+            await driver.stop()
+        found = await house.store.get(ComputeInstance, damaged)
+        labels = {key: value for key, value in found.metadata.labels.items() if key != label}
+        await house.store.update(replace(found, metadata=replace(found.metadata, labels=labels)))
+        for client in (home.client, house.root):
+            assert await _listed(client) == [whole]
+            for reply in (
+                await client.get(at(damaged)),
+                await client.put(at(damaged), {"metadata": {"name": "one"}, "spec": home.wanted(house)["spec"]}),
+                await client.delete(at(damaged)),
+                await client.post(at(damaged, "stop")),
+            ):
+                assert refusal(reply) == NOT_FOUND
+        assert (await home.client.post(INSTANCES, home.wanted(house, "one"))).status == 409
 
     in_a_compute(scenario)

@@ -6,13 +6,13 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.charging.ports import Place
 from remuda.compute.instances.rules import instance_id
-from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NewInstance, bound, charge_for
-from remuda.compute.instances.sealing import opened, sealed
+from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound, charge_for
 from remuda.compute.instances.wire import InstanceCreate, InstanceCreateSpec, NetworkingWire
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import NetworkSeen
 from remuda.kernel.secrets import Secret
+from remuda.operations.inputs import stored_input
 from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.registry import Sagas
 from remuda.resources.askers import asker_of
@@ -23,7 +23,6 @@ from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.stage import FIRST, SECOND, staged
 from tests.region.identity_port import MemoryIdentity
 from tests.sim.runner import World, simulate
-from tests.sim.store import SEALER
 
 ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
 HOME = Place(ORG, PROJECT)
@@ -62,7 +61,7 @@ class Country:
 
     def ports(self, store: Store) -> InstancePorts:
         """Return what the steps work on."""
-        return InstancePorts(store=store, identity=self.identity, region=self.networks, sealer=SEALER)
+        return InstancePorts(store=store, identity=self.identity, region=self.networks)
 
     async def observe(self, store: Store) -> object:
         """Return what there is, here and at identity, even what is only marked."""
@@ -92,11 +91,8 @@ def _wanted(name: str = "web", *, is_public: bool = True, gpus: int = 4) -> NewI
         networking=NetworkingWire(public_ip=is_public),
         user_data=USER_DATA,
     )
-    instance = instance_id(NETWORK, name)
     wanted = InstanceCreate(metadata=MetadataWrite(name=name), spec=spec)
-    return NewInstance(
-        instance=instance, wanted=sealed(wanted, instance, SEALER), region=REGION, gpus=gpus, by=asker_of(ANN)
-    )
+    return NewInstance(instance=instance_id(NETWORK, name), wanted=wanted, region=REGION, gpus=gpus, by=asker_of(ANN))
 
 
 PROOFS = [Proof(saga=CREATE_INSTANCE, make_world=Country, input=_wanted(), rival=_wanted("db", is_public=False))]
@@ -114,16 +110,14 @@ def test_c07_m07_of_two_that_want_the_same_name_one_has_it_and_the_other_leaves_
 
 
 def test_every_saga_is_proven() -> None:
-    ports = InstancePorts(store=None, identity=MemoryIdentity(), region=Networks(), sealer=SEALER)  # type: ignore[arg-type]  # nothing is asked of it
+    ports = InstancePorts(store=None, identity=MemoryIdentity(), region=Networks())  # type: ignore[arg-type]  # nothing is asked of it
     assert_all_proven(Sagas([each.saga for each in bound(ports)]), PROOFS)
 
 
-def test_what_an_operation_remembers_holds_no_user_data_and_gives_it_back() -> None:
-    remembered = msgspec.json.encode(_wanted())
-    assert USER_DATA.encode() not in remembered
-    again = msgspec.json.decode(remembered, type=NewInstance)
-    assert again == _wanted()
-    assert opened(again.wanted, again.instance, SEALER).spec.user_data == USER_DATA
+def test_what_an_operation_remembers_is_sealed_and_can_be_read_again() -> None:
+    told, hidden = stored_input(CREATE_INSTANCE, _wanted())
+    assert (told, hidden is not None) == ("", True)
+    assert msgspec.json.decode(msgspec.json.encode(_wanted()), type=NewInstance) == _wanted()
 
 
 def test_m02_what_is_held_is_named_after_the_operation_and_is_what_the_instance_costs() -> None:
@@ -176,6 +170,9 @@ def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone() -> None:
                 "An instance named 'web' is being made or deleted on this network: try again a little later."
             )
             assert list(country.identity.held) == [(PAYER, FIRST)]
+            await country.identity.release(charge_for(made))  # as at the end of its deletion, before it goes
+            assert isinstance(await process.try_to_run("dddddddd-0000-4000-8000-000000000004"), NameTaken)
+            assert not country.identity.held
             (left,) = (await stage.store.list(ComputeInstance)).items
             assert left.uid == made.uid
 

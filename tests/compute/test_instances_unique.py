@@ -112,7 +112,7 @@ def test_m07_a_name_is_taken_while_an_earlier_instance_of_it_is_being_deleted() 
             replies = await _all_at_once(house, home)
             assert {reply.status for reply in replies} <= {201, 409}
             winners = [made(reply) for reply in replies if reply.status == 201]
-            await house.clock.sleep(0.05)
+            await house.clock.sleep(0.2)
         assert (winners, rounds > 1) == ([first], True)
         await _one_is_there(house, first)
         after = await house.store.get(ComputeInstance, first)

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.compute.instances.verbs import with_provenance
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.tags import INSTANCE, PROVENANCE
+from remuda.compute.tags import INCARNATION, INSTANCE, PROVENANCE
 from remuda.kernel.errors import Invalid
 from remuda.region.kinds.servers import Server
 from remuda.resources.wire import MetadataWrite, TagWire
@@ -184,6 +184,20 @@ def test_m09_c02_an_instance_with_several_servers_is_inconsistent_and_nothing_is
         assert (await house.region.service("unikorn-compute").post("/api/v2/servers", wanted)).status == 201
         await _all_refused(home, instance, 500, "inconsistent")
         assert _odd(house, "several") == len(VERBS)
+
+    in_a_compute(scenario)
+
+
+def test_m09_the_server_of_an_earlier_instance_of_the_name_is_left_alone() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        await _stop_drivers(house)
+        server = await house.store.get(Server, instance)
+        tags = tuple(replace(tag, value="earlier") if tag.name == INCARNATION else tag for tag in server.spec.tags)
+        await house.store.update(replace(server, spec=replace(server.spec, tags=tags)))
+        await _all_refused(home, instance, 500, "inconsistent")
+        assert _odd(house, "none") == len(VERBS)
 
     in_a_compute(scenario)
 

@@ -63,6 +63,8 @@ def test_what_is_set_reaches_region(tmp_path: Path) -> None:
     [region]
     create_attempts = 5
     poll_idle = "10m"
+    first_looks_per_s = 7
+    judged_per_s = 70
     look_again = "7s"
     image_size_gib = 3
     image_targets = ["10.0.0.0/8"]
@@ -74,6 +76,7 @@ def test_what_is_set_reaches_region(tmp_path: Path) -> None:
         timedelta(minutes=10),
         timedelta(seconds=7),
     )
+    assert (told.first_looks_per_s, told.judged_per_s) == (7, 70)
     assert (told.image_size_gib, told.image_targets) == (3, ("10.0.0.0/8",))
     north, south = told.regions
     assert (north.spec.organizations, south.spec.organizations) == (frozenset(), frozenset({ORGANIZATION}))

@@ -9,7 +9,6 @@ import os
 import random
 import re
 import signal
-import subprocess
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -31,8 +30,9 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import open_store
-from tests.cli.running import READY, REMUDA
+from tests.cli.running import CODE, READY
 from tests.example.contract import Reply
+from tests.forking import Forked, start
 from tests.identity.sim_asking import Customer
 from tests.identity.sim_book import claims_of
 from tests.identity.sim_expecting import Expecting
@@ -48,7 +48,7 @@ from tests.wire.judge import judge_of
 
 KILLS = int(os.environ.get("REMUDA_KILLS", "3"))
 FIRST_STARTS = 2 + KILLS // 10
-LONGEST_LIFE_S = 0.8
+LONGEST_LIFE_S, LONGEST_START_S = 0.8, 0.5
 CUSTOMERS = 6
 REST_S = 60.0
 ROOT = "admin@remuda.local"
@@ -122,13 +122,13 @@ class Outside(Expecting):
     def is_undoing(self, subject: str) -> bool:  # noqa: ARG002  nobody can tell from outside
         return True
 
-    async def use(self, url: str, process: subprocess.Popen[str], life_s: float) -> None:
+    async def use(self, url: str, process: Forked, life_s: float) -> None:
         """Let customers act at random for so long, and kill the process then."""
         asyncio.get_running_loop().call_later(life_s, process.kill)
         async with self._at(url):
             await asyncio.gather(*[self._act(process) for _ in range(CUSTOMERS)])
 
-    async def _act(self, process: subprocess.Popen[str]) -> None:
+    async def _act(self, process: Forked) -> None:
         crowd: list[Customer] = [role(self) for role in (Tenants, Members, Spenders, Readers)]
         while process.poll() is None:
             try:
@@ -183,13 +183,11 @@ class Caller:
 
 
 @contextmanager
-def starting(data: Path) -> Iterator[subprocess.Popen[str]]:
+def starting(data: Path) -> Iterator[Forked]:
     """Start it, and end it at the latest when the block ends."""
-    command = [*REMUDA, "up", "--data", str(data), "--listen", "127.0.0.1:0"]
+    words = ("up", "--data", str(data), "--listen", "127.0.0.1:0")
     with (data.parent / "log").open("a") as log:
-        process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=log, text=True, env={**os.environ, **ENVIRONMENT}
-        )
+        process = start(CODE, *words, environment=ENVIRONMENT, stderr=log)
     with process:
         try:
             yield process
@@ -197,7 +195,7 @@ def starting(data: Path) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
-def until_ready(process: subprocess.Popen[str]) -> tuple[str, str]:
+def until_ready(process: Forked) -> tuple[str, str]:
     """Return where it answers, and what it said before."""
     assert process.stdout is not None
     said = ""
@@ -244,7 +242,7 @@ def test_a_first_start_that_is_killed_at_any_moment_is_finished_by_the_next(tmp_
     draws, data, passwords = random.Random(), tmp_path / "data", []
     for _ in range(2):
         with starting(data) as process:
-            time.sleep(draws.uniform(0.2, 1.5))
+            time.sleep(draws.uniform(0.02, LONGEST_START_S))
             process.kill()
             assert process.stdout is not None
             passwords += PASSWORD.findall(process.stdout.read())

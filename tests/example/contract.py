@@ -77,6 +77,7 @@ class Contract:
         self._paths = [(_pattern(path), path) for path in document["paths"]]
         self._headers = {name.lower() for name in document["components"]["headers"]}
         self._validators: dict[str, Any] = {}
+        self._templates: dict[str, str | None] = {}
 
     def check(self, method: str, path: str, reply: Reply) -> None:
         """Raise UndocumentedError unless the documents say that this answer can come; of a stream, how it begins."""
@@ -166,8 +167,10 @@ class Contract:
         return item.get("get" if method == "HEAD" else method.lower())
 
     def _template(self, path: str) -> str | None:
-        fitting = [template for pattern, template in self._paths if pattern.fullmatch(path)]
-        return min(fitting, key=lambda template: template.count("{"), default=None)
+        if path not in self._templates:
+            fitting = [template for pattern, template in self._paths if pattern.fullmatch(path)]
+            self._templates[path] = min(fitting, key=lambda template: template.count("{"), default=None)
+        return self._templates[path]
 
 
 @lru_cache(maxsize=16)

@@ -60,7 +60,7 @@ def _identity() -> Report:
 
 def _livery() -> Report:
     with serving() as target:
-        return run(target, Lending(target), examples=EXAMPLES, seed=SEED)
+        return run(target, Lending(target), examples=EXAMPLES, seed=SEED, is_whole=True)
 
 
 def _region() -> Report:
@@ -70,7 +70,18 @@ def _region() -> Report:
         return run(region, lending.RegionLending(region), examples=EXAMPLES, seed=SEED)
 
 
-_RUNS: Mapping[str, Callable[[], Report]] = {"identity": _identity, "livery": _livery, "region": _region}
+def _compute() -> Report:
+    lending, target = (import_module(f"tests.fuzz.compute_{name}") for name in ("lending", "target"))
+    with target.serving_compute() as compute:
+        return run(compute, lending.ComputeLending(compute), examples=EXAMPLES, seed=SEED)
+
+
+_RUNS: Mapping[str, Callable[[], Report]] = {
+    "identity": _identity,
+    "livery": _livery,
+    "region": _region,
+    "compute": _compute,
+}
 
 
 def _main(name: str, path: str) -> None:

@@ -7,11 +7,11 @@ import msgspec
 from remuda.kernel.clock import SystemClock
 from remuda.providers.contract.names import Handle
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.labels import identity_of, region_of
 from remuda.region.kinds.orphans import new_orphan
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.clouding import server_handle
+from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT
 

@@ -6,6 +6,10 @@ told so before it is read; and `use_after_free` is a check of ours. Beside the c
 it sends and how long it waits, never in what it lets pass: how many examples there are, drawn from a seed or the same
 each time and kept nowhere; no values from earlier answers, because `lending` gives real ids; one event of a stream is
 enough, because streams do not end; a request may take 20 s; and a failure does not end the run.
+
+In a short run, coverage is of data that fits the schema. Each way in which it may not fit, of each field of each
+operation, is most of what there is to send, and who refuses it is the same for every service: it is for a whole run,
+and for the livery.
 """
 
 from collections import Counter
@@ -19,6 +23,7 @@ from schemathesis import Case, HookContext, Response
 from schemathesis.checks import CHECKS
 from schemathesis.config import (
     ChecksConfig,
+    CoveragePhaseConfig,
     ExtraDataSourcesConfig,
     FuzzingPhaseConfig,
     GenerationConfig,
@@ -34,11 +39,14 @@ from schemathesis.config import (
 from schemathesis.config._checks import NegativeDataRejectionConfig
 from schemathesis.core.result import Ok
 from schemathesis.engine import events, from_schema
+from schemathesis.generation import GenerationMode
 from schemathesis.hooks import GLOBAL_HOOK_DISPATCHER
 
 from tests.fuzz.checks import Called, DeletionCheck
 
 PHASES = ("examples", "coverage", "fuzzing", "stateful")
+_WHOLE = 50
+"""A run is whole if it has so many examples, unless somebody says otherwise."""
 
 
 class Target(Called, Protocol):
@@ -104,8 +112,10 @@ def checks() -> ChecksConfig:
     )
 
 
-def config(target: Target, *, examples: int, seed: int | None) -> SchemathesisConfig:
+def config(target: Target, *, examples: int, seed: int | None, is_whole: bool) -> SchemathesisConfig:
     """Return the settings of a run: the same one each time, unless it is given a seed."""
+    modes = list(GenerationMode) if is_whole else [GenerationMode.POSITIVE]
+    coverage = CoveragePhaseConfig(generation=GenerationConfig(modes=modes))
     # `lending` gives requests real ids. Drawn from earlier answers instead, the examples of a DELETE run out early.
     fuzzing = FuzzingPhaseConfig(extra_data_sources=ExtraDataSourcesConfig(responses=False))
     project = ProjectConfig(
@@ -116,7 +126,7 @@ def config(target: Target, *, examples: int, seed: int | None) -> SchemathesisCo
         max_stream_events=1,
         continue_on_failure=True,
         checks=checks(),
-        phases=PhasesConfig(fuzzing=fuzzing),
+        phases=PhasesConfig(fuzzing=fuzzing, coverage=coverage),
         generation=GenerationConfig(max_examples=examples, deterministic=seed is None, database="none"),
     )
     return SchemathesisConfig(seed=seed, projects=ProjectsConfig(default=project))
@@ -126,12 +136,13 @@ def _sending(operation: str, headers: dict[str, str]) -> OperationConfig:
     return OperationConfig.from_dict({"include-operation-id": operation, "headers": headers})
 
 
-def run(target: Target, lending: Lending, *, examples: int, seed: int | None) -> Report:
+def run(target: Target, lending: Lending, *, examples: int, seed: int | None, is_whole: bool | None = None) -> Report:
     """Fuzz everything that the target's own document tells."""
     report = Report()
-    schema = schemathesis.openapi.from_url(
-        f"{target.url}/openapi.json", config=config(target, examples=examples, seed=seed)
+    settings = config(
+        target, examples=examples, seed=seed, is_whole=examples >= _WHOLE if is_whole is None else is_whole
     )
+    schema = schemathesis.openapi.from_url(f"{target.url}/openapi.json", config=settings)
     found = [each.ok() for each in schema.get_all_operations() if isinstance(each, Ok)]
     report.operations = {each.label: bool(each.path_parameters or each.query or each.body) for each in found}
     with _extended(lending, check := DeletionCheck(target)):

@@ -65,7 +65,7 @@ class House:
     def carrying(self, headers: Mapping[str, str], token: str | None = None) -> Client:
         """Return a client that always sends these headers."""
         app: ASGIApp = Carrying(self.asgi, headers) if headers else self.asgi
-        return Client(app=app, token=token, contract=judge_of(TABLE))
+        return Client(app=app, token=token)
 
     def service(self, name: str, *, impersonates: bool = False, **claim: Any) -> Client:
         """Return the client of a service that has a certificate; the claim says for whom it acts (`actor=…`)."""

@@ -130,9 +130,9 @@ def in_the_house(
     scenario: Callable[[Room[People]], Coroutine[Any, Any, None]],
     make: Callable[[World, Store], People] = service,
     *,
-    seeds: int = 5,
+    seeds: int = 1,
 ) -> None:
-    """Run a scenario in a furnished room, in several orders of what happens at once."""
+    """Run a scenario in a furnished room; where several things happen at once, under several seeds."""
 
     async def run(room: Room[People]) -> None:
         await furnish(room.store)

@@ -18,7 +18,8 @@ CLIENTS = "/api/v1/oauth2clients"
 EVERYWHERE = (
     *("/api/v1/acl", "/api/v1/oauth2providers", "/api/v1/revocations", "/api/v1/audit", CLIENTS, "/api/version"),
     *("/oauth2/v2/jwks", "/.well-known/openid-configuration", "/.well-known/oauth-authorization-server"),
-    *("/.well-known/openid-protected-resource", "/oauth2/v2/password", "/oidc/callback", ORGANIZATIONS),
+    *("/.well-known/openid-protected-resource", "/oauth2/v2/password", "/oidc/callback"),
+    *("/api/v1/projects", ORGANIZATIONS),
 )
 INSIDE = ("", "/acl", "/roles", "/quotas", "/allocations", "/audit", "/oauth2providers")
 LISTS = {"projects": "project", "groups": "group", "users": "user", "serviceaccounts": "account"}

@@ -36,7 +36,7 @@ def person(state: str = "active") -> dict[str, Any]:
     return {"spec": {"subject": "cleo@example.com", "state": state, "groupIDs": []}}
 
 
-def test_what_is_made_says_who_pays_for_it() -> None:
+def test_m20_what_is_made_says_who_pays_for_it() -> None:
     async def scenario(house: House) -> None:
         acme = await house.organization("acme")
         ann = await house.member("ann@example.com", acme, "administrator")
@@ -85,7 +85,7 @@ def test_what_takes_several_writes_says_who_pays_for_it_too_and_whoever_changes_
     in_a_house(scenario)
 
 
-def test_who_pays_is_whom_the_service_says_that_made_it() -> None:
+def test_m20_who_pays_is_whom_the_service_says_that_made_it() -> None:
     onboarding = replace(
         GLOBAL,
         subject="onboarding",

@@ -24,7 +24,7 @@ def test_the_contract_has_all_operations_of_both_tiers() -> None:
 
 
 @pytest.mark.parametrize("operation", CONTRACT.operations, ids=_label)
-def test_an_operation_is_as_existing_clients_know_it(operation: Operation) -> None:
+def test_m27_an_operation_is_as_existing_clients_know_it(operation: Operation) -> None:
     assert Agreement(CONTRACT, DOCUMENT).differences(operation) == []
 
 

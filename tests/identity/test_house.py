@@ -25,5 +25,5 @@ async def test_everybody_gets_in_in_real_time(tmp_path: Path) -> None:
         await _everybody_gets_in(house)
 
 
-def test_everybody_gets_in_in_simulated_time() -> None:
+def test_m27_everybody_gets_in_in_simulated_time() -> None:
     in_a_house(_everybody_gets_in)

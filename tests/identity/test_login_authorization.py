@@ -121,7 +121,7 @@ def test_a_client_without_a_secret_must_use_pkce_with_s256(challenge: dict[str, 
     at_home(scenario)
 
 
-def test_a_client_without_a_secret_gets_tokens_by_its_verifier_and_not_without() -> None:
+def test_m27_a_client_without_a_secret_gets_tokens_by_its_verifier_and_not_without() -> None:
     async def scenario(home: Home) -> None:
         for verifier, status in (("x" * 43, 400), ("", 400), (VERIFIER, 200)):
             browser = home.browser()

@@ -183,7 +183,7 @@ def test_tidying_up_finds_what_is_there_at_the_start_and_writes_nothing_more_whe
             await tidied()
         assert (await store.list(Group)).version == version
 
-    in_the_house(scenario)
+    in_the_house(scenario, seeds=5)
 
 
 class _Late(Passing):
@@ -295,4 +295,4 @@ def test_subjects_of_other_issuers_are_nobody_whom_tidying_up_looks_for() -> Non
             await tidied()
         assert told(await clerk.get(path), 200)["spec"]["subjects"] == [outsider]
 
-    in_the_house(scenario)
+    in_the_house(scenario, seeds=5)

@@ -117,7 +117,7 @@ def test_a_deleted_user_is_in_no_list_and_soon_in_no_group_and_stays_known_to_th
         assert (await room.store.get(User, user_id("ann@example.com"))).spec.state == "active"
         assert refusal(await clerk.delete(f"{USERS}/{ann}"), 404)
 
-    in_the_house(scenario)
+    in_the_house(scenario, seeds=5)
 
 
 def test_who_comes_back_has_only_the_groups_of_the_new_request() -> None:
@@ -133,7 +133,7 @@ def test_who_comes_back_has_only_the_groups_of_the_new_request() -> None:
             await tidied()
         assert (await room.store.get(Group, two)).spec.user_ids == (ann,)
 
-    in_the_house(scenario)
+    in_the_house(scenario, seeds=5)
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_one_user_made_by_many_at_once_is_one_user() -> None:
         assert len((await room.store.list(OrganizationUser)).items) == len((await room.store.list(User)).items) == 1
         assert (await room.store.get(Group, group)).spec.user_ids == (made[0]["metadata"]["id"],)
 
-    in_the_house(scenario)
+    in_the_house(scenario, seeds=5)
 
 
 def test_64_users_who_join_one_group_at_once_are_all_in_it() -> None:
@@ -335,7 +335,7 @@ def test_64_users_who_join_one_group_at_once_are_all_in_it() -> None:
         assert sorted(each.id for each in crew.subjects) == sorted(subjects)
         assert len(crew.marks) <= len(subjects)
 
-    in_the_house(scenario)
+    in_the_house(scenario, seeds=2)
 
 
 def test_a_request_that_is_sent_again_under_its_key_is_carried_out_once() -> None:

@@ -46,7 +46,16 @@ def test_without_a_word_everybody_has_the_defaults_in_the_order_of_kinds() -> No
     in_quotas(scenario)
 
 
-def test_an_allocation_has_a_life_from_post_to_delete() -> None:
+def test_the_first_limits_of_an_organization_can_be_set_on_what_was_read_before() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        seen = (await client.get(f"{BASE}/quotas")).headers["etag"]
+        assert (await client.put(f"{BASE}/quotas", limits(servers=9), if_match=seen)).status == 200
+
+    in_quotas(scenario)
+
+
+def test_m27_an_allocation_has_a_life_from_post_to_delete() -> None:
     async def scenario(room: Room[Quotas]) -> None:
         client = room.ask(SERVICE)
         created = await client.post(ROWS, asked(servers=(2, 1), gpus=8))

@@ -106,6 +106,7 @@ EXPECTED = {
     ),
     "compute-service": RoleRights(
         everywhere=rights("identity:projects R, identity:allocations CRUD, region:identities CRD, region:images RC")
+        | rights("identity:quotas R")  # ours: it compares what is held with what there is
         | each("region", "regions flavors networks:v2 securitygroups:v2 sshcertificateauthorities:v2", "R")
         | rights("region:networks CRD")
         | each("region", "servers servers:v2 securitygroups", "CRUD")

@@ -271,6 +271,7 @@ def test_what_is_no_reference_of_another_services_is_refused(reference: str) -> 
         name = await make_project(room, home)
         path = reference_at(f"{projects_of(home)}/{name}", reference.replace(" ", "%2520"))
         assert (await room.ask(REGION).put(path)).status == 422
+        assert (await room.ask(REGION).delete(path)).status == 422
         assert (await room.store.get(Project, name)).metadata.finalizers == (IN_CARE,)
 
     in_tenancy(scenario)

@@ -10,6 +10,7 @@ from remuda.kernel.errors import (
     Conflict,
     Forbidden,
     Gone,
+    Inconsistent,
     InFlight,
     Invalid,
     KeyReused,
@@ -19,6 +20,8 @@ from remuda.kernel.errors import (
     OAuthRefusal,
     OutcomeUnknown,
     OwnerRefused,
+    PlanChanged,
+    PlanRequired,
     PreconditionFailed,
     ReferenceRefused,
     RemudaError,
@@ -74,6 +77,8 @@ EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     (TooSlow(10), "too_slow", 408, True),
     (InFlight(1), "in_flight", 409, True),
     (AnswerNotKept(), "answer_not_kept", 409, False),
+    (PlanRequired({}), "plan_required", 409, False),
+    (PlanChanged({}), "plan_changed", 409, False),
     (PreconditionFailed("Network", "n1"), "precondition_failed", 412, False),
     (TooLarge("body", 1024), "too_large", 413, False),
     (KeyReused(), "key_reused", 422, False),
@@ -88,6 +93,7 @@ EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     (StoreInaccessible("/data/a.db", "permission denied"), "store_inaccessible", 503, False),
     (Unreadable("Server", "s1", cause="Expected `str`"), "unreadable", 500, False),
     (Unsealable("k1"), "unsealable", 500, False),
+    (Inconsistent("Mount", "a", part="horse", found=2), "inconsistent", 500, False),
 ]
 
 

@@ -8,6 +8,7 @@
 """
 
 import asyncio
+import socket
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -134,8 +135,8 @@ class Ground:
 class Serving:
     """A service on a port, which stays the same when it is started again."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app, self._address = app, Address("127.0.0.1", 0)
+    def __init__(self, app: ASGIApp, port: int = 0) -> None:
+        self._app, self._address = app, Address("127.0.0.1", port)
         self._server: Server | None = None
 
     async def start(self) -> str:
@@ -182,7 +183,10 @@ async def _followed(house: RegionHouse, way: str, service: str) -> AsyncIterator
         )
         return
     serving = (Serving(house.identity.asgi), Serving(house.asgi))
-    async with _client(await serving[0].start(), service) as one, _client(await serving[1].start(), service) as other:
+    async with (
+        client_of(await serving[0].start(), service) as one,
+        client_of(await serving[1].start(), service) as other,
+    ):
         try:
             yield Ground(house, there(IDENTITY, one), there(REGION, other), There(IDENTITY, one), serving)
         finally:
@@ -190,7 +194,8 @@ async def _followed(house: RegionHouse, way: str, service: str) -> AsyncIterator
                 await each.stop()
 
 
-def _client(url: str, service: str) -> Client:
+def client_of(url: str, service: str) -> Client:
+    """Return the client of a service, quick to try again."""
     return Client(
         url,
         credentials=Certified(service),
@@ -221,3 +226,10 @@ def link_of(ground: Ground, service: str) -> IdentityLink:
         randomness=SystemRandomness(),
         watch=lambda: watch_projects(ground.identity),
     )
+
+
+def free_port() -> int:
+    """Return a port that nobody has."""
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-import socket
 import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -18,13 +17,13 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.links.projects import PROJECTS
 from remuda.links.watching import WatchThere
 from tests.cli.running import Running, running
-from tests.links.ground import QUICK, Certified, Following
+from tests.links.ground import QUICK, Certified, Following, free_port
 
 ENVIRONMENT = {"REMUDA_SERVER__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 
 
 async def test_nothing_is_missed_when_the_other_process_is_killed_and_comes_back(tmp_path: Path) -> None:
-    listen = f"127.0.0.1:{_free_port()}"
+    listen = f"127.0.0.1:{free_port()}"
     with _up(tmp_path, listen) as first:
         mine = _projects(first)
         async with _following(first) as following:
@@ -82,9 +81,3 @@ def _make(where: Any, name: str) -> str:
     answer = httpx2.post(path, headers=headers, json={"metadata": {"name": name}, "spec": {"groupIDs": []}})
     assert answer.status_code == 202, answer.text
     return str(answer.json()["metadata"]["id"])
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])

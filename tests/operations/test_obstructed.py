@@ -1,5 +1,6 @@
 """Operations that this process cannot undo are told and counted, and hold up nobody."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
 
@@ -8,8 +9,9 @@ from structlog.testing import capture_logs
 from structlog.typing import EventDict
 
 from remuda.kernel.errors import Unreadable
-from remuda.operations.kinds import Operation
-from remuda.operations.reporter import ObstructedCounts, OpenCounts, Reporter
+from remuda.operations.kinds import Obstacle, Operation
+from remuda.operations.registry import Sagas
+from remuda.operations.reporter import Obstructed, OpenCounts, Reporter
 from remuda.operations.settings import OperationSettings
 from tests.operations.hooks import Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SECOND, SETTINGS, Stage
@@ -26,13 +28,13 @@ class Counting(Reporter):
 
     def __init__(self) -> None:
         self.seen: OpenCounts = {}
-        self.obstacles: ObstructedCounts = {}
+        self.obstacles: dict[Obstacle, int] = {}
 
     def open(self, counts: OpenCounts) -> None:
         self.seen = dict(counts)
 
-    def obstructed(self, counts: ObstructedCounts) -> None:
-        self.obstacles = dict(counts)
+    def obstructed(self, found: Obstructed, sagas: Sagas) -> None:  # noqa: ARG002  as the port has it
+        self.obstacles = dict(Counter(found.values()))
 
 
 def told(logs: list[EventDict]) -> list[str]:

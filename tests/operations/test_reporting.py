@@ -1,12 +1,14 @@
 """What becomes of operations is told: step by step, in the timeline, and in numbers."""
 
+from dataclasses import replace
+
 import msgspec
 from prometheus_client import CollectorRegistry
 
 from remuda.operations.kinds import OBSTACLES, Failure, Operation, attempt_id
 from remuda.operations.metrics import Metrics
 from remuda.operations.registry import Sagas
-from remuda.operations.reporter import ObstructedCounts, OpenCounts, Reporter, Reporters, Timeline, TimelineEntry
+from remuda.operations.reporter import Obstructed, OpenCounts, Reporter, Reporters, Timeline, TimelineEntry
 from remuda.store.logs import Record, subject_of
 from tests.operations.hooks import Point, failing, hooked
 from tests.operations.stage import FIRST, Stage
@@ -51,8 +53,8 @@ class Diary(Reporter):
     def open(self, counts: OpenCounts) -> None:
         self.lines.append(f"open {dict(counts)}")
 
-    def obstructed(self, counts: ObstructedCounts) -> None:
-        self.lines.append(f"obstructed {dict(counts)}")
+    def obstructed(self, found: Obstructed, sagas: Sagas) -> None:
+        self.lines.append(f"obstructed {dict(found)} of {[saga.name for saga in sagas]}")
 
 
 def test_a_reporter_hears_of_everything_in_order() -> None:
@@ -77,7 +79,7 @@ def test_a_reporter_hears_of_everything_in_order() -> None:
             "about to be undone",
             "closed undone",
             "open {}",
-            "obstructed {}",
+            "obstructed {} of ['tent.pitch']",
         ]
         assert copy.lines == diary.lines
 
@@ -173,10 +175,27 @@ def test_a_saga_that_has_none_open_any_more_is_shown_at_zero() -> None:
 
 
 def test_what_cannot_be_undone_here_is_shown_as_long_as_it_is_so() -> None:
-    registry = CollectorRegistry()
-    metrics = Metrics(Sagas([PITCH]), registry)
-    metrics.obstructed({"unreadable": 2})
+    registry, sagas = CollectorRegistry(), Sagas([PITCH])
+    metrics = Metrics(sagas, registry)
+    metrics.obstructed({"one": "unreadable", "two": "unreadable"}, sagas)
     assert samples(registry)["remuda_operations_obstructed unreadable"] == 2
-    metrics.obstructed({"unknown_saga": 1})
+    metrics.obstructed({"one": "unknown_saga"}, sagas)
     assert samples(registry)["remuda_operations_obstructed unreadable"] == 0
     assert samples(registry)["remuda_operations_obstructed unknown_saga"] == 1
+
+
+def test_services_of_one_process_count_together_what_none_of_them_can_undo() -> None:
+    registry, one, other = CollectorRegistry(), Sagas([PITCH]), Sagas([replace(PITCH, name="tent.burn")])
+    metrics = Metrics(one, registry)
+
+    def shown() -> dict[str, float]:
+        found = samples(registry)
+        return {each: found[f"remuda_operations_obstructed {each}"] for each in OBSTACLES}
+
+    metrics.obstructed({"garbled": "unreadable", "of other": "unknown_saga", "old": "unknown_saga"}, one)
+    metrics.obstructed({"garbled": "unreadable", "of one": "unknown_saga", "old": "unknown_saga"}, other)
+    assert shown() == {"unreadable": 1, "unreadable_input": 0, "unknown_saga": 1}
+    metrics.obstructed({"of other": "unreadable_input", "of one": "unknown_saga"}, other)
+    assert shown() == {"unreadable": 1, "unreadable_input": 1, "unknown_saga": 0}
+    metrics.obstructed({"of other": "unknown_saga"}, one)
+    assert shown() == {"unreadable": 0, "unreadable_input": 1, "unknown_saga": 0}

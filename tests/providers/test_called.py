@@ -69,7 +69,7 @@ EFFECTS = [
     Asked("servers", "start_server", (HANDLE,)),
     Asked("servers", "stop_server", (HANDLE,)),
     Asked("servers", "reboot_server", (HANDLE,), (("hard", True),)),
-    Asked("servers", "rebuild_server", (HANDLE, "image")),
+    Asked("servers", "rebuild_server", (HANDLE, "image", b"data")),
     Asked("snapshots", "snapshot_server", (HANDLE, SPEC), key="image-i"),
     Asked("load_balancers", "converge_balancer", (SPEC,)),
     Asked("load_balancers", "remove_balancer", (HANDLE,)),

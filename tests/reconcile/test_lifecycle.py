@@ -1,5 +1,6 @@
 """The life of an object, from two functions."""
 
+import asyncio
 from collections.abc import Callable, Coroutine
 from datetime import datetime
 from typing import Any
@@ -341,6 +342,22 @@ def test_an_error_that_a_retry_may_cure_says_nothing_about_the_object() -> None:
             with pytest.raises(type(error)):
                 await hands.look(says=error)
         assert (await hands.get()).version == before.version
+
+    in_simulation(scenario)
+
+
+def test_what_an_object_named_may_have_gone_when_the_object_has_changed_since_it_was_read() -> None:
+    async def scenario(here: Farm, hands: Hands) -> None:
+        await here.store.create(animal("bella"))
+        await hands.look(says=Done())
+        hands.takes_s = 2.0
+        looking = asyncio.create_task(hands.look(says=NotFound("Trough", "of old")))
+        await here.rest(1)
+        await here.store.update(recoloured(await hands.get(), "grey"))
+        with capture_logs() as logs, pytest.raises(Conflict):
+            await looking
+        assert logs == []
+        assert said(await hands.get())[1] == "Provisioned"
 
     in_simulation(scenario)
 

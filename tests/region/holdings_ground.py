@@ -19,7 +19,6 @@ from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import Catalogue, instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.scans import ScanSettings
@@ -43,7 +42,7 @@ from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.region.identity_port import MemoryIdentity
 from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, Finds, network
-from tests.region.room import ORG, OTHER_REGION, REGION, Room, clouds_over, make_region, member, registry
+from tests.region.room import ORG, OTHER_REGION, REGION, Room, catalogues, clouds_over, make_region, member, registry
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -202,7 +201,7 @@ def on_site(
     """Run a scenario with a region for everybody, one that only strangers see, and two projects."""
 
     async def run(world: World) -> None:
-        offered: Catalogue = replace(load_catalogues()["sim-north"], **catalogue)
+        offered: Catalogue = replace(catalogues()["sim-north"], **catalogue)
         identity = MemoryIdentity({HOME, Place(ORG, OTHER_PROJECT)}, limits=limits)
         cloud = open_cloud(
             None,

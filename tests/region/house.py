@@ -32,7 +32,6 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.region.api import TABLE
 from remuda.region.assembly import RegionApp
@@ -48,6 +47,7 @@ from tests.identity.house import settings as identity_settings
 from tests.identity.household import ROOT, Carrying, House, told
 from tests.identity.login_ground import nobody_answers
 from tests.identity.proving import certified
+from tests.region.room import catalogues
 from tests.sim.runner import World, simulate
 from tests.sim.store import SEALER, open_simulated
 from tests.wire.judge import judge_of
@@ -98,12 +98,12 @@ class RegionHouse:
 
     def client(self, token: str | None) -> Client:
         """Return the client of whoever has this token."""
-        return Client(app=self.asgi, token=token, contract=judge_of(TABLE))
+        return Client(app=self.asgi, token=token)
 
     def service(self, name: str, **claim: Any) -> Client:
         """Return the client of a service that has a certificate; the claim says for whom it acts (`actor=…`)."""
         headers = certified(name, claim, impersonates=False, now=self.clock.now())
-        return Client(app=Carrying(self.asgi, headers), token=None, contract=judge_of(TABLE))
+        return Client(app=Carrying(self.asgi, headers))
 
     async def network(self, name: str = "net", **spec: Any) -> str:
         """Make a network and return its id."""
@@ -156,7 +156,7 @@ def configured(names: Iterable[str]) -> tuple[ConfiguredRegion, ...]:
 
 def unwatched() -> RegionSettings:
     """Return what region is told where its own monitor is to leave everything to the test's."""
-    return RegionSettings(regions=configured(load_catalogues()), poll_idle=timedelta(days=1000))
+    return RegionSettings(regions=configured(catalogues()), poll_idle=timedelta(days=1000))
 
 
 @asynccontextmanager
@@ -182,7 +182,7 @@ async def housed(
         "rate": rate,
     }
     identity = IdentityApp(IdentityPorts(settings=identity_settings(), fetch=nobody_answers, **common | aside))
-    catalogues = load_catalogues()
+    offered = catalogues()
     clouds = Clouds(
         {
             region_id(name): open_cloud(
@@ -191,14 +191,14 @@ async def housed(
                 clock=clock,
                 randomness=randomness,
             )
-            for name, catalogue in catalogues.items()
+            for name, catalogue in offered.items()
         }
     )
     given: dict[str, Any] = {
         "authenticator": identity.authenticator,
         "identity": identity_link(identity, "unikorn-region"),
         "providers": clouds,
-        "settings": RegionSettings(regions=configured(catalogues)),
+        "settings": RegionSettings(regions=configured(offered)),
     }
     app = RegionApp(RegionPorts(**common | given | more))
     for cloud in clouds.clouds.values():

@@ -19,7 +19,6 @@ from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
@@ -39,7 +38,18 @@ from remuda.region.securitygroups.service import SecurityGroups
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.region.identity_port import MemoryIdentity
-from tests.region.room import ORG, OTHER_REGION, PROJECT, REGION, Room, clouds_over, make_region, member, registry
+from tests.region.room import (
+    ORG,
+    OTHER_REGION,
+    PROJECT,
+    REGION,
+    Room,
+    catalogues,
+    clouds_over,
+    make_region,
+    member,
+    registry,
+)
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -218,7 +228,7 @@ async def open_ground(
 
 def simulated_cloud(world: World, **settings: Any) -> SimulatedCloud:
     """Return a cloud in memory that does everything at once, and whatever else the settings say."""
-    catalogue = instant(load_catalogues()["sim-north"])
+    catalogue = instant(catalogues()["sim-north"])
     return open_cloud(None, catalogue, clock=world.clock, randomness=world.randomness, **settings)
 
 

@@ -14,11 +14,17 @@ Every answer is held against the document of those routes, and against the wire 
 
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Generic
+
+from prometheus_client import CollectorRegistry
 
 from remuda.http.routes import AnyRoute
 from remuda.providers.contract.provider import Provider
+from remuda.providers.metrics import CallMetrics
 from remuda.providers.settings import CallSettings
+from remuda.providers.simulated.catalogue import Catalogue
+from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
@@ -50,6 +56,7 @@ __all__ = [
     "REGION",
     "Room",
     "Setup",
+    "catalogues",
     "clouds_over",
     "everywhere",
     "in_a_room",
@@ -98,7 +105,20 @@ def clouds_over(
         clock=world.clock,
         randomness=world.randomness,
         settings=settings or CallSettings(),
+        metrics=_metrics(),
     )
+
+
+@cache
+def _metrics() -> CallMetrics:
+    """Return what counts all calls: to make it takes longer than most tests."""
+    return CallMetrics(CollectorRegistry())
+
+
+@cache
+def catalogues() -> Mapping[str, Catalogue]:
+    """Return the clouds that come with Remuda, which are read once."""
+    return load_catalogues()
 
 
 async def make_region(

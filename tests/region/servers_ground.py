@@ -32,7 +32,6 @@ from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.catalogue import Catalogue, instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
@@ -65,7 +64,7 @@ from tests.example.contract import Reply
 from tests.region.identity_port import MemoryIdentity
 from tests.region.networks_asking import KEY
 from tests.region.networks_ground import HOME, OTHER_PROJECT, Finds, network
-from tests.region.room import ORG, PROJECT, REGION, Room, clouds_over, make_region, member, registry, rights
+from tests.region.room import ORG, PROJECT, REGION, Room, catalogues, clouds_over, make_region, member, registry, rights
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
@@ -310,7 +309,7 @@ def yard_cloud(
     world: World, *, is_instant: bool = True, bounds: FaultBounds | None = None, **catalogue: Any
 ) -> SimulatedCloud:
     """Return a cloud in memory whose faults are those of the world."""
-    offered: Catalogue = replace(load_catalogues()["sim-north"], **catalogue)
+    offered: Catalogue = replace(catalogues()["sim-north"], **catalogue)
     offered = instant(offered) if is_instant else offered
     return open_cloud(None, offered, clock=world.clock, randomness=world.randomness, faults=world.faults, bounds=bounds)
 

@@ -43,7 +43,8 @@ class Customer:
     ) -> Reply:
         """Send a request to one of the processes."""
         token = await self.house.root()
-        client = self.house.identity(token) if path.startswith(ORGANIZATIONS) else self.house.region(token)
+        is_of_identity = path.startswith(ORGANIZATIONS) and "/regions/" not in path
+        client = self.house.identity(token) if is_of_identity else self.house.region(token)
         return self.noted(method, path, await client.send(method, path, body=body, headers=headers))
 
     def noted(self, method: str, path: str, reply: Reply) -> Reply:

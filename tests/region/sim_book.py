@@ -1,9 +1,12 @@
 """What customers asked of region and what they were told, and what was done to the clouds behind its back."""
 
 from tests.identity.sim_book import THERE, Book
+from tests.region.house import UBUNTU
 
 KINDS = ("network", "group", "balancer", "server", "authority", "storage")
 """What customers make in a project."""
+IMAGES = (UBUNTU, "b1f0c0de-0001-4000-8000-000000000001")
+"""What servers are made of, but for the customers' own images."""
 Thing = tuple[str, str]
 """Something by its kind and id."""
 

@@ -11,12 +11,12 @@ from remuda.region.servers.rules import server_id
 from tests.example.contract import Reply
 from tests.identity.household import ORGANIZATIONS
 from tests.identity.sim_book import THERE, Place, Wishes, verdict_of
-from tests.region.house import STANDARD, UBUNTU
+from tests.region.house import STANDARD
 from tests.region.sim_asking import PATHS, Customer
+from tests.region.sim_book import IMAGES
 from tests.region.sim_house import CATALOGUES, REGIONS
 
 KEY = new_key_pair(SeededRandomness(1)).public
-IMAGES = (UBUNTU, "b1f0c0de-0001-4000-8000-000000000001")
 FLAVORS = (STANDARD, "a1f0c0de-0001-4000-8000-000000000001")
 AGAIN = "again"
 """The name of many servers."""

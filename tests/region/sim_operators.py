@@ -4,7 +4,7 @@ from typing import Any
 
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.store.objects import Resource
-from tests.identity.sim_book import THERE, Wishes, verdict_of
+from tests.identity.sim_book import THERE, Wishes
 from tests.identity.sim_facts import UNKNOWN
 from tests.region.sim_asking import PATHS
 from tests.region.sim_customers import Tenant
@@ -41,8 +41,7 @@ class Services(Tenant):
         method = "PUT" if is_held else "DELETE"
         path = f"{PATHS['network']}/{network}/references/{REFERENCE.replace('/', '%252F')}"
         with self.book.asking({("held", "network", network): is_held}) as asked:
-            reply = self.noted(method, path, await self.house.service().send(method, path))
-            asked.verdict = verdict_of(reply)
+            _, asked.verdict = await self.write(method, path)
 
 
 class Operators(Tenant):

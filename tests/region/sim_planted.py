@@ -8,11 +8,14 @@ from remuda.providers.contract.names import server_name
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done
 from remuda.region.consumers.projects import ProjectConsumer
+from remuda.region.images.controllers import ImageController
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import controllers as balancers
 from remuda.region.networks import controllers as networks
+from remuda.region.networks import service as network_service
 from remuda.region.networks.addresses import give_address_back
 from remuda.region.networks.controllers import IdentityController, NetworkController
+from remuda.region.recovery.service import Recovery
 from remuda.region.servers import clouding
 from remuda.region.servers import controllers as servers
 from remuda.region.servers.controllers import ServerController
@@ -48,7 +51,7 @@ async def _given_back_first(self: ServerController, server: Server, run: Any) ->
     return await _remove_server(self, server, run)
 
 
-async def _left_as_it_is(server: Server, *_arguments: object) -> Outcome[Server]:
+async def _left_as_it_is(server: Server, *_arguments: object, **_options: object) -> Outcome[Server]:
     return Outcome(Done(), server)
 
 
@@ -61,5 +64,8 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "a balancer takes another address each time": (balancers, "find_address", _always(answer=None)),
     "nobody notices the end of a project": (ProjectConsumer, "end", _nothing),
     "another image is wanted, and nobody puts it there": (servers, "rebuild", _left_as_it_is),
+    "a network goes although another service uses it": (network_service, "refuse_if_used", _nothing),
+    "what is abandoned is not written down": (Recovery, "_record_leftovers", _nothing),
+    "nobody fetches an image": (ImageController, "provision", _always(answer=Done())),
 }
 """What is replaced, and by what."""

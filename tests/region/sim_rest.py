@@ -13,6 +13,7 @@ from remuda.region.kinds.identities import IDENTITY
 from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.sagas import reference_of as reference_of_identity
 from remuda.resources.labels import PROJECT, RESOURCE_ID
+from tests.region.sim_book import IMAGES
 from tests.region.sim_sight import AT_CLOUD, CONTROLLED, Row, Seen
 
 SAID = {"AddressesExhausted", "PublicAddressesExhausted", "NoCapacity", "QuotaExceeded", "AddressTaken"}
@@ -55,14 +56,16 @@ def _said(seen: Seen) -> Iterator[str]:
         reason = "nothing" if available is None else available.reason
         if each.is_marked or reason == "Provisioned":
             continue
-        if reason in SAID or _is_broken(each, reason, failed.get(cloud_uid_of(each))) or _has_no_image(seen, each, reason):
+        if reason in SAID or _is_broken(each, reason, failed.get(cloud_uid_of(each))):
+            continue
+        if reason == "ProviderRefused" and _has_no_image(seen, each):
             continue
         yield f"the {kind} {each.name} says {reason}: {'' if available is None else available.message}"
 
 
-def _has_no_image(seen: Seen, each: Any, reason: str) -> bool:
+def _has_no_image(seen: Seen, server: Any) -> bool:
     """Tell whether the image of a server was given up at the moment at which somebody asked for the server."""
-    return reason == "ProviderRefused" and each.spec.image.id not in {*seen.images, *IMAGES}
+    return server.spec.image.id not in {*seen.images, *IMAGES}
 
 
 def _is_broken(server: Any, reason: str, row: Row | None) -> bool:

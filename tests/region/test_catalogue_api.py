@@ -263,7 +263,7 @@ def test_what_is_no_id_is_refused_before_anybody_is_asked_who_they_are(path: str
     in_catalogue(scenario)
 
 
-def test_the_service_tells_who_it_is_and_who_lets_callers_in() -> None:
+def test_m29_the_service_tells_who_it_is_and_who_lets_callers_in() -> None:
     async def scenario(room: CatalogueRoom, _: Shop) -> None:
         assert (await room.ask(None).get("/api/version")).status == 401
         read = (await room.ask(NOBODY).get("/api/version")).json

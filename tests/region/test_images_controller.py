@@ -1,14 +1,19 @@
 """Images on their way: fetched by the controller, checked on the way, given to the cloud once, whatever happens."""
 
 import hashlib
+from functools import partial
 
 import pytest
 
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import NotFound
+from remuda.kernel.secrets import Secret
 from remuda.providers.called.catalogue import image_key
 from remuda.providers.contract.catalogue import Image
+from remuda.region.images.rules import to_cloud
+from remuda.region.images.transfers import Transfers
 from remuda.region.kinds.images import ImageImport
+from remuda.resources.reading import is_there
 from tests.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
 from tests.region.networks_ground import simulated_cloud
 from tests.region.room import ORG, REGION, make_region
@@ -206,6 +211,25 @@ def test_an_image_that_waits_for_its_turn_is_deleted_at_once() -> None:
         assert await ground.states() == ["creating"]
 
     on_ground(scenario, most=1)
+
+
+def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ended() -> None:
+    async def scenario(ground: Ground) -> None:
+        name = await ground.begin()
+        wanted = to_cloud(await ground.store.get(ImageImport, name))
+        transfers = Transfers(ground.room.service.images.fetcher, most=1)
+        moved: list[str] = []
+        transfers.when_moved(moved.append)
+        transfers.begin(ground.at_cloud, wanted, Secret(URI), partial(is_there, ground.store, ImageImport, name))
+        assert not transfers.break_off(name)
+        await ground.world.clock.sleep(1)
+        assert transfers.break_off(name)
+        assert moved == [name]
+        transfers.forget(name)
+        assert transfers.find(name) is None
+        assert await ground.owned() == []
+
+    on_ground(scenario, at_work=False)
 
 
 def test_an_image_that_another_process_saw_to_be_deleted_is_not_made_by_this_one() -> None:

@@ -16,7 +16,6 @@ from remuda.outbound.guarded import Guarded, Patience
 from remuda.outbound.reach import Reach
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.providers.simulated.cloud import open_cloud
 from remuda.reconcile.driver import ReconcilePorts
 from remuda.region.images import api, control
@@ -31,7 +30,7 @@ from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.example.contract import Reply
 from tests.outbound.servers import HERE, Answer, Names, redirecting, saying, serving
 from tests.region.images_ground import ANN, DISK, OWN, SECTOR, image
-from tests.region.room import REGION, Room, clouds_over, make_region, refusal, registry
+from tests.region.room import REGION, Room, catalogues, clouds_over, make_region, refusal, registry
 from tests.sim.runner import World
 from tests.sim.store import SEALER
 
@@ -67,7 +66,7 @@ async def housed(tmp_path: Path, *, names: Names | None = None, reach: Reach = H
     clock, randomness = SystemClock(), SystemRandomness()
     world = cast("World", SimpleNamespace(clock=clock, randomness=randomness))
     store = open_store(tmp_path / "remuda.db", registry(), SEALER)
-    cloud = open_cloud(None, instant(load_catalogues()["sim-north"]), clock=clock, randomness=randomness)
+    cloud = open_cloud(None, instant(catalogues()["sim-north"]), clock=clock, randomness=randomness)
     clouds = clouds_over(world, store, {REGION: cloud.provider})
     source = Guarded(resolve=names or Names({}), reach=reach, patience=Patience(stall_s=5))
     fetcher = ImageFetcher(source=source, limits=Limits(longest=1_000_000))

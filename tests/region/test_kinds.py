@@ -1,13 +1,16 @@
 """What region stores: what keeps what, by what things are found, and what nobody gets to see."""
 
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from typing import Any
 
 import msgspec
 import pytest
 
+from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import AlreadyExists
+from remuda.reconcile.unsettled import UNSETTLED
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.addresses import Address, AddressSpec, address_name
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
@@ -101,7 +104,7 @@ def test_what_is_named_is_kept_until_nobody_names_it(case: str) -> None:
     in_a_store(scenario)
 
 
-def test_what_is_on_a_network_goes_with_it_and_the_network_goes_with_its_identity() -> None:
+def test_m21_what_is_on_a_network_goes_with_it_and_the_network_goes_with_its_identity() -> None:
     async def scenario(store: SqliteStore) -> None:
         root = await store.create(Identity(metadata=Metadata(name="root"), spec=IdentitySpec(provider="simulated")))
         owned = replace(network(), metadata=Metadata(name="network", owner_references=(IDENTITY.owner(root),)))
@@ -153,6 +156,32 @@ def test_an_address_outlives_the_wish_to_delete_its_holder_but_not_its_network()
         assert not (await store.get(Address, made.name)).is_marked
         assert await remove(store, net) is not None
         assert (await store.list_names(Address)).items == []
+
+    in_a_store(scenario)
+
+
+def test_a_server_is_at_rest_when_it_is_as_wanted_and_its_power_does_not_change() -> None:
+    async def scenario(store: SqliteStore) -> None:
+        async def is_unsettled() -> bool:
+            return bool((await store.list_names(Server, index=UNSETTLED)).items)
+
+        await store.create(network())
+        made = await store.create(server())
+        said = Condition(
+            type="Available",
+            status="True",
+            reason="Provisioned",
+            message="provisioned",
+            last_transition_time=datetime(2030, 1, 1, tzinfo=UTC),
+            observed_generation=made.metadata.generation,
+        )
+        for phase, expected in (("Building", True), ("Running", False), ("Stopping", True), ("Stopped", False)):
+            made = await store.update_status(
+                replace(made, status=replace(made.status, phase=phase, conditions=(said,)))
+            )
+            assert await is_unsettled() is expected
+        made = await store.update(replace(made, spec=replace(made.spec, image=ServerImage(id="new"))))
+        assert await is_unsettled()
 
     in_a_store(scenario)
 

@@ -37,7 +37,7 @@ from tests.region.monitor_ground import Monitored
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def test_a_change_that_no_event_told_is_seen_by_the_monitor() -> None:
+def test_m24_a_change_that_no_event_told_is_seen_by_the_monitor() -> None:
     async def scenario(house: RegionHouse) -> None:
         monitored = Monitored(house)
         server = await house.server(await house.network())
@@ -57,7 +57,32 @@ def test_a_change_that_no_event_told_is_seen_by_the_monitor() -> None:
     in_a_region(scenario, settings=unwatched())
 
 
-def test_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes_and_goes() -> None:
+def test_what_happened_while_nobody_looked_is_seen_by_the_first_poll_after_the_start() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        network = await house.network()
+        servers = [await house.server(network, name) for name in ("stopped", "vanished", "as-it-was")]
+        for server in servers:
+            await Monitored(house).settled(server)
+        await house.app.drivers["servers"].stop()
+
+        async def live(monitored: Monitored, seconds: float) -> None:
+            duty = asyncio.create_task(monitored.monitor.keep())
+            await house.clock.sleep(seconds)
+            duty.cancel()
+            await asyncio.gather(duty, return_exceptions=True)
+
+        await live(Monitored(house), 310)
+        house.north.operator.stop(servers[0])
+        house.north.operator.vanish(servers[1])
+        again = Monitored(house)
+        await live(again, 5)
+        assert (await house.store.get(Server, servers[0])).status.phase == "Stopped"
+        assert again.woken == [servers[1]]
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_m24_a_server_is_counted_by_its_phase_and_timed_once_when_it_comes_and_goes() -> None:
     async def scenario(house: RegionHouse) -> None:
         monitored = Monitored(house)
         network = await house.network()

@@ -4,9 +4,11 @@ from typing import Any
 
 import pytest
 
+from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
+from remuda.region.networks import service
 from remuda.region.networks.api import NETWORKS
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import (
@@ -68,7 +70,7 @@ def test_a_put_of_what_no_network_can_become_changes_nothing(spec: dict[str, Any
     on_ground(scenario)
 
 
-def test_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through() -> None:
+def test_m26_a_write_with_an_old_tag_is_refused_and_one_with_the_right_tag_goes_through() -> None:
     async def scenario(ground: Ground) -> None:
         client, path = ground.networks.ask(TENANT), f"{NETWORKS}/{await ground.make_network()}"
         old = (await client.get(path)).headers["etag"]
@@ -106,7 +108,7 @@ def test_a_network_goes_with_its_identity_and_says_so_while_it_does() -> None:
     on_ground(scenario)
 
 
-def test_a_reference_keeps_a_network_until_it_is_taken_off() -> None:
+def test_m21_a_reference_keeps_a_network_until_it_is_taken_off() -> None:
     async def scenario(ground: Ground) -> None:
         client, name = ground.networks.ask(TENANT), await ground.make_network()
         for _ in range(2):
@@ -145,10 +147,45 @@ def test_a_reference_that_no_backend_can_keep_is_refused_not_stored(reference: s
     async def scenario(ground: Ground) -> None:
         client, name = ground.networks.ask(TENANT), await ground.make_network()
         before = await ground.versions()
-        assert (await client.put(reference_at(name, reference.replace(" ", "%20")))).status in {400, 422}
+        path = reference_at(name, reference.replace(" ", "%20"))
+        put, taken_off = await client.put(path), await client.delete(path)
+        assert refusal(put) == refusal(taken_off)
+        assert put.status in {400, 422}
         assert await ground.versions() == before
 
     on_ground(scenario)
+
+
+def test_m26_a_reference_that_comes_at_the_moment_of_a_deletion_keeps_the_network(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(ground: Ground) -> None:
+        client, name = ground.networks.ask(TENANT), await ground.make_network()
+        replies = []
+
+        async def refer(*arguments: Any) -> None:
+            await refuse_if_used(*arguments)
+            replies.append((await client.put(reference_at(name))).status)
+
+        monkeypatch.setattr(service, "refuse_if_used", refer)
+        reply = await client.delete(f"{NETWORKS}/{name}")
+        assert refusal(reply) == (403, "network is in use and cannot be deleted")
+        assert replies == [201]
+        assert not (await ground.store.get(Network, name)).is_marked
+
+    on_ground(scenario)
+
+
+def test_a_network_takes_its_identity_with_it_also_if_whoever_deleted_it_did_not_come_to_that() -> None:
+    async def scenario(ground: Ground) -> None:
+        network = await ground.store.get(Network, await ground.make_network())
+        await ground.rest()
+        await ground.store.delete(Network, network.name, uid=network.uid)
+        await ground.rest()
+        assert (await ground.store.list(Identity)).items == []
+        assert (await ground.store.list(Network)).items == []
+
+    on_ground(scenario, at_work=True)
 
 
 def test_a_server_keeps_its_network() -> None:

@@ -28,7 +28,7 @@ from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Gr
 from tests.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal
 
 
-def test_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it() -> None:
+def test_m21_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it() -> None:
     async def scenario(ground: Ground) -> None:
         client = ground.networks.ask(TENANT)
         reply = await client.post(
@@ -66,7 +66,7 @@ def test_a_new_network_is_pending_and_has_a_hidden_identity_that_owns_it() -> No
     on_ground(scenario)
 
 
-def test_a_network_holds_its_project_and_what_it_costs() -> None:
+def test_m21_a_network_holds_its_project_and_what_it_costs() -> None:
     async def scenario(ground: Ground) -> None:
         name = await ground.make_network()
         stored = await ground.store.get(Network, name)
@@ -94,7 +94,9 @@ def test_a_network_holds_its_project_and_what_it_costs() -> None:
     ],
     ids=["another project", "no project", "nobody", "what fits no label", "no ids"],
 )
-def test_whoever_is_charged_is_whom_the_labels_name(claimed: tuple[str | None, str | None], payer: Place) -> None:
+def test_m20_m21_whoever_is_charged_is_whom_the_labels_name(
+    claimed: tuple[str | None, str | None], payer: Place
+) -> None:
     async def scenario(ground: Ground) -> None:
         service = Principal(subject="unikorn-kubernetes", type="system", access=TENANT.access).paying(*claimed)
         name = await ground.make_network(service)

@@ -69,7 +69,7 @@ SAME = Proof(saga=CREATE_NETWORK, make_world=Country, input=_wanted(ONE, "10.0.0
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
+def test_m26_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
     case.run()
 
 

@@ -69,7 +69,7 @@ def test_what_the_first_api_made_is_not_there() -> None:
 # Lists.
 
 
-def test_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids() -> None:
+def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids() -> None:
     async def scenario(ground: Ground) -> None:
         ground.identity.add(Place(OTHER_ORG, PROJECT))
         everybody = everywhere("root@example.com", "region:networks:v2 CRUD, region:regions R")

@@ -23,7 +23,7 @@ SERVERS, PARTS = 200, 5
 WITHIN_S = 300.0
 
 
-def test_everything_in_a_project_goes_in_order_by_one_call() -> None:
+def test_m21_m25_everything_in_a_project_goes_in_order_by_one_call() -> None:
     async def scenario(house: RegionHouse) -> None:
         async with listening(house) as heard:
             network = await house.network()
@@ -50,7 +50,7 @@ def test_everything_in_a_project_goes_in_order_by_one_call() -> None:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_a_project_that_ends_while_half_of_it_is_being_made_leaves_nothing(seed: int) -> None:
+def test_m25_a_project_that_ends_while_half_of_it_is_being_made_leaves_nothing(seed: int) -> None:
     async def scenario(house: RegionHouse) -> None:
         network = await house.network()
         await furnish(house, network, servers=range(6), parts=2)

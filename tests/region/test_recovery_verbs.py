@@ -139,6 +139,67 @@ def test_an_abandoned_server_keeps_its_address_until_it_is_gone() -> None:
     in_a_region(scenario, settings=unwatched())
 
 
+def test_an_abandoned_server_that_had_nothing_left_at_its_provider_gives_its_address_back_all_the_same() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        server = await house.server(await house.network())
+        await monitored.settled(server)
+        driver, provider = house.app.drivers["servers"], monitored.provider
+        await driver.stop()
+        assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
+        house.north.operator.vanish(server)
+        assert provider.ports is not None
+        (port,) = [each async for part in provider.ports.ports() for each in part]
+        await provider.ports.remove_port(port.spec.handle)
+        assert (await monitored.operator.post(f"{RECOVERY}/servers/{server}/abandon", REASON)).status == 202
+        await driver.start()
+        await house.until_gone(f"/api/v2/servers/{server}")
+        assert [each.spec.subject for each in await monitored.orphans()] == ["port"]
+        assert await monitored.look(times=2) == []
+        assert (await house.store.list(Address)).items == []
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_what_has_an_address_is_not_forgotten_before_it_is_gone() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        await abandoned_server(monitored, await house.network())
+        path = f"{ORPHANS}/{await monitored.orphan('port')}/forget"
+        refused = await monitored.operator.post(path, {})
+        assert refusal(refused) == (
+            422,
+            "orphan has an address of its network: remove it, and its record goes when it is gone.",
+        )
+        assert len(await monitored.orphans()) == 2
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_a_server_that_was_adopted_and_abandoned_again_keeps_its_address_until_it_is_gone() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.network()
+        read = await abandoned_server(monitored, network)
+        server, path = read["metadata"]["id"], f"{ORPHANS}/{await monitored.orphan('server')}/adopt"
+        driver = house.app.drivers["servers"]
+        await driver.stop()
+        assert (await monitored.operator.post(path, {"name": "server", "networkId": network})).status == 201
+        assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
+        assert (await monitored.operator.post(f"{RECOVERY}/servers/{server}/abandon", REASON)).status == 202
+        await driver.start()
+        await house.until_gone(f"/api/v2/servers/{server}")
+        assert [each.spec.ip for each in (await house.store.list(Address)).items] == [read["status"]["privateIP"]]
+        for subject in ("server", "port"):
+            path = f"{ORPHANS}/{await monitored.orphan(subject)}/forget"
+            assert (await monitored.operator.post(path, {"remove": True})).status == 202
+            await house.clock.sleep(5)
+        assert await monitored.look(times=2) == []
+        assert (await house.store.list(Address)).items == []
+
+    in_a_region(scenario, settings=unwatched())
+
+
 @pytest.mark.parametrize("kind", ["loadbalancers", "securitygroups"])
 def test_what_is_on_a_network_is_abandoned_with_an_orphan_in_its_place(kind: str) -> None:
     async def scenario(house: RegionHouse) -> None:

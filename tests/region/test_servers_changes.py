@@ -5,12 +5,11 @@ from typing import Any
 import pytest
 
 from remuda.kernel.tags import Tag
-from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.servers.api import SERVERS
 from remuda.resources.labels import PAYING_ORGANIZATION, PAYING_PROJECT
 from tests.region.networks_asking import NOT_FOUND, forbidden
 from tests.region.networks_ground import ABSENT
-from tests.region.room import ORG, PROJECT, member, refusal
+from tests.region.room import ORG, PROJECT, catalogues, member, refusal
 from tests.region.servers_ground import (
     COMPUTE,
     DEBIAN,
@@ -72,7 +71,7 @@ def test_a_put_replaces_all_that_can_be_changed_and_says_who_did() -> None:
     ],
     ids=["name", "flavor", "group", "image", "machine image", "sources"],
 )
-def test_a_put_of_what_no_server_can_become_changes_nothing(body: dict[str, Any], answer: tuple[int, str]) -> None:
+def test_m08_a_put_of_what_no_server_can_become_changes_nothing(body: dict[str, Any], answer: tuple[int, str]) -> None:
     async def scenario(yard: Yard) -> None:
         server = await yard.make_server(await yard.make_network())
         before = await yard.versions()
@@ -112,7 +111,7 @@ def test_user_data_is_judged_when_it_is_another() -> None:
 
 
 def test_a_server_whose_flavor_is_no_longer_offered_can_still_be_changed() -> None:
-    flavors = list(load_catalogues()["sim-north"].flavors)
+    flavors = list(catalogues()["sim-north"].flavors)
 
     async def scenario(yard: Yard) -> None:
         server = await yard.make_server(await yard.make_network())

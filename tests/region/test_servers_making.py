@@ -160,7 +160,7 @@ def test_there_is_one_server_of_a_name_on_a_network_and_the_same_request_is_made
     in_yard(scenario)
 
 
-def test_who_pays_is_whom_the_credentials_name_or_else_the_networks_project() -> None:
+def test_m20_who_pays_is_whom_the_credentials_name_or_else_the_networks_project() -> None:
     payer = Principal(
         subject="unikorn-compute",
         type="system",

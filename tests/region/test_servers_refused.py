@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from remuda.providers.contract.catalogue import Image
-from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.authorities.api import AUTHORITIES
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -21,7 +20,7 @@ from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT
-from tests.region.room import ORG, OTHER_ORG, PROJECT, member, refusal
+from tests.region.room import ORG, OTHER_ORG, PROJECT, catalogues, member, refusal
 from tests.region.servers_ground import (
     ARM,
     FOR_METAL,
@@ -36,7 +35,7 @@ from tests.region.servers_ground import (
     wanted,
 )
 
-IMAGES = {each.id: each for each in load_catalogues()["sim-north"].images}
+IMAGES = {each.id: each for each in catalogues()["sim-north"].images}
 RAW, HUGE, ODD, PLAIN = (f"b1f0c0de-00ff-4000-8000-00000000000{n}" for n in range(4))
 STRANGE: Mapping[str, Image] = {
     RAW: replace(IMAGES[UBUNTU], id=RAW, state="pending"),
@@ -143,7 +142,7 @@ def test_an_image_that_does_not_say_what_it_runs_on_runs_on_anything() -> None:
 
 
 def test_a_flavor_without_a_disk_takes_any_image() -> None:
-    offered = load_catalogues()["sim-north"].flavors
+    offered = catalogues()["sim-north"].flavors
 
     async def scenario(yard: Yard) -> None:
         await yard.make_server(await yard.make_network(), imageId=HUGE)

@@ -61,7 +61,7 @@ def test_what_the_first_api_made_is_not_there() -> None:
     in_yard(scenario)
 
 
-def test_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids() -> None:
+def test_m20_a_list_has_what_was_asked_for_and_may_be_seen_in_the_order_of_ids() -> None:
     async def scenario(yard: Yard) -> None:
         yard.identity.add(Place(OTHER_ORG, PROJECT))
         network, second = await yard.make_network(), await yard.make_network()

@@ -128,7 +128,7 @@ def test_the_key_of_a_server_opens_it_and_is_there_only_where_a_key_does() -> No
         network, client = await yard.make_network(), yard.servers.ask(TENANT)
         server = await yard.make_server(network)
         reply = await client.get(f"{SERVERS}/{server}/sshkey")
-        assert reply.status == 200
+        assert (reply.status, reply.headers["cache-control"]) == (200, "no-store")
         record = await yard.store.get(OpenstackIdentity, identity_of(await yard.stored(server)))
         assert record.spec.ssh_private_key is not None
         assert reply.json == {"privateKey": record.spec.ssh_private_key.reveal()}

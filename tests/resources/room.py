@@ -6,6 +6,7 @@ share. Every answer is held against the document of the room's routes and agains
 
 from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, ClassVar, Generic, TypeVar
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
@@ -87,18 +88,33 @@ class Room(Generic[ServiceT]):
     def __init__(self, world: World, store: SqliteStore, service: ServiceT, routes: Iterable[AnyRoute]) -> None:
         self.world, self.store, self.service = world, store, service
         self._door = ByName()
-        table = Table(self.of, title=self.of.title(), description="One room of it.", routes=routes)
+        table = _table(self.of, tuple(routes))
         ports = api_ports(store, self._door, clock=world.clock, randomness=world.randomness)
-        self._contract = judge_of(table)
-        self.app = Validated(Api(table, service, ports), self._contract)
+        self.app = Validated(Api(table, service, ports), judge_of(table))
 
     def ask(self, principal: Principal | None) -> Client:
         """Return the client of somebody."""
         if principal is None:
-            return Client(app=self.app, token=None, contract=self._contract)
+            return Client(app=self.app)
         token = principal.caller.replace("@", ".").replace(" ", "-")
         self._door.known[token] = principal
-        return Client(app=self.app, token=token, contract=self._contract)
+        return Client(app=self.app, token=token)
+
+
+def _table(service: str, routes: tuple[AnyRoute, ...]) -> Table:
+    """Return the table of these routes. It is made once: to write down what is held against its answers takes long."""
+    made = _tables(service)
+    found = next((table for table in made if table.routes == routes), None)
+    if found is None:
+        found = Table(service, title=service.title(), description="One room of it.", routes=routes)
+        made.append(found)
+    return found
+
+
+@cache
+def _tables(_service: str) -> list[Table]:
+    """Return those that were made so far."""
+    return []
 
 
 def run_in_room(

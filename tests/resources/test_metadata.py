@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.kernel.conditions import Condition
 from remuda.resources.labels import (
     CREATOR,
     DESCRIPTION,
@@ -15,8 +16,9 @@ from remuda.resources.labels import (
     PAYING_ORGANIZATION,
     PAYING_PROJECT,
 )
-from remuda.resources.metadata import changed_metadata, new_metadata
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.metadata import changed_metadata, new_metadata, read_metadata
+from remuda.resources.wire import Detail, MetadataWrite
+from remuda.store.objects import Metadata
 
 ACME = "a0000000-0000-4000-8000-000000000001"
 BLUE = "b0000000-0000-4000-8000-000000000002"
@@ -44,3 +46,33 @@ def test_who_pays_stays_whoever_changes_it() -> None:
     assert changed.labels == {NAME: "bolt", PAYING_ORGANIZATION: ACME}
     assert (changed.annotations[CREATOR], changed.annotations[PAYING_CREATOR]) == ("ann", "ann")
     assert changed.annotations[MODIFIER] == "ben"
+
+
+def _read(generation: int, said_of: int | None, *, is_marked: bool = False) -> tuple[str, Detail | None]:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    metadata = Metadata(
+        name="x",
+        labels={NAME: "bella"},
+        generation=generation,
+        creation_timestamp=now,
+        deletion_timestamp=now if is_marked else None,
+    )
+    said = Condition(
+        type="Available",
+        status="True",
+        reason="Provisioned",
+        message="provisioned",
+        last_transition_time=now,
+        observed_generation=said_of,
+    )
+    read = read_metadata(metadata, (), (said,))
+    return read.provisioning_status, read.provisioning_status_detail
+
+
+def test_what_was_said_of_an_older_generation_is_over() -> None:
+    provisioned = Detail(reason="Provisioned", message="provisioned")
+    assert _read(2, 2) == ("provisioned", provisioned)
+    assert _read(2, None) == ("provisioned", provisioned), "it was not said of what"
+    status, detail = _read(3, 2)
+    assert (status, detail and detail.reason) == ("provisioning", "Changed")
+    assert _read(3, 2, is_marked=True) == ("deprovisioning", provisioned)

@@ -5,7 +5,7 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
-from remuda.resources.reserved import is_reserved, own_tags, replaced_tags, reserving_service
+from remuda.resources.reserved import is_reserved, own_tags, relabelled, replaced_tags, reserving_service, tag_labels
 
 ALICE = Principal(subject="alice@example.com", type="user")
 COMPUTE = Principal(subject="unikorn-compute", type="system")
@@ -55,3 +55,23 @@ def test_a_change_by_somebody_else_leaves_them_as_they_are() -> None:
 
 def test_its_service_takes_them_away() -> None:
     assert replaced_tags((OURS,), (), COMPUTE) == ()
+
+
+@pytest.mark.parametrize(
+    "tag",
+    [
+        Tag("compute.unikorn-cloud.org:instance-id", "a"),
+        Tag("Compute.unikorn-cloud.org/instance-id", "a"),
+        Tag("compute.unikorn-cloud.org/instance-id", "not a label!"),
+        Tag("regions.unikorn-cloud.org/region-id", "a"),
+        Tag("team", "red"),
+    ],
+)
+def test_what_does_not_fit_a_label_or_is_one_of_our_own_is_none(tag: Tag) -> None:
+    assert tag_labels((OURS, tag)) == {OURS.name: OURS.value}
+
+
+def test_labels_follow_the_tags_and_all_others_stay() -> None:
+    labels = {"unikorn-cloud.org/name": "web", OURS.name: OURS.value}
+    assert relabelled(labels, (OURS,), (Tag(OURS.name, "b"),)) == labels | {OURS.name: "b"}
+    assert relabelled(labels, (OURS,), ()) == {"unikorn-cloud.org/name": "web"}

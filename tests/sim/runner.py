@@ -6,11 +6,13 @@ that carries the cause and a one-line command which runs that seed alone. A faul
 no seed fails the whole: it was not tested.
 
 Environment: REMUDA_SEED runs just that seed (and then asks no fault to fire); REMUDA_SEEDS replaces
-the count, but not a list of seeds kept for what they once found.
+the count, but not a list of seeds kept for what they once found. A test whose seeds take long is cut into slices, each
+a test of its own, so that several processes can share them: parametrise it with `sliced`, named by `slice_name`.
 """
 
 import asyncio
 import os
+import re
 import shlex
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import ExitStack
@@ -25,6 +27,8 @@ from tests.sim.loop import SimClock, SimLoop, finish
 from tests.sim.platter import Keep
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
+
+_SLICE = re.compile(r"\[seeds \d+ to \d+\]$")
 
 Scenario = Callable[["World"], Coroutine[Any, Any, None]]
 
@@ -97,6 +101,18 @@ def simulate(
     return menus
 
 
+def sliced(count: int) -> list[range]:
+    """Return seeds in slices of that many, or a few more: one slice, unless REMUDA_SEEDS asks for more seeds."""
+    total = count if "REMUDA_SEED" in os.environ else int(os.environ.get("REMUDA_SEEDS", count))
+    slices = max(1, total // count)
+    return [range(total * each // slices, total * (each + 1) // slices) for each in range(slices)]
+
+
+def slice_name(seeds: range) -> str:
+    """Return what a slice is called among the parameters of a test."""
+    return f"seeds {seeds.start} to {seeds.stop - 1}"
+
+
 def _run_seed(scenario: Scenario, seed: int, *, rates: Mapping[str, float], max_steps: int) -> FaultMenu:
     with ExitStack() as stack:
         directory = stack.enter_context(memory_directory())
@@ -119,6 +135,7 @@ def _chosen(seeds: int | Iterable[int]) -> Iterable[int]:
 def _replay_command(scenario: Scenario, seed: int) -> str:
     # pytest appends the phase, as in "tests/sim/test_x.py::test_y (call)".
     test = os.environ.get("PYTEST_CURRENT_TEST", scenario.__qualname__).rpartition(" (")[0]
+    test = _SLICE.sub("", test)  # one seed is all of its only slice
     settings = [f"REMUDA_SEED={seed}"]
     if "PYTHONHASHSEED" in os.environ:
         settings.append(f"PYTHONHASHSEED={os.environ['PYTHONHASHSEED']}")

@@ -26,8 +26,8 @@ from tests.sim.watchers import Watcher
 
 replace = msgspec.structs.replace
 
-SEEDS = 50
-"""The widest system, in test_identity, has the others."""
+SEEDS = 30
+"""The widest system has the others."""
 BOOTS = 3
 CLIENTS = 3
 WRITES = 16

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.region.kinds import legacy
@@ -23,7 +24,7 @@ ALLOWED = {"spec.privateKeys[] demands ['pem']"}
 """A key pair without its key is of no use to anybody."""
 MORE = {legacy.OPENSTACK_NETWORK.name, legacy.OPENSTACK_SECURITY_GROUP.name, legacy.OPENSTACK_SERVER.name}
 """Kinds of existing clusters that the contract leaves out, since they are about to go there, too."""
-DEFINED = [each["spec"] for each in definitions(Registry([*IDENTITY_KINDS, *REGION_KINDS]))]
+DEFINED = [each["spec"] for each in definitions(Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS]))]
 OURS = {each["names"]["kind"]: each for each in DEFINED}
 
 
@@ -70,7 +71,7 @@ def test_a_stored_kind_is_that_of_existing_clusters(theirs: Any) -> None:
 
 def test_every_kind_of_their_groups_is_in_the_contract() -> None:
     groups = {each["group"] for each in CONTRACT}
-    assert groups == {"identity.unikorn-cloud.org", "region.unikorn-cloud.org"}
+    assert groups == {f"{service}.unikorn-cloud.org" for service in ("identity", "region", "compute")}
     shared = {name for name, spec in OURS.items() if spec["group"] in groups}
     assert shared - MORE == {each["kind"] for each in CONTRACT}
 

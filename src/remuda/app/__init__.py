@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 from remuda.app.clouds import opened_clouds
 from remuda.app.compute import begun_compute
+from remuda.app.console import console_over
+from remuda.app.consoles import CONSOLES, CONSOLES_PREFIX, screens_api
 from remuda.app.identity import Counting, Telling, begun_identity
 from remuda.app.region import begun_region
 from remuda.app.small import small_server
@@ -98,7 +100,7 @@ def services(configuration: Configuration, tell: Telling) -> Services:
             controllers=PrometheusReporter(ground.metrics), operations=OperationMetrics(Sagas([]), ground.metrics)
         )
         async with (
-            opened_clouds(ground, told.regions, offered) as clouds,
+            opened_clouds(ground, told.regions, offered, url=url) as clouds,
             begun_identity(
                 ground,
                 configuration,
@@ -111,13 +113,19 @@ def services(configuration: Configuration, tell: Telling) -> Services:
             begun_region(ground, server, told, counting, identity=identity, providers=clouds) as region,
             begun_compute(ground, server, _compute(url, told), counting, identity=identity, region=region) as compute,
         ):
+            mounted = [
+                Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
+                Mounted(REGION_PREFIX, REGION, region.api),
+                Mounted(COMPUTE_PREFIX, COMPUTE, compute.api),
+                Mounted(CONSOLES_PREFIX, CONSOLES, screens_api(region, clouds.screens, url=url)),
+            ]
+            account = IDENTITY_PREFIX + ACCOUNT
             yield Assembled(
-                mounted=[
-                    Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
-                    Mounted(REGION_PREFIX, REGION, region.api),
-                    Mounted(COMPUTE_PREFIX, COMPUTE, compute.api),
-                ],
+                mounted=mounted,
                 checks=[identity.check, region.check, compute.check],
+                front=console_over(
+                    ground, server, identity=identity, compute=compute, mounted=mounted, account=account
+                ),
             )
 
     return begin

@@ -6,13 +6,15 @@ finds its servers still there.
 
 from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
+from remuda.app.consoles import CONSOLES_URL, Screens
 from remuda.kernel.clock import Clock
 from remuda.process import Ground
 from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.cloud import open_cloud
+from remuda.providers.simulated.catalogue import NOWHERE, Catalogue
+from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
+from remuda.providers.simulated.console.consoles import SimConsoles
 from remuda.region.catalogue.seeding import region_id
 from remuda.region.settings import ConfiguredRegion
 
@@ -24,6 +26,8 @@ class OpenClouds:
     """The providers, by the ids of their regions. It is region's `Providers`."""
 
     providers: Mapping[str, Provider]
+    screens: Screens = field(default_factory=dict)
+    """The consoles of the simulated ones."""
 
     def find(self, region: str) -> Provider | None:
         """Return what does the work in a region, or None if nothing is set up for it."""
@@ -36,26 +40,33 @@ class OpenClouds:
 
 @asynccontextmanager
 async def opened_clouds(
-    ground: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue]
+    ground: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue], *, url: str
 ) -> AsyncIterator[OpenClouds]:
-    """Open what is behind the regions, for as long as the block runs. `catalogues` are the simulated ones, by name."""
+    """Open what is behind the regions, for as long as the block runs, in a process that clients reach at `url`.
+
+    `catalogues` are the simulated ones, by name.
+    """
     providers: dict[str, Provider] = {}
+    screens: dict[str, SimConsoles] = {}
     async with AsyncExitStack() as open_ones:
         for region in regions:
             found = catalogues.get(region.name)
             if found is not None:
-                providers[region_id(region.name)] = await _simulated(ground, found, open_ones)
+                cloud = await _simulated(ground, found, url, open_ones)
+                providers[region_id(region.name)], screens[found.name] = cloud.provider, cloud.consoles
             elif region.spec.kubernetes is not None:
                 providers[region_id(region.name)] = _cluster(region, ground.clock, open_ones)
-        yield OpenClouds(providers)
+        yield OpenClouds(providers, screens)
 
 
-async def _simulated(ground: Ground, catalogue: Catalogue, open_ones: AsyncExitStack) -> Provider:
+async def _simulated(ground: Ground, catalogue: Catalogue, url: str, open_ones: AsyncExitStack) -> SimulatedCloud:
     path = ground.data.clouds / f"{catalogue.name}.db"
+    if catalogue.console_url == NOWHERE:
+        catalogue = replace(catalogue, console_url=url + CONSOLES_URL)
     cloud = open_cloud(path, catalogue, clock=ground.clock, randomness=ground.randomness)
     open_ones.push_async_callback(cloud.stop)
     await cloud.start()
-    return cloud.provider
+    return cloud
 
 
 def _cluster(region: ConfiguredRegion, clock: Clock, open_ones: AsyncExitStack) -> Provider:

@@ -2,8 +2,8 @@
 
 More is held before the object is changed, and less after it, so nobody has what is not paid for.
 
-What cannot be put back, because a network that the object named before has gone meanwhile, stays as it was changed to,
-and costs what that costs.
+What cannot be put back, because a network that the object named before has gone meanwhile, or because others have what
+it cost before, stays as it was changed to, and costs what that costs.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +15,7 @@ import msgspec
 
 from remuda.charging.in_hand import Before, before_of, hand_of, in_hand_of, is_in_hand, restored
 from remuda.charging.ports import Amount, Charge, Ledger
-from remuda.kernel.errors import Conflict, NotFound, ReferenceRefused, Unavailable
+from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRefused, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.operations.steps import Saga, Step, Work
 from remuda.resources.askers import Asker
@@ -72,12 +72,14 @@ def change_saga(
     *,
     changed: Callable[[ResourceT, ChangeT], ResourceT],
     charge: Callable[[ResourceT], Charge],
+    holds_secret: bool = False,
 ) -> Saga[ChangingPorts, ChangeT]:
     """Return the saga that changes objects of a kind together with what they cost."""
     steps = _Steps(kind.type, changed, charge)
     return Saga(
         name=name,
         input_type=input_type,
+        holds_secret=holds_secret,
         subject=lambda change: (kind.qualified, change.id),
         steps=(
             Step(name="take-in-hand", do=steps.take, undo=steps.let_go),
@@ -141,9 +143,17 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def put_back(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Make it again what it was."""
-        with suppress(ReferenceRefused):
+        """Make it again what it was. Less may be held already, so that is held first."""
+        with suppress(ReferenceRefused, Forbidden):
+            await self._hold_again(ports, work)
             await self._rewrite(ports, work, lambda found: restored(found, work.input.before))
+
+    async def _hold_again(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+        """Hold what it costs as it stands and as it was, whichever is more of each kind."""
+        found = await find(ports.store, self._kind, work.input.id, marked=False)
+        if found is not None and hand_of(found) == work.id:
+            was = restored(found, work.input.before)
+            await _hold(ports.identity, _greatest(self._charge(found), self._charge(was)))
 
     async def _taken(self, ports: ChangingPorts, work: Work[ChangeT]) -> ResourceT:
         found = await ports.store.get(self._kind, work.input.id)

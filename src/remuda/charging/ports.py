@@ -5,7 +5,7 @@ from typing import Protocol
 
 from remuda.access.principal import Principal
 
-__all__ = ["Amount", "Charge", "Ledger", "Place"]
+__all__ = ["Amount", "Charge", "Ledger", "Place", "ProjectSeen"]
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,6 +34,15 @@ class Charge:
     """The qualified plural of what it is for."""
     id: str
     amounts: tuple[Amount, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectSeen:
+    """A project as it stands now."""
+
+    place: Place
+    is_marked: bool = False
+    """It is being deleted."""
 
 
 class Ledger(Protocol):

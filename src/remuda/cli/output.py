@@ -1,11 +1,12 @@
-"""What a command prints on stdout. Where that cannot be written to, it is one sentence like every other failure."""
+"""What a command prints. Where stdout cannot be written to, it is one sentence like every other failure."""
 
 import os
+import shutil
 import sys
 
 from remuda.kernel.errors import Unusable
 
-__all__ = ["say", "show"]
+__all__ = ["note", "room", "say", "show"]
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -24,6 +25,16 @@ def show(text: str) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
     except OSError as error:
         raise _unwritable(error) from None
+
+
+def note(text: str, *, end: str = "\n") -> None:
+    """Print on stderr what is for whoever sits there, and not for whoever reads stdout."""
+    print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201  same
+
+
+def room() -> int | None:
+    """Return how many letters fit into a line, where somebody reads along; a program gets lines as they are."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _unwritable(error: OSError) -> Unusable:

@@ -3,10 +3,13 @@
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from typing import Any
 
+from remuda.compute.consumers.networks import NetworkConsumer
+from remuda.compute.consumers.projects import ProjectConsumer
 from remuda.compute.instances import control as instance_control
 from remuda.compute.instances import sagas as instance_sagas
 from remuda.compute.instances import update_sagas
 from remuda.compute.instances.following import Following
+from remuda.compute.monitor.monitor import monitor_of
 from remuda.compute.ports import ComputePorts
 from remuda.operations.registry import AnyBound
 from remuda.reconcile.driver import Driver
@@ -20,7 +23,7 @@ Duty = Callable[[], Coroutine[Any, Any, None]]
 def sagas(ports: ComputePorts) -> Sequence[AnyBound]:
     """Return the operations of all rooms."""
     store, identity = ports.store, ports.identity
-    making = instance_sagas.InstancePorts(store=store, identity=identity, region=ports.region, sealer=ports.sealer)
+    making = instance_sagas.InstancePorts(store=store, identity=identity, region=ports.region)
     return (
         *instance_sagas.bound(making),
         *update_sagas.bound(update_sagas.UpdatePorts(store=store, identity=identity)),
@@ -35,4 +38,9 @@ def drivers(ports: ComputePorts) -> Mapping[str, Driver]:
 
 def duties(ports: ComputePorts, controllers: Mapping[str, Driver]) -> Iterator[tuple[str, Duty]]:
     """Yield what is done beside the controllers."""
-    yield "server watch", Following(ports, controllers["instances"]).keep
+    instances = controllers["instances"]
+    monitor = monitor_of(ports, instances.wake)
+    yield "server watch", Following(ports, instances, monitor.strays.suspect).keep
+    yield "network consumer", NetworkConsumer(ports).keep
+    yield "project consumer", ProjectConsumer(ports).keep
+    yield "monitor", monitor.keep

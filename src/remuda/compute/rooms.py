@@ -25,13 +25,12 @@ def rooms(ports: ComputePorts, operations: Operations) -> Compute:
         identity=ports.identity,
         region=region,
         operations=operations,
-        sealer=ports.sealer,
     )
     return Compute(
         catalogue=Catalogue(region=region, settings=ports.settings, version=version("remuda")),
         instances=instances,
         updates=Updates(instances),
-        verbs=Verbs(instances=instances, region=region, matches=Matches.over(region, ports.metrics)),
+        verbs=Verbs(instances=instances, region=region, matches=Matches.over(region, ports.metrics), log=ports.log),
         policies=Policies(store=store, identity=ports.identity),
         history=History(
             store=store, log=ports.log, clock=clock, sealer=ports.sealer, region=region, operations=operations

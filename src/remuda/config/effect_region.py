@@ -21,7 +21,14 @@ from remuda.region.settings import ConfiguredRegion, RegionSettings
 
 __all__ = ["catalogues", "check_region", "region_settings"]
 
-_SAME = ("create_attempts", "poll_idle", "image_size_gib", "image_targets")
+_SAME = (
+    "create_attempts",
+    "poll_idle",
+    "first_looks_per_s",
+    "judged_per_s",
+    "image_size_gib",
+    "image_targets",
+)
 _AT_ONCE = timedelta(0)
 
 

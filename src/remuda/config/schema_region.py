@@ -69,6 +69,12 @@ class Region(Section):
     poll_idle: Annotated[timedelta, About("How often a cloud is looked at in which nothing is under way.", is_some)] = (
         timedelta(minutes=5)
     )
+    first_looks_per_s: Annotated[
+        int, About("How many servers a second are looked at of which nobody knows how they were.", is_positive)
+    ] = 3
+    judged_per_s: Annotated[
+        int, About("How many things at a cloud a second are held against what should be there.", is_positive)
+    ] = 25
     look_again: Annotated[
         timedelta,
         About("How far two looks are apart, at least, that find something gone at a cloud.", is_some),

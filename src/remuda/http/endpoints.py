@@ -11,7 +11,7 @@ from remuda.http.answers import JSON, Answer, Header, wire_headers
 from remuda.http.audit import Operation
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader
-from remuda.http.errors import NO_CACHE, Refused, refuse, refuse_in_oauth, unkept
+from remuda.http.errors import NO_CACHE, NO_STORE, Refused, refuse, refuse_in_oauth, unkept
 from remuda.http.forms import FormReader
 from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
 from remuda.http.replies import Other, Redirect, Rendered
@@ -62,7 +62,7 @@ class Endpoint:
         self._encode: Callable[[Any], bytes] = encoder.encode
         self._is_empty = route.answer_type is NoneType
         self._success = route.success
-        self._filled = (JSON, _kept(route.max_age_s), _VARIES) if route.max_age_s else _FILLED
+        self._filled = _headers(route)
         self.answer, self.refuse = self._manners()
 
     @property
@@ -98,7 +98,7 @@ class Endpoint:
             return Answer(self._success, b"", _EMPTY)
         if isinstance(reply, Other):
             assert self.route.other is not None, "a route that answers otherwise says so"
-            return Answer(self.route.other.status, self._encode(reply.answer), self._filled)
+            return Answer(self.route.other.status, self._encode(reply.answer), _FILLED)
         if isinstance(reply, Rendered):
             return Answer(self._success, reply.body, (*self._filled, *_rendered_headers(reply)))
         return Answer(self._success, self._encode(reply), self._filled)
@@ -121,6 +121,13 @@ def _body_reader(route: AnyRoute) -> BodyReader[Any] | FormReader[Any] | None:
 
 def _place(route: AnyRoute, name: str) -> int | None:
     return route.parameters.index(name) if name in route.parameters else None
+
+
+def _headers(route: AnyRoute) -> tuple[Header, ...]:
+    """Return what an answer says of itself: who may keep it is nobody where it carries a secret."""
+    if route.holds_secret:
+        return (JSON, NO_STORE[0])
+    return (JSON, _kept(route.max_age_s), _VARIES) if route.max_age_s else _FILLED
 
 
 def _kept(max_age_s: int) -> Header:

@@ -186,7 +186,7 @@ def refuse_in_oauth(error: Exception, refused: Refused) -> Answer:
 
 def unkept(answer: Answer) -> Answer:
     """Return an answer that nobody may keep."""
-    others = [header for header in answer.headers if header != NO_CACHE]
+    others = [header for header in answer.headers if header not in {NO_CACHE, *NO_STORE}]
     return Answer(answer.status, answer.body, (*others, *NO_STORE))
 
 

@@ -4,8 +4,7 @@ A request is written from a route and its values, and an error comes back as the
 sentence that the server told. What only the raiser knew is blank.
 """
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
@@ -14,10 +13,10 @@ import msgspec
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.claims import Claim, write_claim
+from remuda.http.refusals import error_from
 from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.http.secrets import hide, reveal
-from remuda.kernel import errors
-from remuda.kernel.errors import Invalid, RemudaError, ServerUnreachable
+from remuda.kernel.errors import Invalid, ServerUnreachable
 from remuda.kernel.secrets import Secret
 
 __all__ = [
@@ -33,8 +32,6 @@ __all__ = [
 ]
 
 AnswerT = TypeVar("AnswerT")
-
-_SECONDS = re.compile(r"[0-9]{1,9}")
 
 
 class Credentials(Protocol):
@@ -142,66 +139,3 @@ def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> Answ
         return msgspec.json.decode(body, type=answer_type, dec_hook=hide)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise ServerUnreachable(server, "its answer is not what the route promises") from None
-
-
-class _Problem(msgspec.Struct, frozen=True):
-    pointer: str
-    reason: str
-
-
-class _Envelope(msgspec.Struct, frozen=True):
-    error: str
-    error_description: str
-    code: str = ""
-    problems: tuple[_Problem, ...] = ()
-    plan: msgspec.Raw = msgspec.Raw()
-
-
-_BLANK: Mapping[str, Any] = {
-    **dict.fromkeys(("kind", "name", "field", "target_kind", "target", "owner", "version", "path", "cause"), ""),
-    **dict.fromkeys(("server", "what", "key_id"), ""),
-}
-"""The facts of errors that do not travel."""
-
-
-def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: str) -> RemudaError:
-    """Return the error that an answer tells."""
-    try:
-        told = msgspec.json.decode(body, type=_Envelope)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ServerUnreachable(server, f"it answered {status} in words that are not ours")
-    kind = _BY_CODE.get((status, told.code)) or _BY_STATUS.get(status, errors.Unavailable)
-    error = kind.__new__(kind)
-    RemudaError.__init__(error, told.error_description)
-    vars(error).update(_BLANK)
-    vars(error).update(_facts(told, headers))
-    return error
-
-
-def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield what does travel."""
-    yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
-    yield "plan", told.plan or None
-    yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
-    if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
-        yield "retry_after_s", int(asked)
-
-
-_CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]
-_BY_CODE: Mapping[tuple[int, str], type[RemudaError]] = {(kind.status, kind.code): kind for kind in _CLASSES}
-_BY_STATUS: Mapping[int, type[RemudaError]] = {
-    400: errors.Malformed,
-    401: errors.Unauthenticated,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    405: errors.NotAllowed,
-    408: errors.TooSlow,
-    409: errors.Conflict,
-    410: errors.Gone,
-    412: errors.PreconditionFailed,
-    413: errors.TooLarge,
-    422: errors.Invalid,
-    429: errors.TooMany,
-    431: errors.TooLarge,
-}
-"""What a status means from a server that uses no code of ours, as the reference implementation."""

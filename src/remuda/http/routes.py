@@ -162,7 +162,7 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     is_conditional: bool = False
     """It holds `If-Match` against the state that it finds. Elsewhere the header is refused, rather than ignored."""
     holds_secret: bool = False
-    """The answer carries a secret: it is neither stored nor replayed."""
+    """The answer carries a secret: it is neither stored nor replayed, and nobody may keep it (`no-store`)."""
     repeated: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT] | None = None
     """Answers a repeat under a key whose answer was not kept, by how things stand now. It changes nothing."""
     is_idempotent: bool = False

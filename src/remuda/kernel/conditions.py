@@ -25,7 +25,10 @@ class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_
 
 def find_condition(conditions: tuple[Condition, ...], type: str) -> Condition | None:  # noqa: A002  the field's name
     """Return the condition of this type, if there is one."""
-    return next((condition for condition in conditions if condition.type == type), None)
+    for condition in conditions:
+        if condition.type == type:
+            return condition
+    return None
 
 
 def set_condition(conditions: tuple[Condition, ...], new: Condition) -> tuple[Condition, ...]:

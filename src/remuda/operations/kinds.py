@@ -15,7 +15,8 @@ It is written before the first effect, again if the run turns to undoing, and wh
 
 `running` is the status of a record that was just created. An open operation (running, undoing, stuck) whose process is
 gone is undone by recovery. A closed one never opens again: a second attempt is a second record (see `attempt_id`).
-Nothing in a record is secret: inputs hold none, and of an error only code and sentence are kept.
+Nothing in a record is there to be read that is secret: an input that holds one is sealed, and of an error only code and
+sentence are kept.
 """
 
 from datetime import datetime
@@ -25,6 +26,7 @@ import msgspec
 
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import derived_id
+from remuda.kernel.secrets import Secret
 from remuda.store.kinds import Index, Kind
 from remuda.store.logs import subject_of
 from remuda.store.objects import Resource, StoredStruct
@@ -87,7 +89,7 @@ class OperationSpec(StoredStruct, frozen=True):
     """The name of what it is about."""
     actor: str
     input: str
-    """The saga's input, as JSON."""
+    """The saga's input, as JSON; empty where it holds a secret."""
     deadline: datetime
     """The process that runs it stops by then."""
     process: str
@@ -95,6 +97,8 @@ class OperationSpec(StoredStruct, frozen=True):
     request: str = ""
     """The id the caller gave; that of the record too, unless an earlier attempt was undone."""
     trace_id: str = ""
+    sealed_input: Secret | None = None
+    """The saga's input where it holds a secret."""
 
 
 class OperationStatus(StoredStruct, frozen=True):

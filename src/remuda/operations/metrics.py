@@ -1,10 +1,17 @@
-"""Operations as Prometheus metrics. Every label value of every registered saga is there from the start, at zero."""
+"""Operations as Prometheus metrics. Every label value of every registered saga is there from the start, at zero.
+
+The services of a process that have one store share them. Each has a recovery of its own, and all of these see the same
+operations: what one cannot undo because it does not know the saga is nobody's only if no other knows it either.
+"""
+
+from collections import Counter as Numbers
+from collections.abc import Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from remuda.operations.kinds import CLOSED_PHASES, OBSTACLES, OPEN_PHASES, Failure, Operation
+from remuda.operations.kinds import CLOSED_PHASES, OBSTACLES, OPEN_PHASES, Failure, Obstacle, Operation
 from remuda.operations.registry import Sagas
-from remuda.operations.reporter import ObstructedCounts, OpenCounts, Reporter
+from remuda.operations.reporter import Obstructed, OpenCounts, Reporter
 from remuda.operations.steps import AnySaga
 
 __all__ = ["Metrics"]
@@ -38,8 +45,10 @@ class Metrics(Reporter):
             registry=registry,
         )
         self._shown: set[str] = set()
+        self._found: dict[Sagas, Obstructed] = {}
+        """What each recovery found last, by the sagas that it knows."""
         self.show(sagas)
-        self.obstructed({})
+        self._show_obstructed()
 
     def show(self, sagas: Sagas) -> None:
         """Show these sagas, too: those of another service of the process."""
@@ -70,10 +79,26 @@ class Metrics(Reporter):
             for phase in OPEN_PHASES:
                 self._open.labels(saga, phase).set(counts.get((saga, phase), 0))
 
-    def obstructed(self, counts: ObstructedCounts) -> None:
-        """Show how many cannot be undone here."""
+    def obstructed(self, found: Obstructed, sagas: Sagas) -> None:
+        """Show how many cannot be undone by anybody here."""
+        self._found[sagas] = dict(found)
+        self._show_obstructed()
+
+    def _show_obstructed(self) -> None:
+        by_name: dict[str, list[Obstacle]] = {}
+        for found in self._found.values():
+            for name, obstacle in found.items():
+                by_name.setdefault(name, []).append(obstacle)
+        counts = Numbers(self._common(each) for each in by_name.values())
         for obstacle in OBSTACLES:
-            self._obstructed.labels(obstacle).set(counts.get(obstacle, 0))
+            self._obstructed.labels(obstacle).set(counts[obstacle])
+
+    def _common(self, obstacles: Sequence[Obstacle]) -> Obstacle | None:
+        """Return what keeps everybody from undoing an operation, by what each says of it who cannot."""
+        known = [each for each in obstacles if each != "unknown_saga"]
+        if known:
+            return known[0]
+        return "unknown_saga" if len(obstacles) == len(self._found) else None
 
     def _prepare(self, saga: AnySaga) -> None:
         for phase in CLOSED_PHASES:

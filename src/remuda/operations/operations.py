@@ -29,6 +29,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
+from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.journal import Journal, TakenError
 from remuda.operations.kinds import Operation, OperationSpec, attempt_id
 from remuda.operations.registry import AnyBound, Sagas
@@ -45,6 +46,7 @@ __all__ = ["Operations"]
 
 InputT = TypeVar("InputT", bound=msgspec.Struct)
 
+_ASKED = ("saga", "input", "sealed_input")
 _RETRY_AFTER_S = 1
 _CUT_OFF_S = 5.0
 
@@ -147,7 +149,7 @@ class Operations:
             remedy = "turn to the service whose it is or a release that knows it, or abandon it"
             raise ObstructedError("unknown_saga", f"is of the saga {operation.spec.saga}, unknown here", remedy)
         try:
-            decoded = msgspec.json.decode(operation.spec.input, type=bound.saga.input_type)
+            decoded = read_input(bound.saga, operation.spec)
         except msgspec.MsgspecError as error:
             problem, remedy = f"has an input that cannot be read ({error})", "mend the record, or abandon it"
             raise ObstructedError("unreadable_input", problem, remedy) from None
@@ -178,12 +180,14 @@ class Operations:
         trace_id: str,
     ) -> OperationSpec:
         subject_kind, subject = saga.subject(input)
+        told, sealed = stored_input(saga, input)
         return OperationSpec(
             saga=saga.name,
             subject_kind=subject_kind,
             subject=subject,
             actor=actor,
-            input=msgspec.json.encode(input).decode(),
+            input=told,
+            sealed_input=sealed,
             deadline=self.clock.now() + timedelta(seconds=self.settings.run_s),
             process=self.process,
             request=request,
@@ -208,7 +212,7 @@ class Operations:
             found = await self.journal.read(name)
         except NotFound:
             raise InFlight(_RETRY_AFTER_S) from None
-        if (found.spec.saga, found.spec.input) != (wanted.saga, wanted.input):
+        if any(getattr(found.spec, name) != getattr(wanted, name) for name in _ASKED):
             raise KeyReused
         if found.phase == "done":
             return found

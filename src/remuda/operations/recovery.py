@@ -72,7 +72,7 @@ class Recovery:
             await asyncio.wait(look.tries)
         self._last = look
         self._operations.reporter.open(look.open)
-        self._operations.reporter.obstructed(Counter(look.obstructed.values()))
+        self._operations.reporter.obstructed(look.obstructed, self._operations.sagas)
 
     async def keep_forgetting(self) -> None:
         """Forget at once and then now and then, for ever: a duty."""

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from remuda.operations.kinds import Failure, Obstacle, Operation, Phase
+from remuda.operations.registry import Sagas
 from remuda.store.logs import Record, subject_of
 
-__all__ = ["ObstructedCounts", "OpenCounts", "Reporter", "Reporters", "Timeline", "TimelineEntry"]
+__all__ = ["Obstructed", "OpenCounts", "Reporter", "Reporters", "Timeline", "TimelineEntry"]
 
-ObstructedCounts = Mapping[Obstacle, int]
-"""How many open operations this process cannot undo, by what keeps it from that."""
+Obstructed = Mapping[str, Obstacle]
+"""The open operations that recovery cannot undo, by name, and what keeps it from that."""
 
 OpenCounts = Mapping[tuple[str, Phase], int]
 """How many operations are open, by saga and phase."""
@@ -51,8 +52,8 @@ class Reporter:
     def open(self, counts: OpenCounts) -> None:
         """Recovery has looked, and so many are open."""
 
-    def obstructed(self, counts: ObstructedCounts) -> None:
-        """Recovery has looked, and so many cannot be undone here."""
+    def obstructed(self, found: Obstructed, sagas: Sagas) -> None:
+        """Recovery of these sagas has looked, and these cannot be undone by it."""
 
 
 class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
@@ -147,7 +148,7 @@ class Reporters(Reporter):
         for each in self._all:
             each.open(counts)
 
-    def obstructed(self, counts: ObstructedCounts) -> None:
+    def obstructed(self, found: Obstructed, sagas: Sagas) -> None:
         """Tell all."""
         for each in self._all:
-            each.obstructed(counts)
+            each.obstructed(found, sagas)

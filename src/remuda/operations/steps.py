@@ -24,7 +24,7 @@ class Work(Generic[InputT]):
     id: str
     """The operation's id: name after it what the steps make."""
     input: InputT
-    """What the run was asked to do. It is stored, so it must hold no secret."""
+    """What the run was asked to do. It is stored: a secret in it has to be declared (`Saga.holds_secret`)."""
     actor: str
     """For whom it is done."""
 
@@ -51,6 +51,8 @@ class Saga(Generic[PortsT, InputT]):
     subject: Callable[[InputT], tuple[str, str]]
     """The qualified plural and name of the object the operation is about."""
     steps: tuple[Step[PortsT, InputT], ...]
+    holds_secret: bool = False
+    """Its input holds a secret: the record keeps it sealed."""
 
 
 AnyStep = Step[Any, Any]

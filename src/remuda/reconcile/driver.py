@@ -3,8 +3,9 @@
 A reconciler is a function of a key and nothing else: it reads, does at most one effect, and returns a result. Whatever
 it raises is contained, told in the log with all that is known, and to the world only as having failed. While the
 process leads, sources and full scans fill the queue and workers empty it; when it no longer leads, all of that ends at
-once. Every object is looked at when control begins or a source has missed something, and again now and then: such a
-scan must find nothing to do, and where it does, an event was lost, which is counted as the bug it is.
+once. Every object is looked at when control begins or a source has missed something, those that are unsettled first,
+and again now and then: such a scan must find nothing to do, and where it does, an event was lost, which is counted as
+the bug it is.
 """
 
 import asyncio
@@ -60,12 +61,12 @@ class Driver:
 
     @property
     def has_begun(self) -> bool:
-        """It controls, and every object was handed out once."""
+        """It controls, and every object that cannot wait was handed out once."""
         return self._term is not None and self._term.scan.has_begun
 
     @property
     def is_quiet(self) -> bool:
-        """It controls, every object was handed out once, and no key waits for a worker or is with one."""
+        """It controls, what cannot wait was handed out once, and no key waits for a worker or is with one."""
         return self._term is not None and self._term.scan.has_begun and self._term.queue.is_quiet
 
     def oldest_s(self) -> float:

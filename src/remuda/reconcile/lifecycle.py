@@ -48,7 +48,10 @@ from remuda.store.kinds import Kind
 from remuda.store.logs import Record
 from remuda.store.objects import OURS, Resource, ResourceT
 
-__all__ = ["PAUSED", "Lifecycle", "LifecycleSettings", "Outcome", "Step", "is_paused"]
+__all__ = ["LET_GO", "PAUSED", "Lifecycle", "LifecycleSettings", "Outcome", "Step", "is_paused"]
+
+LET_GO = "LetGo"
+"""The event with which the life of an incarnation ends, if nobody else holds it: it tells what labels that one had."""
 
 PAUSED = "remuda/paused"
 """The annotation that, as `true`, keeps controllers from provisioning an object. It can still be deleted."""
@@ -156,7 +159,9 @@ class Lifecycle(Generic[ResourceT]):
         if not isinstance(outcome.result, Done):
             return await self._tell(resource, outcome, run)
         left = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
-        log = [*outcome.entries, run.entry(resource, "LetGo", finalizer=self._finalizer)]
+        # With the labels, since nothing else tells later to whom the object belonged, and so who may know what it was.
+        gone = run.entry(resource, LET_GO, finalizer=self._finalizer, labels=resource.metadata.labels)
+        log = [*outcome.entries, gone]
         await self._keep(self._store.update(_held_by(outcome.resource, left), log=log), outcome.entries)
         return outcome.result
 
@@ -167,6 +172,8 @@ class Lifecycle(Generic[ResourceT]):
                 said = await step(resource, run)
         except Exception as error:
             cause = TimedOut(self._settings.step_s) if timer.expired() else error
+            if isinstance(cause, NotFound) and await self._has_changed(resource):
+                cause = Conflict(self._kind.__name__, resource.name)
             if isinstance(cause, RemudaError) and cause.retry:
                 await self._put_off(resource, cause, run)
                 raise cause from None
@@ -176,6 +183,13 @@ class Lifecycle(Generic[ResourceT]):
         if outcome.entries and self._log is None:
             raise TypeError("a step returned timeline entries: give ReconcilePorts a log to keep them in any case")
         return outcome
+
+    async def _has_changed(self, resource: ResourceT) -> bool:
+        """Tell whether an object is not what it was when it was read: what it named then may have gone with that."""
+        try:
+            return (await self._store.get(self._kind, resource.name)).version != resource.version
+        except NotFound:
+            return True
 
     async def _put_off(self, resource: ResourceT, cause: RemudaError, run: Run) -> None:
         """Let the clock of a new generation begin; a Conflict is no trouble, and comes again at once."""

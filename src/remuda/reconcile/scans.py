@@ -1,23 +1,29 @@
 """Full scans: every object is looked at when control begins, when a source has missed something, and now and then.
 
 A scan is spread out, at the lowest rank, and waits only for what it has itself handed out, so that it ends however much
-else there is to do. One that fails is begun again soon. The scan now and then is there to find what events did not
-tell, so what it finds is a bug: a pass that it caused, over a key with which nothing was under way, that acted. If an
-event for that key comes within a moment of the pass, the scan had merely overtaken it, and nothing was lost. (An effect
-of the pass itself that comes back as such an event cannot be told apart: a find may so go uncounted, but none is
-counted that was not one.)
+else there is to do. One that fails is begun again soon, and one that is under way when everything is to be looked at
+anew gives way to that. When control begins, workers go as fast as they can. Where the kind tells which of its objects
+are `unsettled`, they do so only for those: the others follow at the pace of every scan, because 100,000 of them at rest
+are as good as never anything to find.
+
+The scan now and then is there to find what events did not tell, so what it finds is a bug: a pass that it caused, over
+a key with which nothing was under way, that acted. If an event for that key comes within a moment of the pass, the scan
+had merely overtaken it, and nothing was lost. (An effect of the pass itself that comes back as such an event cannot be
+told apart: a find may so go uncounted, but none is counted that was not one.)
 """
 
 import asyncio
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.turns import let_others_run
 from remuda.reconcile.queue import Queue, Rank
 from remuda.reconcile.run import Cause, Run
 from remuda.reconcile.sources import names
+from remuda.reconcile.unsettled import UNSETTLED, finds_unsettled
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
@@ -34,7 +40,7 @@ class ScanSettings:
     interval_s: float = 1800.0
     """From the end of a scan to the beginning of the next, give or take a tenth."""
     keys_per_s: float = 200.0
-    """How fast a scan goes at most. The one when control begins goes as fast as workers do."""
+    """How fast a scan goes at most. When control begins, what cannot wait goes as fast as workers do."""
     chunk: int = 50
     """How many keys are handed out at a time, and how many of them may still wait when more are."""
 
@@ -53,7 +59,7 @@ class Scan:
     ) -> None:
         """Call `told` with the number of keys after each scan, whether it came to its end or not."""
         self.has_begun = False
-        """Every object was handed out once."""
+        """Every object that cannot wait was handed out once."""
         self._kind = kind
         self._store = store
         self._queue = queue
@@ -75,34 +81,59 @@ class Scan:
             self._due = None
             self._asked.clear()
             try:
-                await self.once(cause, keys_per_s=None if cause == "start" else self._settings.keys_per_s)
+                if cause == "start":
+                    await self._begin()
+                else:
+                    await self.once(cause, keys_per_s=self._settings.keys_per_s)
             except Exception:
                 self._due = self._due or cause
                 raise
-            self.has_begun = self.has_begun or cause == "start"
 
     async def once(self, cause: Cause, *, keys_per_s: float | None = None) -> int:
         """Hand out every key, no faster than that, and return how many there were."""
-        chunk, count = self._settings.chunk, 0
-        pause_s = chunk / keys_per_s if keys_per_s else 0.0
+        return await self._hand_out(names(self._store, self._kind), cause, keys_per_s)
+
+    async def _begin(self) -> None:
+        """Hand out at once what cannot wait, and then the rest."""
+        pace = None
+        if finds_unsettled(self._store.registry.of(self._kind)):
+            await self._hand_out(names(self._store, self._kind, index=UNSETTLED), "start", None)
+            pace = self._settings.keys_per_s
+        await self.once("start", keys_per_s=pace)
+        self.has_begun = True
+
+    async def _hand_out(self, keys: AsyncGenerator[str], cause: Cause, keys_per_s: float | None) -> int:
+        count = 0
         try:
-            async for name in names(self._store, self._kind):
-                self._queue.add(name, cause, Rank.SCAN)
-                count += 1
-                if count % chunk == 0:
-                    await self._clock.sleep(pause_s)
-                    await self._let_workers_follow()
+            async with aclosing(keys):
+                async for key in keys:
+                    self._queue.add(key, cause, Rank.SCAN)
+                    count += 1
+                    if count % self._settings.chunk == 0:
+                        if keys_per_s and await self._is_asked_meanwhile(keys_per_s):
+                            break
+                        await self._let_workers_follow()
         finally:
             self._told(count)
         return count
 
+    async def _is_asked_meanwhile(self, keys_per_s: float) -> bool:
+        """Pause, and tell whether everything is to be looked at anew."""
+        self.has_begun = True  # what may wait comes after all that may not
+        return await self._is_asked_within(self._settings.chunk / keys_per_s)
+
     async def _next_cause(self, randomness: Randomness) -> Cause:
+        is_asked = await self._is_asked_within(self._settings.interval_s * randomness.uniform(0.9, 1.1))
+        return "start" if is_asked else "scan"
+
+    async def _is_asked_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
-            async with asyncio.timeout(self._settings.interval_s * randomness.uniform(0.9, 1.1)):
+            async with asyncio.timeout(seconds):
                 await self._asked.wait()
-        return self._due or "scan"
+        return self._asked.is_set()
 
     async def _let_workers_follow(self) -> None:
+        await let_others_run()
         while self._queue.scanned > self._settings.chunk:
             await self._clock.sleep(_BREATH_S)
 

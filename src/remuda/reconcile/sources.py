@@ -10,7 +10,7 @@ is gone, so every key of the controller is due. A change that a faulty `when` or
 passed over, since it would keep all others from coming; the next full scan looks after it.
 """
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Hashable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Iterable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, Generic, cast
@@ -112,7 +112,7 @@ async def names(
     *,
     labels: Mapping[str, str] | None = None,
     index: tuple[str, str] | None = None,
-) -> AsyncIterator[str]:
+) -> AsyncGenerator[str]:
     """Yield the name of every object, page by page."""
     after: str | None = None
     while True:

@@ -1,17 +1,11 @@
 """Region put together: the rooms over their ports, the API before them, and what goes on by itself behind them."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
-from remuda.http.api import Api, ApiPorts
-from remuda.http.idempotency import Idempotency
+from remuda.assembling import api_ports, not_begun, operations_of
+from remuda.http.api import Api
 from remuda.http.lists.watch import WatchPorts
-from remuda.http.ratelimit import RateLimiter
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
-from remuda.operations.registry import Sagas
-from remuda.operations.reporter import Reporters, Timeline
 from remuda.providers.metrics import CallMetrics
 from remuda.region import control
 from remuda.region.api import TABLE
@@ -45,10 +39,10 @@ class RegionApp:
             look_again=ports.settings.look_again,
             metrics=CallMetrics(ports.metrics),
         )
-        self.operations = self._operations()
+        self.operations = operations_of(ports, control.sagas(ports))
         self.service = rooms(ports, self.clouds, self.operations)
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
-        self.api = Api(TABLE, self.service, self._api_ports())
+        self.api = Api(TABLE, self.service, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url))
         self.drivers = control.drivers(ports, self.clouds)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = ClassKeeper(ports.store, self.clouds, clock=ports.clock)
@@ -80,23 +74,8 @@ class RegionApp:
         await self.clouds.close()
 
     def check(self) -> Iterable[tuple[str, str]]:
-        """Yield what speaks against sending requests here."""
-        for driver in self.drivers.values():
-            if not driver.has_begun:
-                yield driver.name, "It has not looked at everything yet: wait."
-
-    def _operations(self) -> Operations:
-        ports, sagas = self.ports, control.sagas(self.ports)
-        metrics = ports.counts or OperationMetrics(Sagas([]), ports.metrics)
-        metrics.show(Sagas([each.saga for each in sagas]))
-        return Operations(
-            ports.store,
-            sagas,
-            clock=ports.clock,
-            randomness=ports.randomness,
-            reporter=Reporters(Timeline(), metrics),
-            settings=ports.operations,
-        )
+        """Return what speaks against sending requests here."""
+        return not_begun(self.drivers.values())
 
     def _wakings(self) -> Iterable[Waking]:
         """Yield who listens to each provider that tells anything."""
@@ -104,23 +83,3 @@ class RegionApp:
         for provider in self.ports.providers.all():
             if provider.events is not None:
                 yield Waking(provider, drivers, self.ports.clock)
-
-    def _api_ports(self) -> ApiPorts:
-        ports = self.ports
-        return ApiPorts(
-            authenticator=ports.authenticator,
-            clock=ports.clock,
-            randomness=ports.randomness,
-            log=ports.log,
-            sealer=ports.sealer,
-            limiter=RateLimiter(ports.rate, ports.clock),
-            idempotency=Idempotency(
-                ports.log,
-                clock=ports.clock,
-                randomness=ports.randomness,
-                time_limit_s=ports.api.time_limit_s,
-                is_only_process=ports.is_alone,
-            ),
-            watch=self.watches,
-            settings=replace(ports.api, url=ports.settings.url.rstrip("/")),
-        )

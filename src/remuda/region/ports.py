@@ -5,13 +5,13 @@ own right, for whoever pays.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from prometheus_client import CollectorRegistry
 
-from remuda.charging.ports import Ledger, Place
+from remuda.charging.ports import Ledger, Place, ProjectSeen
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
 from remuda.http.ratelimit import RateLimit
@@ -30,16 +30,7 @@ from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
-__all__ = ["IdentityPort", "ProjectSeen", "Providers", "RegionPorts"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProjectSeen:
-    """A project as it stands now."""
-
-    place: Place
-    is_marked: bool = False
-    """It is being deleted."""
+__all__ = ["IdentityPort", "Providers", "RegionPorts"]
 
 
 class IdentityPort(Ledger, Protocol):
@@ -53,8 +44,8 @@ class IdentityPort(Ledger, Protocol):
         """Keep a project no longer; one that is not there is fine."""
         ...
 
-    def projects(self) -> AsyncIterator[ProjectSeen]:
-        """Yield every project there is, then each that changes, without end; now and then all of them again."""
+    def projects(self) -> AsyncGenerator[ProjectSeen]:
+        """Yield every project there is, then each that changes, without end; all again where changes do not tell."""
         ...
 
 
@@ -99,7 +90,7 @@ class RegionPorts:
     rate: RateLimit = field(default_factory=RateLimit)
     api: ApiSettings = field(default_factory=ApiSettings)
     operations: OperationSettings = field(default_factory=OperationSettings)
-    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=5.0)))
+    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=4.0)))
     """A full scan of 100,000 servers takes hours, and so next to nothing."""
 
     @property

@@ -37,6 +37,10 @@ class RegionSettings:
     """How often a server is made that the provider could not bring up."""
     poll_idle: timedelta = timedelta(minutes=5)
     """How often the monitor looks at a provider in which nothing is under way."""
+    first_looks_per_s: int = 3
+    """How many servers it looks at each second of which it does not know how they were."""
+    judged_per_s: int = 25
+    """How many things at a provider it holds against our objects each second."""
     poll_busy: timedelta = timedelta(seconds=2)
     """How often it looks while something is, where the provider tells nothing by itself."""
     image_size_gib: int = 30

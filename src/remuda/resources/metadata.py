@@ -1,7 +1,8 @@
 """Stored metadata from what clients send, and what clients read from stored metadata.
 
 The projection of status: marked is `deprovisioning`; a kind without conditions (None here) is `provisioned` and
-`healthy` as it stands; before the first word of its controller an object is `pending`.
+`healthy` as it stands; before the first word of its controller an object is `pending`. What was said of an older
+generation is over: until the controller has looked again it is `provisioning`, so `provisioned` means "as last asked".
 
 A detail is the controller's own word and sentence. The word comes from an open set (`InUse`, `NoCapacity`): the wire
 contract has no details, so no client of it can have a closed one, and those few that the status is told by are below.
@@ -62,6 +63,7 @@ _PROVISIONING: dict[str, Provisioning] = {
     "Deprovisioning": "deprovisioning",
     "Deprovisioned": "deprovisioning",
 }
+_CHANGED = Detail(reason="Changed", message="it was changed, and has not been looked at since")
 _HEALTH: dict[str, Health] = {"Healthy": "healthy", "Degraded": "degraded", "Errored": "error"}
 
 
@@ -161,7 +163,7 @@ def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> 
         "modified_by": annotations.get(MODIFIER, ""),
         "deletion_time": metadata.deletion_timestamp,
         "provisioning_status": _provisioning(metadata, conditions),
-        "provisioning_status_detail": _detail(conditions, "Available"),
+        "provisioning_status_detail": _provisioning_detail(metadata, conditions),
         "health_status": _health(conditions),
         "health_status_detail": _detail(conditions, "Healthy"),
     }
@@ -177,7 +179,21 @@ def _provisioning(metadata: Metadata, conditions: Conditions) -> Provisioning:
     if conditions is None:
         return "provisioned"
     available = find_condition(conditions, "Available")
-    return "pending" if available is None else _PROVISIONING.get(available.reason, "provisioning")
+    if available is None:
+        return "pending"
+    return "provisioning" if _is_behind(metadata, available) else _PROVISIONING.get(available.reason, "provisioning")
+
+
+def _provisioning_detail(metadata: Metadata, conditions: Conditions) -> Detail | None:
+    available = find_condition(conditions or (), "Available")
+    if available is not None and metadata.deletion_timestamp is None and _is_behind(metadata, available):
+        return _CHANGED
+    return _detail(conditions, "Available")
+
+
+def _is_behind(metadata: Metadata, said: Condition) -> bool:
+    """Tell whether something was asked for that a statement knows nothing of."""
+    return said.observed_generation is not None and said.observed_generation < metadata.generation
 
 
 def _health(conditions: Conditions) -> Health:

@@ -10,6 +10,7 @@ from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import TagSelector, parse_tag_selector
 from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.resources.regional import API_VERSION, NETWORK, REGION, SECOND
+from remuda.resources.reserved import tag_labels
 from remuda.resources.scoping import Filters
 
 __all__ = ["NetworkedQuery", "ProjectQuery", "RegionalQuery", "filters_of"]
@@ -37,16 +38,22 @@ class NetworkedQuery(RegionalQuery, frozen=True, rename={**_NAMES, "regions": "r
     networks: Annotated[tuple[Id, ...], msgspec.Meta(description="Only on these networks.")] = ()
 
 
-def filters_of(query: ProjectQuery, *, is_versioned: bool = True) -> Filters:
-    """Return what a query asks for; of what says which API made it, only what ours did."""
+def filters_of(query: ProjectQuery, *, is_versioned: bool = True, is_labelled: bool = False) -> Filters:
+    """Return what a query asks for; of what says which API made it, only what ours did.
+
+    `is_labelled`: the tags of services are labels too (`tag_labels`), and so found by an index.
+    """
+    tags = tuple(_selector(text) for text in query.tag)
     values: dict[str, Sequence[str]] = {ORGANIZATION: query.organizations, PROJECT: query.projects}
+    if is_labelled:
+        values |= {label: (value,) for label, value in tag_labels(each.tag for each in tags).items()}
     if isinstance(query, RegionalQuery):
         values[REGION] = query.regions
     if isinstance(query, NetworkedQuery):
         values[NETWORK] = query.networks
     if is_versioned:
         values[API_VERSION] = (SECOND,)
-    return Filters(values, tuple(_selector(text) for text in query.tag))
+    return Filters(values, tags)
 
 
 def _selector(text: str) -> TagSelector:

@@ -3,19 +3,23 @@
 Services find and describe their things by such tags, so nobody else may write one, on any kind. Whoever replaces an
 object's tags leaves those of other services as they are: to send them back unchanged is fine, and to leave them out
 takes nothing away.
+
+A service finds what it has tagged by an index: where such a tag fits a label, the object carries it as one.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
+from remuda.store.checks import check_selector
 
-__all__ = ["is_reserved", "own_tags", "replaced_tags", "reserving_service"]
+__all__ = ["is_reserved", "own_tags", "relabelled", "replaced_tags", "reserving_service", "tag_labels", "writable_tags"]
 
 _RESERVED = re.compile(r"(?:([a-z0-9-]+)\.)*?([a-z0-9-]+)\.unikorn-cloud\.org[/:]", re.IGNORECASE)
 _SERVICE_NAMES = ("unikorn-", "uni-")
+_LABELLING = {"regions", "principal", "resource"}  # their prefixes are those of labels that objects have anyway
 
 
 def reserving_service(name: str) -> str | None:
@@ -42,6 +46,34 @@ def replaced_tags(before: Sequence[Tag], wanted: Sequence[Tag], principal: Princ
         if reserving_service(tag.name) not in {None, service} and others.get(tag.name) != tag:
             raise Invalid("metadata.tags", f"has {tag.name!r}, which only a service may set", remedy="leave it out")
     return (*(tag for tag in wanted if tag.name not in others), *others.values())
+
+
+def writable_tags(wanted: Sequence[Tag], principal: Principal) -> tuple[Tag, ...]:
+    """Return the tags that a caller may write, without those that are another's."""
+    service = _service_of(principal)
+    return tuple(tag for tag in wanted if reserving_service(tag.name) in {None, service})
+
+
+def tag_labels(tags: Iterable[Tag]) -> dict[str, str]:
+    """Return the labels by which services find what they have tagged: their tags, as far as those fit a label."""
+    return {tag.name: tag.value for tag in tags if _is_label(tag)}
+
+
+def relabelled(labels: Mapping[str, str], before: Iterable[Tag], after: Iterable[Tag]) -> dict[str, str]:
+    """Return the labels of an object whose tags have changed."""
+    stale = tag_labels(before)
+    return {label: value for label, value in labels.items() if label not in stale} | tag_labels(after)
+
+
+def _is_label(tag: Tag) -> bool:
+    service = reserving_service(tag.name)
+    if service is None or service in _LABELLING:
+        return False
+    try:
+        check_selector({tag.name: tag.value})
+    except Invalid:
+        return False
+    return True
 
 
 def _service_of(principal: Principal) -> str | None:

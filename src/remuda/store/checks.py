@@ -20,6 +20,7 @@ __all__ = [
     "DOCUMENT_LIMIT",
     "check_limit",
     "check_metadata",
+    "check_qualified",
     "check_resource",
     "check_selector",
     "check_size",
@@ -49,7 +50,7 @@ def check_metadata(metadata: Metadata) -> None:
     _check_labels("metadata.labels", metadata.labels)
     _check_annotations(metadata)
     for finalizer in metadata.finalizers:
-        _check_qualified("metadata.finalizers", finalizer)
+        check_qualified("metadata.finalizers", finalizer)
     _check_owners(metadata)
 
 
@@ -91,7 +92,7 @@ def _check_name(field: str, name: str) -> None:
 
 def _check_labels(field: str, labels: Mapping[str, str]) -> None:
     for key, value in labels.items():
-        _check_qualified(field, key)
+        check_qualified(field, key)
         if value and (len(value) > _PART_LIMIT or not _PART.fullmatch(value)):
             remedy = f"use at most {_PART_LIMIT} letters, digits, '-', '_' and '.', with a letter or digit at both ends"
             raise Invalid(f"{field}[{key}]", "has a value that is no label value", remedy=remedy)
@@ -99,7 +100,7 @@ def _check_labels(field: str, labels: Mapping[str, str]) -> None:
 
 def _check_annotations(metadata: Metadata) -> None:
     for key in metadata.annotations:
-        _check_qualified("metadata.annotations", key)
+        check_qualified("metadata.annotations", key)
     size = sum(len(key.encode()) + len(value.encode()) for key, value in metadata.annotations.items())
     if size > _ANNOTATIONS_LIMIT:
         raise Invalid(
@@ -137,7 +138,8 @@ def _by_json_name(struct: msgspec.Struct, name: str) -> Any:
     return getattr(struct, struct.__struct_fields__[struct.__struct_encode_fields__.index(name)])
 
 
-def _check_qualified(field: str, text: str) -> None:
+def check_qualified(field: str, text: str) -> None:
+    """Raise Invalid, naming the field, unless a text can be a finalizer, or the key of a label or an annotation."""
     found = _wrong_with(text)
     if found is not None:
         problem, remedy = found

@@ -145,6 +145,20 @@ def test_the_host_keys_are_real_and_stay_the_same_until_the_disk_is_another() ->
     in_cloud(act, instant(PROMPT))
 
 
+def test_a_rebuilt_server_does_what_its_user_data_says_by_then() -> None:
+    async def act(scene: Scene) -> None:
+        log = await boot(scene, user_data=b"#cloud-config\npackages: [nginx]\n")
+        assert "nginx" in log
+        await scene.servers.rebuild_server(SERVER, scene.bench.other_image)
+        assert "nginx" in await output(scene), "it keeps what it was given"
+        await scene.servers.rebuild_server(SERVER, scene.bench.image, b"#cloud-config\npackages: [redis]\n")
+        rebuilt = await output(scene)
+        assert "redis" in rebuilt
+        assert "nginx" not in rebuilt
+
+    in_cloud(act, instant(PROMPT))
+
+
 def test_a_stopped_server_has_written_that_it_stops_and_no_log_grows_without_end() -> None:
     async def act(scene: Scene) -> None:
         await boot(scene)

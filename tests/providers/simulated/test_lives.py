@@ -1,13 +1,16 @@
 """How servers are follows from stored times and the clock."""
 
+import asyncio
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 
+from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.providers.contract.errors import NoCapacity, Refused, WrongState
 from remuda.providers.contract.networks import Tenancy
+from remuda.providers.simulated.cloud import open_cloud
 from tests.providers.conformance.bench import TENANCY, everything, handle_of_port, handle_of_server, port_spec
 from tests.providers.simulated.worlds import (
     METAL,
@@ -358,6 +361,40 @@ def test_the_usual_boot_is_a_little_quicker_or_slower_each_time() -> None:
         assert all(1.8 <= wait <= 2.2 for wait in waits)
 
     in_cloud(act, USUAL, seeds=1)
+
+
+class Hasty:
+    """A clock whose sleeps end up to half a millisecond too early, as those of a loop do that counts milliseconds."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.now, self.monotonic, self._clock = clock.now, clock.monotonic, clock
+
+    async def sleep(self, seconds: float) -> None:
+        """Sleep as many whole milliseconds as are nearest; a turn of the loop takes a little, too."""
+        await self._clock.sleep(max(0.0001, round(seconds, 3)))
+
+
+def test_a_server_that_has_come_up_is_told_of_even_if_the_timer_rang_too_early() -> None:
+    async def scenario(world: World) -> None:
+        clock = Hasty(world.clock)
+        jittery = replace(PROMPT, times=USUAL.times)
+        cloud = open_cloud(None, jittery, clock=clock, randomness=world.randomness)
+        await cloud.start()
+        bench = bench_of(cloud, clock)
+        assert cloud.provider.servers is not None
+        assert cloud.provider.events is not None
+        await bench.port()
+        await cloud.provider.servers.create_server(bench.server_spec())
+        heard = cloud.provider.events.events()
+        async with asyncio.timeout(3):
+            told = await anext(heard)
+        assert (told.subject, told.handle) == ("server", SERVER), "though nobody looked"
+        found = await cloud.provider.servers.find_server(SERVER)
+        assert found is not None
+        assert found.state == "running"
+        await cloud.stop()
+
+    simulate(scenario, 20)
 
 
 async def free(scene: Scene) -> int | None:

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+import msgspec
+
 from remuda.compute.history.reasons import reason_of
 from remuda.compute.history.wire import ExplanationRead, WaitRead
 from remuda.compute.kinds.instances import ComputeInstance, Protection
@@ -20,8 +22,11 @@ from remuda.resources.regional import network_of
 
 __all__ = ["Known", "explain", "explain_gone"]
 
-_SPECIFIC_ENOUGH = {"", "Provisioning", "Deprovisioning", "Pending"}
-"""What an instance says while its server has the better word."""
+_USUAL = {"", "Provisioning", "Deprovisioning", "Pending"}
+"""What an instance says while its server may have the better word."""
+_SEEN = {"AmbiguousServer", "NetworkDeleting", "NetworkGone", "Paused"}
+"""What is told by what is seen now, and not by what was said of it before."""
+_OVERDUE = "It should have moved by now: tell whoever runs the platform."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,10 +126,17 @@ def _own(known: Known) -> Iterator[WaitRead]:
     available = find_condition(conditions, AVAILABLE)
     word, message, since = _said(known.instance, available)
     server = known.servers[0] if known.servers is not None and len(known.servers) == 1 else None
-    if word in _SPECIFIC_ENOUGH and server is not None and server.settling not in {"provisioned", "unknown"}:
+    if word in _USUAL and server is not None and server.settling not in {"provisioned", "unknown"}:
         word, message = server.reason or word, server.message or message
-    if word and word not in {"AmbiguousServer", "NetworkDeleting", "NetworkGone", "Paused"}:
-        yield _wait(word, since=since, detail=message)
+    if word and word not in _SEEN:
+        yield _overdue(_wait(word, since=since, detail=message), find_condition(conditions, STALLED))
+
+
+def _overdue(wait: WaitRead, stalled: Condition | None) -> WaitRead:
+    """Return a wait that by itself did not end in time as somebody's to look at."""
+    if stalled is None or stalled.status != "True" or wait.who != "itself":
+        return wait
+    return msgspec.structs.replace(wait, who="operator", remedy=_OVERDUE)
 
 
 def _said(instance: ComputeInstance, available: Condition | None) -> tuple[str, str, datetime | None]:

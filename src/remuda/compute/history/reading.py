@@ -20,12 +20,22 @@ __all__ = ["incarnation_of", "read_entries"]
 
 _OBSERVED = {"Healthy", "Drifted"}
 """Conditions that say how things were found to be."""
-_OBSERVATIONS = {"ServerVanished", "ServerSeen", "Drifted", "AmbiguousServer", "PowerChanged", "HealthChanged"}
+_OBSERVATIONS = {"MadeAgain", "AmbiguousServer", "NetworkDeleted", "LeftoverRemoved", "Finding"}
 """Events that say the same."""
-_TOLD_APART = frozenset(
-    {"event", "uid", "generation", "controller", "reconcileId", "cause", "actor", "traceId", "operation", "reason"}
-)
-"""Facts that have a place of their own."""
+_PLACED = {
+    "event",
+    "uid",
+    "generation",
+    "controller",
+    "reconcileId",
+    "cause",
+    "actor",
+    "traceId",
+    "operation",
+    "reason",
+}
+_INTERNAL = {"finalizer", "labels"}
+"""Facts that have a place of their own, and those that are for us."""
 
 
 class _Said(msgspec.Struct, frozen=True, rename="camel"):
@@ -69,7 +79,7 @@ def read_entries(entries: Sequence[Entry], *, newer: str, older: Entry | None) -
             sentence=sentence_of(now.event, facts),
             cause=_cause(now, is_new=_is_newer(now, last)),
             incarnation=incarnation,
-            facts={name: value for name, value in facts.items() if name not in _TOLD_APART},
+            facts={name: value for name, value in facts.items() if name not in _PLACED},
         )
 
 

@@ -33,6 +33,7 @@ _UNFORESEEN = Reason("something to be mended", "operator", "Tell whoever runs th
 REASONS: Mapping[str, Reason] = {
     "Pending": Reason("its controller to look at it", "itself", _PATIENCE, _SOON_S),
     "Provisioning": Reason("its server to be made as it was asked for", "itself", _PATIENCE, _SOON_S),
+    "Changed": Reason("its server to become what it was last asked to be", "itself", _PATIENCE, _SOON_S),
     "Deprovisioning": Reason("what it had to be removed", "itself", _PATIENCE, _SOON_S),
     "Rebuilding": Reason("its server to be rebuilt", "itself", _PATIENCE, _SOON_S),
     "OperationOpen": Reason("the operation that makes or changes it to end", "itself", _PATIENCE, _SOON_S),

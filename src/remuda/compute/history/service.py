@@ -15,6 +15,7 @@ from remuda.compute.history.gone import STREAM, GoneInstance, find_gone
 from remuda.compute.history.operating import OperationView
 from remuda.compute.history.reading import incarnation_of, read_entries
 from remuda.compute.history.wire import EventRead, ExplanationRead, OperationRead
+from remuda.compute.instances.rules import has_scope
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.permissions import permission
@@ -26,7 +27,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.turns import let_others_run
-from remuda.operations.kinds import Operation
+from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.operations import Operations
 from remuda.resources.labels import organization_of, project_of
 from remuda.resources.reading import find
@@ -91,13 +92,14 @@ class History:
             return explain_gone(since=found.time, now=now, incarnation=found.uid)
         servers, network = await self._seen(found)
         policy = await find(self.store, ProjectPolicy, project_of(found))
-        operations = await self.store.list(Operation, index=("subject", _subject(instance)))
+        under_way = (await self.store.list(Operation, index=OPEN)).items  # an instance may have had very many
+        about = (INSTANCE.qualified, instance)
         return explain(
             Known(
                 instance=found,
                 servers=servers,
                 network=network,
-                operations=operations.items,
+                operations=[each for each in under_way if (each.spec.subject_kind, each.spec.subject) == about],
                 policy=None if policy is None else policy.spec,
                 now=now,
             )
@@ -110,6 +112,8 @@ class History:
         """
         found = await find(self.store, ComputeInstance, instance)
         if found is not None:
+            if not has_scope(found):
+                raise NotFound(INSTANCE.name, instance)
             allow_for(context.principal, READ, found)
             return found
         gone = await find_gone(self.log, _subject(instance))

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["sentence_of"]
+__all__ = ["EVENTS", "sentence_of"]
 
 Facts = Mapping[str, Any]
 
@@ -23,8 +23,18 @@ _SAID: Mapping[str, str] = {
     "Started": "{actor} started it.",
     "Stopped": "{actor} stopped it.",
     "SnapshotMade": "{actor} had a snapshot made of it: the image {image}.",
-    "ConsoleOpened": "{actor} opened its console.",
-    "KeyShown": "{actor} had its SSH key shown.",
+    "NetworkDeleted": "Its network {network} is being deleted, and takes it along.",
+    "ServerMade": "Its server is there.",
+    "ServerChanged": "Its server is changed as it was asked for: {fields}.",
+    "MadeAgain": "Its server is made again, because {why}.",
+    "LeftoverRemoved": "A server that an earlier instance of its name left behind was removed.",
+    "Rebuilding": "Its server is being rebuilt from the image {image}: what was on its disk is lost.",
+    "Replacing": "Another server is put in its server's place, with the same addresses: what was on the disk is lost.",
+    "Rebuilt": "Its server was made anew.",
+    "RebuildFailed": "Its server could not be made anew: {message}.",
+    "AmbiguousServer": "It is not clear which server is its own, so nothing is done to any: {servers}.",
+    "Finding": "The monitor found something odd: {message}.",
+    "Repaired": "The monitor mended something: {message}.",
     "MassDestructionStopped": "Too much would go at once that nobody asked to go, so nothing more is removed.",
     "DestroyedUnasked": "Something of it was removed that nobody asked to remove.",
     "OperationStarted": "{actor} began an operation: {saga}.",
@@ -39,10 +49,14 @@ def sentence_of(event: str, facts: Facts) -> str:
     if event in _TOLD:
         return _TOLD[event](facts)
     if event in _SAID:
-        return _SAID[event].format_map(_Known(facts))
+        return _SAID[event].format_map(_Known({name: _listed(value) for name, value in facts.items()}))
     words = _WORD.sub(" ", event).lower() or "something happened"
     known = [f"{name} {value}" for name, value in sorted(facts.items()) if isinstance(value, str | int)]
     return f"{words[0].upper()}{words[1:]}{': ' if known else ''}{', '.join(known)}."
+
+
+def _listed(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
 
 
 class _Known(dict[str, Any]):
@@ -53,21 +67,28 @@ class _Known(dict[str, Any]):
 
 
 def _condition(facts: Facts) -> str:
+    kind, status = str(facts.get("type", "")), str(facts.get("status", ""))
     message = str(facts.get("message", ""))
-    holds = facts.get("status") == "True"
-    match facts.get("type"):
-        case "Available":
-            return "It is as it was asked to be." if holds else f"It is not as it was asked to be: {message}."
-        case "Stalled":
-            return f"It has not moved for too long: {message}." if holds else "It moves again."
-        case "Healthy" if facts.get("status") == "Unknown":
-            return f"How it is doing is not known: {message}."
-        case "Healthy":
-            return "It is healthy." if holds else f"It is not healthy: {message}."
-        case "Charged":
-            return "What it costs is held in its quota." if holds else f"What it costs is not held: {message}."
-        case kind:
-            return f"{kind} is {facts.get('status')}: {message}."
+    said = _CONDITIONS.get((kind, status)) or _CONDITIONS.get((kind, ""))
+    if kind == "Available" and facts.get("reason") == "Deprovisioning":
+        said = "It is being deleted: {message}."
+    return (said or "{kind} is {status}: {message}.").format(kind=kind, status=status, message=message)
+
+
+_CONDITIONS: Mapping[tuple[str, str], str] = {
+    ("Available", "True"): "It is as it was asked to be.",
+    ("Available", ""): "It is not as it was asked to be: {message}.",
+    ("Stalled", "True"): "It has not moved for too long: {message}.",
+    ("Stalled", ""): "It moves again.",
+    ("Healthy", "True"): "It is healthy.",
+    ("Healthy", "Unknown"): "How it is doing is not known: {message}.",
+    ("Healthy", ""): "It is not healthy: {message}.",
+    ("Rebuilding", "True"): "Its server is being made anew: {message}.",
+    ("Rebuilding", ""): "Its server is no longer being made anew: {message}.",
+    ("Charged", "True"): "What it costs is held in its quota.",
+    ("Charged", ""): "What it costs is not held: {message}.",
+}
+"""By the type of a condition and what it says; without the latter, what is said of all others."""
 
 
 def _undoing(facts: Facts) -> str:
@@ -101,3 +122,6 @@ _TOLD: Mapping[str, Callable[[Facts], str]] = {
     "OperationStuck": _stuck,
     "Rebooted": _rebooted,
 }
+
+EVENTS = frozenset({*_SAID, *_TOLD})
+"""All that have a sentence of their own."""

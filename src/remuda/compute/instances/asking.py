@@ -14,7 +14,15 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.plans.deciding import Field, StepKind, decide
 from remuda.compute.ports import RegionPort, Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.compute.tags import RESERVED
-from remuda.kernel.errors import NotFound, OwnerRefused, ReferenceRefused, RemudaError
+from remuda.kernel.errors import (
+    AnswerNotKept,
+    Invalid,
+    NotFound,
+    OwnerRefused,
+    ReferenceRefused,
+    RemudaError,
+    Unavailable,
+)
 from remuda.kernel.ids import derived_id
 from remuda.reconcile.results import Blocked
 from remuda.resources.labels import NAME, PAYING_CREATOR
@@ -75,6 +83,8 @@ class Asking:
     ) -> Asked:
         changed = await self.region.change_server(wanted_server(instance, facts, server.id))
         fields = tuple(each for step in steps.values() for each in step)
+        if _comparable(changed.facts) != facts:  # or it would be asked for again and again
+            raise Invalid(", ".join(fields), "was asked of region, which shows it otherwise", remedy="choose another")
         return Asked(changed, fields, "Rebuilding" if "rebuild" in steps else None)
 
     async def _replace(self, instance: ComputeInstance, server: ServerSeen, fields: tuple[Field, ...]) -> Asked:
@@ -92,6 +102,8 @@ class Asking:
         )
         try:
             replaced = await self.region.replace_server(wanted)
+        except AnswerNotKept:
+            raise Unavailable("The replacement was asked for before, and is not seen yet: look again.") from None
         except RemudaError as error:
             if not error.retry:
                 self._refused[instance.uid] = self._refused.get(instance.uid, 0) + 1

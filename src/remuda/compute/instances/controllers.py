@@ -20,9 +20,9 @@ from prometheus_client import CollectorRegistry, Counter
 from remuda.charging.in_hand import is_in_hand
 from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of
 from remuda.compute.instances.keeping import Keeping
-from remuda.compute.instances.linking import Linked, damage_of, is_own, sorted_out
+from remuda.compute.instances.linking import Linked, damage_of, is_own, servers_naming, sorted_out
 from remuda.compute.instances.making import NET_S, Making, Step
-from remuda.compute.instances.matching import servers_of
+from remuda.compute.instances.projecting import UNTOLD
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort, ServerSeen
@@ -65,7 +65,7 @@ class InstanceController:
             return OPERATION_OPEN
         if damage := damage_of(instance):
             return Blocked("Errored", damage)
-        return await self._converge(instance, sorted_out(instance, await servers_of(self.region, instance)), run)
+        return await self._converge(instance, sorted_out(instance, await servers_naming(self.region, instance)), run)
 
     async def deprovision(self, instance: ComputeInstance, run: Run) -> Result:
         """Bring an instance one step nearer to being gone."""
@@ -73,7 +73,7 @@ class InstanceController:
             return OPERATION_OPEN
         if damage := damage_of(instance):
             return Blocked("Errored", damage)
-        own = [each for each in await servers_of(self.region, instance) if is_own(instance, each)]
+        own = [each for each in await servers_naming(self.region, instance) if is_own(instance, each)]
         if own:
             return await self._remove(instance, own, run)
         if self.making.may_come(instance):
@@ -113,8 +113,13 @@ class InstanceController:
             if not server.is_marked:
                 run.acted = True
                 await self.region.delete_server(server.id, payer_of(instance))
-        why = f": {own[0].message}" if own[0].is_marked and own[0].message else ""
-        return Again(NET_S, "Deprovisioning", f"its server is being removed{why}")
+        message = f"its server is being removed{_what_keeps(own[0])}"
+        return Again(NET_S, "Deprovisioning", message, patience_s=UNTOLD.total_seconds())
+
+
+def _what_keeps(server: ServerSeen) -> str:
+    is_usual = not server.is_marked or server.reason in {"", "Deprovisioning", "Provisioning", "Provisioned"}
+    return "" if is_usual else f": {server.message}"
 
 
 def _is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerSeen]) -> bool:

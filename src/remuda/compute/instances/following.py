@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry, Counter
 
 from remuda.charging.making import is_provisioned
 from remuda.compute.instances.asking import is_asked_for
-from remuda.compute.instances.projecting import is_shown
+from remuda.compute.instances.projecting import is_shown, is_under_way, is_untold
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import ComputePorts, ServerSeen
 from remuda.kernel.backoff import Backoff
@@ -103,10 +103,20 @@ class Following:
         async with aclosing(servers):
             count = 0
             async for server in servers:
-                await self.notice(server)
+                await self._notice(server)
                 count += 1
                 if count % _STRIDE == 0:
                     await let_others_run()
+
+    async def _notice(self, server: ServerSeen) -> None:
+        """Wake whom it concerns; one instance that cannot be judged keeps no other from being woken."""
+        try:
+            await self.notice(server)
+        except Exception as error:
+            if isinstance(error, RemudaError) and error.retry:
+                raise
+            structlog.get_logger().exception("server not noticed", server=server.id, instance=server.instance)
+            self._controller.wake(server.instance)
 
     def _judge(self, found: ComputeInstance | None, server: ServerSeen) -> None:
         why = _why_odd(found, server)
@@ -127,13 +137,13 @@ class Following:
         return not server.is_gone and not server.is_marked and _why_odd(found, server) is None
 
     def _is_known(self, found: ComputeInstance, server: ServerSeen) -> bool:
-        """Tell whether an instance at rest shows all that there is to know of its server."""
-        return (
-            not found.is_marked
-            and is_provisioned(found)
-            and is_shown(found, server, self._ports.clock.now())
-            and is_asked_for(found, server)
-        )
+        """Tell whether there is nothing to do: an instance at rest shows its server, or is too new to show its way."""
+        now = self._ports.clock.now()
+        if found.is_marked:
+            return False
+        if is_under_way(server):
+            return is_untold(found, now)
+        return is_provisioned(found) and is_shown(found, server, now) and is_asked_for(found, server)
 
 
 def _why_odd(found: ComputeInstance | None, server: ServerSeen) -> Odd | None:

@@ -1,14 +1,17 @@
 """Keeping the server of an instance as it is wanted, and showing how it is."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remuda.charging.making import is_charged, with_charged
-from remuda.compute.instances.asking import Asked, Asking, refusal_of
-from remuda.compute.instances.making import NET_S, UNTOLD, Step
+from remuda.compute.instances.asking import Asked, Asking, is_asked_for, refusal_of
+from remuda.compute.instances.making import NET_S, Step
 from remuda.compute.instances.projecting import (
+    UNTOLD,
     Anew,
     is_rebuilding,
+    is_to_be_anew,
     is_under_way,
+    is_untold,
     projected,
     rebuild_under_way,
     with_rebuild_ended,
@@ -17,14 +20,14 @@ from remuda.compute.instances.projecting import (
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import ServerSeen
 from remuda.kernel.clock import Clock
-from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import RemudaError
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run
-from remuda.reconcile.status import AVAILABLE
 
 __all__ = ["Keeping"]
+
+_USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +39,14 @@ class Keeping:
 
     async def keep(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
         """Look after a server that is there. What it costs was held for good before it was asked for."""
+        if is_untold(instance, self.clock.now()) and is_under_way(server) and is_asked_for(instance, server):
+            return replace(_waiting(server), patience_s=UNTOLD.total_seconds())
+        outcome = await self._outcome(instance, server, run)
+        if instance.status.has_server:
+            return outcome
+        return replace(outcome, entries=[run.entry(instance, "ServerMade", server=server.id), *outcome.entries])
+
+    async def _outcome(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
         known = instance if is_charged(instance) else with_charged(instance, self.clock)
         try:
             asked = await self.asking.converge(instance, server)
@@ -44,13 +55,9 @@ class Keeping:
         if asked is not None:
             run.acted = True
             return self._told(known, server, asked, run)
-        if not is_under_way(server):
-            return self._ended(known, server, run)
-        if self._is_untold(instance):
-            return Again(NET_S, message=_message(server), patience_s=UNTOLD.total_seconds())
-        return self._under_way(known, server)
+        return self._under_way(known, server) if is_under_way(server) else self._ended(known, server, run)
 
-    def _told(self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: Run) -> Step:
+    def _told(self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: Run) -> Outcome[ComputeInstance]:
         """Say what was asked for."""
         now, server = self.clock.now(), asked.server
         facts = {"fields": list(asked.fields), "server": server.id}
@@ -68,32 +75,33 @@ class Keeping:
         begun = with_rebuilding(instance, asked.anew, server, now)
         return Outcome(Again(NET_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
 
-    def _under_way(self, instance: ComputeInstance, server: ServerSeen) -> Step:
+    def _under_way(self, instance: ComputeInstance, server: ServerSeen) -> Outcome[ComputeInstance]:
         """Show how far region is with what was asked for."""
         now, said = self.clock.now(), rebuild_under_way(instance)
         if not is_rebuilding(instance, server):
-            return Outcome(Again(NET_S, message=_message(server)), projected(instance, server, now))
+            return Outcome(_waiting(server), projected(instance, server, now))
         how: Anew = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
         seen = projected(with_rebuilding(instance, how, server, now), server, now)
         return Outcome(Again(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
 
-    def _ended(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
+    def _ended(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
         """Show what has come of it."""
         now, rebuild = self.clock.now(), rebuild_under_way(instance)
         has_failed = server.settling == "error"
-        entries = [] if instance.status.has_server else [run.entry(instance, "ServerMade", server=server.id)]
-        if rebuild is not None:
+        entries = []
+        if rebuild is not None or is_to_be_anew(instance):
             event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
-            entries.append(run.entry(instance, event, how=rebuild.reason, server=server.id, message=message))
+            entries.append(run.entry(instance, event, server=server.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
         result = Blocked("Errored", _message(server)) if has_failed else Done()
         return Outcome(result, projected(instance, server, now), entries)
 
-    def _is_untold(self, instance: ComputeInstance) -> bool:
-        """Tell whether an instance is so new that its way to being there is not worth a write."""
-        created = instance.metadata.creation_timestamp
-        is_young = created is not None and self.clock.now() - created < UNTOLD
-        return is_young and find_condition(instance.status.conditions, AVAILABLE) is None
+
+def _waiting(server: ServerSeen) -> Again:
+    """Return what a server waits for, where that is more than its turn."""
+    if server.reason in _USUAL:
+        return Again(NET_S, message="its server is being made")
+    return Again(NET_S, server.reason, _message(server))
 
 
 def _message(server: ServerSeen) -> str:

@@ -8,14 +8,12 @@ is the server that the instance is linked to, or if the instance has no link eit
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from remuda.compute.instances.rules import instance_id
+from remuda.compute.instances.rules import SCOPE, instance_id, place_of
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import ServerSeen
+from remuda.compute.ports import RegionPort, ServerSeen
 from remuda.resources import labels, regional
 
-__all__ = ["Linked", "damage_of", "is_own", "sorted_out"]
-
-_SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
+__all__ = ["Linked", "damage_of", "is_own", "servers_naming", "sorted_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +26,12 @@ class Linked:
     """Its own that are being deleted."""
     leftovers: Sequence[ServerSeen]
     """Those of an earlier instance of its name."""
+
+
+async def servers_naming(region: RegionPort, instance: ComputeInstance) -> Sequence[ServerSeen]:
+    """Return the servers where an instance is that name it, whichever incarnation of it they mean."""
+    where = place_of(instance), regional.region_of(instance), regional.network_of(instance)
+    return await region.servers_of(instance.name, *where)
 
 
 def sorted_out(instance: ComputeInstance, servers: Iterable[ServerSeen]) -> Linked:
@@ -51,7 +55,7 @@ def is_own(instance: ComputeInstance, server: ServerSeen) -> bool:
 def damage_of(instance: ComputeInstance) -> str:
     """Return what is wrong with the labels that say where an instance is; nothing, if they are whole."""
     found = instance.metadata.labels
-    missing = [label for label in _SCOPE if not found.get(label)]
+    missing = [label for label in SCOPE if not found.get(label)]
     if missing:
         return f"its labels are damaged: {', '.join(missing)} is missing"
     linked = instance.spec.server_id

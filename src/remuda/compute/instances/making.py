@@ -6,11 +6,11 @@ made again, while its network is there. What it costs is held for good before an
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import timedelta
 
 from remuda.charging.making import payer_of, settle_charge
 from remuda.compute.instances.asking import refusal_of, wanted_server
-from remuda.compute.instances.matching import servers_of
+from remuda.compute.instances.linking import servers_naming
+from remuda.compute.instances.projecting import UNTOLD
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
@@ -23,12 +23,10 @@ from remuda.reconcile.results import Again, Blocked, Result
 from remuda.reconcile.run import Run
 from remuda.resources.regional import network_of
 
-__all__ = ["NET_S", "UNTOLD", "Making", "Step"]
+__all__ = ["NET_S", "Making", "Step"]
 
 NET_S = 10.0
 """When to look again at what region does: the watch of servers tells at once, and this is for what it has missed."""
-UNTOLD = timedelta(seconds=2)
-"""So long the way of a new instance is not worth a write. Creation times are whole seconds, so it is one at least."""
 
 Step = Result | Outcome[ComputeInstance]
 """What comes of a step."""
@@ -108,7 +106,7 @@ class Making:
 
     async def _taken(self, instance: ComputeInstance) -> Result:
         """Say what to do about a server that has the id: ours, if an answer was lost, or somebody else's."""
-        if await servers_of(self.region, instance):
+        if await servers_naming(self.region, instance):
             return Again(0, message=_BEING_MADE.message, patience_s=_BEING_MADE.patience_s)
         self._unanswered.discard(instance.uid)
         return Blocked("NameTaken", "a server that is not its own has its name on its network")

@@ -8,27 +8,16 @@ from prometheus_client import CollectorRegistry, Counter
 from remuda.compute.instances.rules import place_of
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import RegionPort, ServerSeen
-from remuda.kernel.errors import Malformed, RemudaError
+from remuda.kernel.errors import Inconsistent, Malformed
 from remuda.resources.regional import network_of, region_of
 
-__all__ = ["Inconsistent", "Matches", "servers_of"]
-
-
-class Inconsistent(RemudaError):  # noqa: N818  it is read as what happened
-    """Raised when an instance that has a server has none, or several; its controller and the monitor see to it."""
-
-    code = "inconsistent"
-    status = 500
-
-    def __init__(self, instance: str, found: int) -> None:
-        super().__init__(
-            f"The instance {instance} has {found or 'no'} servers, and must have one: see its conditions and timeline."
-        )
+__all__ = ["Matches", "servers_of"]
 
 
 async def servers_of(region: RegionPort, instance: ComputeInstance) -> Sequence[ServerSeen]:
-    """Return the servers that say they belong to an instance, where it is."""
-    return await region.servers_of(instance.name, place_of(instance), region_of(instance), network_of(instance))
+    """Return the servers that say they belong to an instance, where it is; not those of an earlier one of its name."""
+    found = await region.servers_of(instance.name, place_of(instance), region_of(instance), network_of(instance))
+    return [server for server in found if server.incarnation in {"", instance.uid}]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,4 +44,4 @@ class Matches:
         if not found and (instance.is_marked or not instance.status.has_server):
             raise Malformed("instance has no server at the moment: wait until it is provisioned")
         self.odd.labels("several" if found else "none").inc()
-        raise Inconsistent(instance.name, len(found))
+        raise Inconsistent("instance", instance.name, part="server", found=len(found))

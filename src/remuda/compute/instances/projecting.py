@@ -5,23 +5,26 @@ words are the instance's own: `Rebuilding`, while its server is made anew becaus
 `Error`, where the server has failed and nothing more comes of it by itself.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 import msgspec
 
-from remuda.compute.kinds.instances import ComputeInstance, PowerState
+from remuda.compute.kinds.instances import Applied, ComputeInstance, PowerState
 from remuda.compute.ports import Health, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.reconcile.status import is_behind
+from remuda.reconcile.status import AVAILABLE
 
 __all__ = [
     "ANEW",
     "REBUILDING",
+    "UNTOLD",
     "Anew",
     "is_rebuilding",
     "is_shown",
+    "is_to_be_anew",
     "is_under_way",
+    "is_untold",
     "projected",
     "rebuild_under_way",
     "with_rebuild_ended",
@@ -30,6 +33,9 @@ __all__ = [
 
 REBUILDING = "Rebuilding"
 """The condition that says that the server is made anew, and how far that is; or that it was, and how that ended."""
+
+UNTOLD = timedelta(seconds=2)
+"""So long the way of a new instance is not worth a write. Creation times are whole seconds, so it is one at least."""
 
 Anew = Literal["Rebuilding", "Replacing"]
 """How a server is made anew: another image is put on it, or another server behind its port."""
@@ -46,7 +52,6 @@ _HEALTH: dict[Health, tuple[Literal["True", "False", "Unknown"], str]] = {
     "error": ("False", "Errored"),
     "unknown": ("Unknown", "Unknown"),
 }
-_COMING_UP = {None, "Pending", "Queued", "Building"}
 
 replace = msgspec.structs.replace
 
@@ -56,14 +61,23 @@ def is_under_way(server: ServerSeen) -> bool:
     return server.settling not in {"provisioned", "error"}
 
 
+def is_untold(instance: ComputeInstance, now: datetime) -> bool:
+    """Tell whether an instance is so new that its way to being there is not worth a write."""
+    created = instance.metadata.creation_timestamp
+    is_young = created is not None and now - created < UNTOLD
+    return is_young and find_condition(instance.status.conditions, AVAILABLE) is None
+
+
 def is_rebuilding(instance: ComputeInstance, server: ServerSeen) -> bool:
     """Tell whether a server is being made anew, also if whoever asked for that did not come to write it down."""
-    if not is_under_way(server):
-        return False
-    if rebuild_under_way(instance) is not None:
-        return True
-    is_changed = instance.status.has_server and is_behind(instance, instance.status.conditions)
-    return is_changed and server.power in _COMING_UP
+    return is_under_way(server) and (rebuild_under_way(instance) is not None or is_to_be_anew(instance))
+
+
+def is_to_be_anew(instance: ComputeInstance) -> bool:
+    """Tell whether something is wanted of an instance that makes its server anew, and was not there yet."""
+    spec, applied = instance.spec, instance.status.applied
+    wanted = Applied(spec.flavor_id, spec.image_id, spec.ssh_certificate_authority_id)
+    return applied is not None and applied != wanted
 
 
 def rebuild_under_way(instance: ComputeInstance) -> Condition | None:
@@ -81,6 +95,7 @@ def projected(instance: ComputeInstance, server: ServerSeen, now: datetime) -> C
         public_ip=server.public_ip,
         mac_address=server.mac_address,
         has_server=True,
+        applied=_applied(server) or instance.status.applied,
     )
     state, reason = _HEALTH[server.health]
     return _said(replace(instance, status=status), "Healthy", state, reason, server.health_message, now)
@@ -100,6 +115,12 @@ def with_rebuilding(instance: ComputeInstance, how: Anew, server: ServerSeen, no
 def with_rebuild_ended(instance: ComputeInstance, reason: str, message: str, now: datetime) -> ComputeInstance:
     """Return an instance that says how it ended."""
     return _said(instance, REBUILDING, "False", reason, message, now)
+
+
+def _applied(server: ServerSeen) -> Applied | None:
+    """Return what a server is made of, if it is as it was asked to be."""
+    facts = server.facts
+    return Applied(facts.flavor, facts.image, facts.authority) if server.settling == "provisioned" else None
 
 
 def _power(instance: ComputeInstance, server: ServerSeen) -> PowerState | None:

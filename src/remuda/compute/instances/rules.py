@@ -44,9 +44,11 @@ from remuda.resources.writing import each_once
 
 __all__ = [
     "INSTANCE_VIEW",
+    "SCOPE",
     "changed_instance",
     "charge_of",
     "facts_of",
+    "has_scope",
     "instance_id",
     "new_instance",
     "place_of",
@@ -54,6 +56,8 @@ __all__ = [
     "writable_instance",
 ]
 
+SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
+"""The labels that say where an instance is, and what it is called."""
 replace = msgspec.structs.replace
 
 
@@ -65,6 +69,14 @@ def instance_id(network: str, name: str) -> str:
 def place_of(instance: ComputeInstance) -> Place:
     """Return where an instance is."""
     return Place(labels.organization_of(instance), labels.project_of(instance))
+
+
+def has_scope(instance: ComputeInstance) -> bool:
+    """Tell whether an instance says where it is and what it is called: labels can be damaged behind our back.
+
+    One that does not is nobody's, and shown to nobody, until it is mended. The monitor tells of it.
+    """
+    return all(instance.metadata.labels.get(label) for label in SCOPE)
 
 
 def charge_of(instance: str, operation: str, payer: Place, *, gpus: int, is_public: bool) -> Charge:

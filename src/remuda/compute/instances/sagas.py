@@ -16,12 +16,10 @@ from remuda.charging.making import payer_of
 from remuda.charging.ports import Charge, Ledger, Place
 from remuda.charging.unmaking import unmake
 from remuda.compute.instances import rules
-from remuda.compute.instances.sealing import opened
 from remuda.compute.instances.wire import InstanceCreate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
-from remuda.kernel.sealing import Sealer
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.steps import Saga, Step, Work
 from remuda.resources.askers import Asker
@@ -49,7 +47,6 @@ class NewInstance(msgspec.Struct, frozen=True, kw_only=True):
     instance: str
     """Its id."""
     wanted: InstanceCreate
-    """With its user data sealed."""
     region: str
     gpus: int
     by: Asker
@@ -71,7 +68,6 @@ class InstancePorts:
     store: Store
     identity: Ledger
     region: NetworkLookup
-    sealer: Sealer
 
 
 def _charge(work: Work[NewInstance]) -> Charge:
@@ -96,8 +92,7 @@ async def _release(ports: InstancePorts, work: Work[NewInstance]) -> None:
 
 async def _make(ports: InstancePorts, work: Work[NewInstance]) -> None:
     new = work.input
-    wanted = opened(new.wanted, new.instance, ports.sealer)
-    made = rules.new_instance(wanted, new.region, new.by.principal, operation=work.id, gpus=new.gpus)
+    made = rules.new_instance(new.wanted, new.region, new.by.principal, operation=work.id, gpus=new.gpus)
     try:
         await ports.store.create(made)
     except AlreadyExists:
@@ -128,6 +123,7 @@ async def _leave(ports: InstancePorts, work: Work[NewInstance]) -> None:
 CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
     name="instance.create",
     input_type=NewInstance,
+    holds_secret=True,  # its user data
     subject=lambda new: (INSTANCE.qualified, new.instance),
     steps=(
         Step(name="hold-quota", do=_allocate, undo=_release),

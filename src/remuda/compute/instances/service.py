@@ -4,6 +4,7 @@ Every method takes the context of the call, checks the caller's rights itself, a
 operation. A change is in `updates`, and what can be done to a running instance in `verbs`.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,7 +17,6 @@ from remuda.charging.ports import Place
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_network, choose
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
-from remuda.compute.instances.sealing import sealed
 from remuda.compute.instances.wire import InstanceCreate, InstanceRead
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.permissions import permission
@@ -24,8 +24,9 @@ from remuda.compute.plans.protecting import refuse_if_protected
 from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AnswerNotKept, KeyReused
-from remuda.kernel.sealing import Sealer
+from remuda.kernel.errors import AnswerNotKept, KeyReused, NotFound
+from remuda.kernel.tags import Tag
+from remuda.operations.inputs import read_input
 from remuda.operations.kinds import Operation
 from remuda.operations.operations import Operations
 from remuda.resources.askers import asker_of
@@ -35,6 +36,7 @@ from remuda.resources.querying import NetworkedQuery, filters_of
 from remuda.resources.reading import find
 from remuda.resources.reserved import own_tags
 from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.timeline import requested
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store
 
@@ -52,18 +54,18 @@ class Instances:
     identity: IdentityPort
     region: RegionPort
     operations: Operations
-    sealer: Sealer
 
     async def list(self, context: Context, query: NetworkedQuery) -> Collection[ComputeInstance, list[InstanceRead]]:
         """Return the instances that the caller may see."""
         right, filters = permission("instances", "read"), filters_of(query, is_versioned=False)
         await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
+        is_asked_for = filters.visible(context.principal, right, _tags)
         return Collection(
             store=self.store,
             kind=ComputeInstance,
             view=rules.INSTANCE_VIEW,
             labels=filters.labels(),
-            visible=filters.visible(context.principal, right, lambda instance: instance.spec.tags),
+            visible=lambda instance: rules.has_scope(instance) and is_asked_for(instance),
         )
 
     async def create(self, context: Context, wanted: InstanceCreate) -> ComputeInstance:
@@ -74,9 +76,8 @@ class Instances:
         await allow_new_in_project(
             principal, right, place.organization, place.project, exists=self.identity.has_project
         )
-        kept = sealed(wanted, rules.instance_id(spec.network_id, wanted.metadata.name), self.sealer)
-        made = await self._made_before(context, kept)
-        return made or await self._made(context, await self._judged(context, place, wanted, kept))
+        made = await self._made_before(context, wanted)
+        return made or await self._made(context, await self._judged(context, place, wanted))
 
     async def get(self, context: Context, instance: str) -> ComputeInstance:
         """Return an instance."""
@@ -89,7 +90,8 @@ class Instances:
             found = await self.find(context, permission("instances", "delete"), instance)
             if not found.is_marked:
                 await refuse_if_protected(self.store, found)
-            log = witnessed(context, INSTANCE.plural, found)
+            told = requested(context, INSTANCE, found, "DeletionRequested")
+            log = [*witnessed(context, INSTANCE.plural, found), told]
             await request_deletion(self.store, context, found, rules.writable_instance(found), log)
 
         await until_written(delete)
@@ -97,13 +99,13 @@ class Instances:
     async def find(self, context: Context, right: Permission, instance: str) -> ComputeInstance:
         """Return an instance that the caller may read and do this to."""
         found = await self.store.get(ComputeInstance, instance)
+        if not rules.has_scope(found):
+            raise NotFound("ComputeInstance", instance)
         allow_for(context.principal, permission("instances", "read"), found)
         allow_for(context.principal, right, found)
         return found
 
-    async def _judged(
-        self, context: Context, place: Place, wanted: InstanceCreate, kept: InstanceCreate
-    ) -> NewInstance:
+    async def _judged(self, context: Context, place: Place, wanted: InstanceCreate) -> NewInstance:
         """Judge a new instance, in the order that clients know, and return what there is to make."""
         asking = replace(context, principal=context.principal.paying(place.organization, place.project))
         network = await self.region.network(asking, wanted.spec.network_id)
@@ -114,7 +116,7 @@ class Instances:
         own_tags(stored_tags(wanted.metadata), context.principal)
         return NewInstance(
             instance=rules.instance_id(network.id, wanted.metadata.name),
-            wanted=kept,
+            wanted=wanted,
             region=network.region,
             gpus=choice.gpus,
             by=asker_of(paying_for(context.principal, place)),
@@ -144,6 +146,10 @@ class Instances:
         operation = None if found is None else await find(self.store, Operation, found.spec.operation)
         if operation is None or operation.spec.request != context.operation or operation.phase != "done":
             return None
-        if msgspec.json.decode(operation.spec.input, type=NewInstance).wanted != wanted:
+        if read_input(CREATE_INSTANCE, operation.spec).wanted != wanted:
             raise KeyReused
         return found
+
+
+def _tags(instance: ComputeInstance) -> Sequence[Tag]:
+    return instance.spec.tags

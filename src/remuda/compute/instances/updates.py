@@ -33,6 +33,7 @@ from remuda.resources.askers import asker_of
 from remuda.resources.labels import NAME
 from remuda.resources.offers import FlavorRead, ImageRead
 from remuda.resources.regional import network_of, region_of
+from remuda.resources.timeline import requested
 from remuda.resources.writing import check_state, until_written, witnessed
 
 __all__ = ["Updates"]
@@ -133,7 +134,8 @@ class Updates:
         found, changed = judged.found, judged.changed
         log = witnessed(context, INSTANCE.plural, found)
         if charge_for(changed) == charge_for(found):
-            return await self.instances.store.update(changed, log=log)
+            told = requested(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash)
+            return await self.instances.store.update(changed, log=[*log, told])
         now = self.instances.clock.now()
         await self.instances.operations.run(
             UPDATE_INSTANCE,

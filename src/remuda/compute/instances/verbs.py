@@ -5,6 +5,7 @@ to read is enough.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -12,6 +13,7 @@ from remuda.access.context import Context
 from remuda.access.principal import Verb
 from remuda.compute.instances.matching import Matches
 from remuda.compute.instances.service import Instances
+from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.permissions import permission
 from remuda.compute.ports import RegionPort
 from remuda.compute.tags import PROVENANCE
@@ -20,7 +22,9 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.metadata import check_tags
 from remuda.resources.offers import ImageRead
 from remuda.resources.reserved import is_reserved
+from remuda.resources.timeline import requested
 from remuda.resources.wire import MetadataWrite, TagWire
+from remuda.store.logs import Log
 
 __all__ = ["Verbs", "with_provenance"]
 
@@ -34,27 +38,37 @@ class Verbs:
     instances: Instances
     region: RegionPort
     matches: Matches
+    log: Log
 
     async def start(self, context: Context, instance: str) -> None:
         """Start a stopped instance."""
-        await self.region.start(context, await self._server(context, "update", instance))
+        found = await self._found(context, "update", instance)
+        await self.region.start(context, (await self.matches.one(found)).id)
+        await self._tell(context, found, "Started")
 
     async def stop(self, context: Context, instance: str) -> None:
         """Stop a running instance."""
-        await self.region.stop(context, await self._server(context, "update", instance))
+        found = await self._found(context, "update", instance)
+        await self.region.stop(context, (await self.matches.one(found)).id)
+        await self._tell(context, found, "Stopped")
 
     async def reboot(self, context: Context, instance: str, *, hard: bool) -> None:
         """Reboot a running instance."""
-        await self.region.reboot(context, await self._server(context, "update", instance), hard=hard)
+        found = await self._found(context, "update", instance)
+        await self.region.reboot(context, (await self.matches.one(found)).id, hard=hard)
+        await self._tell(context, found, "Rebooted", hard=hard)
 
     async def snapshot(self, context: Context, instance: str, wanted: MetadataWrite) -> ImageRead:
         """Make an image of an instance."""
-        server = await self._server(context, "update", instance)
-        return await self.region.snapshot(context, server, with_provenance(wanted, instance))
+        found = await self._found(context, "update", instance)
+        server = (await self.matches.one(found)).id
+        image = await self.region.snapshot(context, server, with_provenance(wanted, instance))
+        await self._tell(context, found, "SnapshotMade", image=image.metadata.id)
+        return image
 
     async def ssh_key(self, context: Context, instance: str) -> Secret:
         """Return the private key that opens an instance; there is none where an authority says who may log in."""
-        found = await self.instances.find(context, permission("instances", "update"), instance)
+        found = await self._found(context, "update", instance)
         if found.spec.ssh_certificate_authority_id:
             raise NotFound("SSH key of the instance", instance)
         return await self.region.ssh_key(context, (await self.matches.one(found)).id)
@@ -68,8 +82,14 @@ class Verbs:
         return await self.region.console_output(context, await self._server(context, "read", instance), lines)
 
     async def _server(self, context: Context, verb: Verb, instance: str) -> str:
-        found = await self.instances.find(context, permission("instances", verb), instance)
-        return (await self.matches.one(found)).id
+        return (await self.matches.one(await self._found(context, verb, instance))).id
+
+    async def _found(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
+        return await self.instances.find(context, permission("instances", verb), instance)
+
+    async def _tell(self, context: Context, found: ComputeInstance, event: str, **facts: Any) -> None:
+        """Tell the timeline what was done: nothing is written here that it could be told with."""
+        await self.log.append([requested(context, INSTANCE, found, event, **facts)])
 
 
 def with_provenance(wanted: MetadataWrite, instance: str) -> MetadataWrite:

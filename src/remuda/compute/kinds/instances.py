@@ -18,6 +18,7 @@ from remuda.store.objects import Resource, StoredStruct
 
 __all__ = [
     "INSTANCE",
+    "Applied",
     "ComputeInstance",
     "InstanceNetworking",
     "InstanceSpec",
@@ -66,11 +67,23 @@ class InstanceSpec(StoredStruct, frozen=True, kw_only=True):
     """The operation that made it, after which what it costs is named."""
     pause: bool = False
     tags: tuple[Tag, ...] = ()
+    replicas: int | None = None
+    """What existing clusters have of machines of every sort. Nobody asks for it; it stays as it is."""
+    disk_size: str = ""
+    """The same, as a Kubernetes quantity such as `20Gi`."""
 
     @property
     def wants_public_ip(self) -> bool:
         """Whether it is to have a public address."""
         return bool(self.networking.public_ip)
+
+
+class Applied(StoredStruct, frozen=True):
+    """What a server was made of when it was last as it had been asked to be: another of these makes it anew."""
+
+    flavor_id: str
+    image_id: str
+    ssh_certificate_authority_id: str = ""
 
 
 class InstanceStatus(LifecycleStatus, frozen=True):
@@ -82,6 +95,8 @@ class InstanceStatus(LifecycleStatus, frozen=True):
     mac_address: str = ""
     has_server: bool = False
     """Its server was there once: if it is gone now, somebody else removed it."""
+    applied: Applied | None = None
+    """None until its server was there and as it had been asked to be."""
 
 
 class ComputeInstance(Resource, frozen=True):

@@ -11,10 +11,10 @@ STEPS: Mapping[StepKind, str] = {
     "in-place": "This is changed while the instance runs.",
     "deferred": "This is stored, and takes effect when the instance is next rebuilt or replaced.",
     "reboot": "The instance is rebooted.",
-    "rebuild": "The server is written anew from its image and starts for the first time again, with its user data. It "
-    "stays the same server, behind the same port.",
-    "replace": "A new server, which starts with the user data, takes the place of the old one behind the same port. "
-    "The old one is removed before that.",
+    "rebuild": "The server is written anew from its image and starts for the first time again, with the user data that "
+    "the instance has by then. It stays the same server, behind the same port.",
+    "replace": "A new server, with the user data that the instance has by then, takes the place of the old one behind "
+    "the same port. The old one is removed before that.",
 }
 """What is done in a step of each kind."""
 

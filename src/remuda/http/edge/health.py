@@ -32,7 +32,18 @@ from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.upkeep import Integrity
 from remuda.version import ServiceDescriptor
 
-__all__ = ["PAGES", "PROCESS", "Check", "Health", "NotReady", "ProcessPages", "Readiness", "Version", "store_check"]
+__all__ = [
+    "DOCS",
+    "PAGES",
+    "PROCESS",
+    "Check",
+    "Health",
+    "NotReady",
+    "ProcessPages",
+    "Readiness",
+    "Version",
+    "store_check",
+]
 
 Check = Callable[[], Iterable[tuple[str, str]]]
 """Returns each thing that speaks against being ready: which part it is, and what is wrong with it."""
@@ -94,7 +105,7 @@ class ProcessPages:
         self._cors = cors or Cors()
         self.version = Version(name=description.name, version=description.version, revision=description.revision)
         self._checks, self._registry = checks, registry
-        self._front = front_page(description, {**PAGES, **_DOCS}, mounted)
+        self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
         self._pages: Mapping[str, Callable[[], Awaitable[Answer]]] = {
             "/": self._show_front,
@@ -201,7 +212,8 @@ PAGES: Mapping[str, str] = {
 }
 """Where to look, and why. No API can take these paths for itself."""
 
-_DOCS = {"/docs": "How to ask for these; every API has such a page of its own"}
+DOCS: Mapping[str, str] = {"/docs": "How to ask for these; every API has such a page of its own"}
+"""Where it is told how to ask."""
 
 
 def store_check(integrity: Callable[[], Integrity], failing: Callable[[], Mapping[str, str]]) -> Check:

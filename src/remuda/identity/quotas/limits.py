@@ -36,9 +36,9 @@ class Limits:
     async def of_organization(self, context: Context, organization: str) -> Limited:
         """Return what an organization may have, and what it has."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
-        spec, uid = await self._head(organization)
+        spec = await self._head(organization)
         quotas = rules.read_quotas(spec, await self.ledger.kinds.all())
-        return Limited(quotas, _etag(uid, spec.quotas))
+        return Limited(quotas, _etag(organization, spec.quotas))
 
     async def set_for_organization(self, context: Context, organization: str, wanted: wire.QuotasWrite) -> Limited:
         """Replace the limits of an organization. A kind that is left out falls back to what everybody has."""
@@ -53,16 +53,16 @@ class Limits:
             check=lambda head: _check_limits(context, head, head.spec.quotas),
             log=context.witness(QUOTA.plural, organization, organization=organization),
         )
-        return Limited(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(head.uid, head.spec.quotas))
+        return Limited(rules.read_quotas(head.spec, catalogue, only=kinds), _etag(organization, head.spec.quotas))
 
     async def of_project(self, context: Context, organization: str, project: str) -> Limited:
         """Return what a project may have, and what it has, to who may read the project, too."""
         allow_in_organization(context.principal, permission("quotas", "read"), organization)
         allow_in_project(context.principal, permission("projects", "read"), organization, project)
         await get_in(self.store, Project, project, organization)
-        spec, uid = await self._head(organization)
+        spec = await self._head(organization)
         quotas = rules.read_project_quotas(spec, project, await self.ledger.kinds.all())
-        return Limited(quotas, _etag(uid, project_ledger(spec, project).quotas))
+        return Limited(quotas, _etag(organization, project_ledger(spec, project).quotas))
 
     async def set_for_project(
         self, context: Context, organization: str, project: str, wanted: wire.QuotasWrite
@@ -84,20 +84,21 @@ class Limits:
             log=context.witness(QUOTA.plural, organization, organization=organization),
         )
         quotas = rules.read_project_quotas(head.spec, project, catalogue, only=kinds)
-        return Limited(quotas, _etag(head.uid, project_ledger(head.spec, project).quotas))
+        return Limited(quotas, _etag(organization, project_ledger(head.spec, project).quotas))
 
-    async def _head(self, organization: str) -> tuple[QuotaSpec, str]:
+    async def _head(self, organization: str) -> QuotaSpec:
         """Return what a head says, or would if there were one."""
         head = await self.ledger.heads.find(organization)
         if head is not None:
-            return head.spec, head.uid
+            return head.spec
         await self.store.get(Organization, organization)
-        return QuotaSpec(), ""
+        return QuotaSpec()
 
 
-def _etag(uid: str, limits: StoredLimits) -> str:
-    return etag_of(uid, rules.writable_limits(limits))
+def _etag(organization: str, limits: StoredLimits) -> str:
+    """Tag limits by the organization, which is there once, and not by the head, which only the first write makes."""
+    return etag_of(organization, rules.writable_limits(limits))
 
 
 def _check_limits(context: Context, head: Quota, limits: StoredLimits) -> None:
-    check_match(context, _etag(head.uid, limits), kind="Quota", name=head.name)
+    check_match(context, _etag(head.name, limits), kind="Quota", name=head.name)

@@ -16,7 +16,7 @@ from remuda.access.context import Context
 from remuda.access.principal import Permission
 from remuda.http.replies import Collection
 from remuda.identity.kinds.people import Group
-from remuda.identity.kinds.tenancy import PROJECT, Organization, Project
+from remuda.identity.kinds.tenancy import IN_CARE, PROJECT, Organization, Project
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import rules
 from remuda.identity.tenancy.wire import ProjectRead, ProjectWrite
@@ -27,6 +27,7 @@ from remuda.resources import labels
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import find_in, get_in
+from remuda.resources.references import check_reference
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
@@ -107,7 +108,7 @@ class Projects:
         async def change() -> None:
             right = permission("projects/references", "create")
             found = await self._project(context, right, organization, project)
-            rules.check_reference(reference)
+            check_reference(reference, own=IN_CARE)
             if found.is_marked:
                 raise Malformed("the project is being deleted: nothing new can keep it, choose another")
             if reference not in found.metadata.finalizers:
@@ -121,7 +122,7 @@ class Projects:
         async def change() -> None:
             right = permission("projects/references", "delete")
             found = await self._project(context, right, organization, project)
-            rules.check_reference(reference)
+            check_reference(reference, own=IN_CARE)
             if reference in found.metadata.finalizers:
                 kept = tuple(each for each in found.metadata.finalizers if each != reference)
                 await self._write_finalizers(context, found, kept)

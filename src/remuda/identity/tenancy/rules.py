@@ -7,7 +7,6 @@ import msgspec
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
-from remuda.identity.kinds.api_groups import SHARED
 from remuda.identity.kinds.tenancy import (
     IN_CARE,
     ORGANIZATION,
@@ -17,6 +16,7 @@ from remuda.identity.kinds.tenancy import (
     Project,
     ProjectSpec,
     ProviderOptions,
+    TenancyStatus,
 )
 from remuda.identity.tenancy.wire import (
     OrganizationRead,
@@ -26,6 +26,7 @@ from remuda.identity.tenancy.wire import (
     ProjectSpecWire,
     ProjectWrite,
 )
+from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import Invalid
 from remuda.kernel.folding import folded
 from remuda.kernel.tags import Tag
@@ -40,7 +41,6 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once
-from remuda.store.objects import OURS
 
 __all__ = [
     "ORGANIZATION_VIEW",
@@ -48,7 +48,6 @@ __all__ = [
     "changed_organization",
     "changed_project",
     "check_organization",
-    "check_reference",
     "new_organization",
     "new_project",
     "read_organization",
@@ -73,13 +72,6 @@ def check_organization(wanted: OrganizationSpecWire) -> None:
             raise Invalid(f"spec.{field}", "is missing", remedy="give it, or choose the organizationType adhoc")
     if not _HOSTNAME.fullmatch(folded(wanted.domain)):
         raise Invalid("spec.domain", "is not a host name", remedy="write it as example.com")
-
-
-def check_reference(reference: str) -> None:
-    """Refuse what is no reference of another service's, such as the finalizers by which we keep things ourselves."""
-    owner, _, name = reference.partition("/")
-    if "." not in owner or not name or reference in OURS or owner == SHARED:
-        raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
 
 
 def new_organization(name: str, wanted: OrganizationWrite, by: Principal) -> Organization:
@@ -133,14 +125,19 @@ def changed_project(project: Project, wanted: ProjectWrite, by: Principal, now: 
 
 def read_organization(organization: Organization) -> OrganizationRead:
     """Return an organization as clients read it."""
-    metadata = read_metadata(organization.metadata, organization.spec.tags, organization.status.conditions)
+    metadata = read_metadata(organization.metadata, organization.spec.tags, _as_said(organization.status))
     return OrganizationRead(metadata=metadata, spec=_organization_spec_wire(organization.spec))
 
 
 def read_project(project: Project) -> ProjectRead:
     """Return a project as clients read it."""
-    metadata = read_organization_metadata(project.metadata, project.spec.tags, project.status.conditions)
+    metadata = read_organization_metadata(project.metadata, project.spec.tags, _as_said(project.status))
     return ProjectRead(metadata=metadata, spec=ProjectSpecWire(group_ids=project.spec.group_ids))
+
+
+def _as_said(status: TenancyStatus) -> tuple[Condition, ...]:
+    """Return conditions that hold until others are told: nothing is made of a change, so nobody is to wait for it."""
+    return tuple(replace(each, observed_generation=None) for each in status.conditions)
 
 
 def writable_organization(organization: Organization) -> OrganizationWrite:

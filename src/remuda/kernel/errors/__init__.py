@@ -17,6 +17,8 @@
     ├── OwnerRefused          409  the owner is absent or being deleted
     ├── InFlight              409  the same request is being worked on              (retry)
     ├── AnswerNotKept         409  done already, and its answer held a secret
+    ├── PlanRequired          409  destroys something, and has to carry its plan
+    ├── PlanChanged           409  carries another plan than the present one
     ├── Gone                  410  the version is too old to watch from
     ├── PreconditionFailed    412  the object is not the one the caller has seen
     ├── TooLarge              413  the request is longer than we take
@@ -36,7 +38,8 @@
     │   ├── StoreClosed            it was closed while somebody still used it
     │   └── StoreInaccessible      the system does not let us at it
     ├── Unreadable            500  a stored document is not what its kind says
-    └── Unsealable            500  a sealed field does not open
+    ├── Unsealable            500  a sealed field does not open
+    └── Inconsistent          500  what there must be one of is not there, or several times
 
 An error is raised with facts and writes its own sentence: what happened, then what to do about it. ``code`` is stable
 and meant for programs, ``status`` is the HTTP answer, and ``retry`` says whether trying again, after whatever the
@@ -47,6 +50,7 @@ from remuda.kernel.errors.objects import (
     AlreadyExists,
     Conflict,
     Gone,
+    Inconsistent,
     Invalid,
     NotFound,
     OwnerRefused,
@@ -62,6 +66,8 @@ from remuda.kernel.errors.requests import (
     Malformed,
     NotAllowed,
     OAuthRefusal,
+    PlanChanged,
+    PlanRequired,
     PreconditionFailed,
     TooLarge,
     TooMany,
@@ -94,6 +100,7 @@ __all__ = [
     "Forbidden",
     "Gone",
     "InFlight",
+    "Inconsistent",
     "Invalid",
     "KeyReused",
     "Malformed",
@@ -102,6 +109,8 @@ __all__ = [
     "OAuthRefusal",
     "OutcomeUnknown",
     "OwnerRefused",
+    "PlanChanged",
+    "PlanRequired",
     "PreconditionFailed",
     "ReferenceRefused",
     "RemudaError",

@@ -8,6 +8,7 @@ __all__ = [
     "AlreadyExists",
     "Conflict",
     "Gone",
+    "Inconsistent",
     "Invalid",
     "NotFound",
     "OwnerRefused",
@@ -131,3 +132,16 @@ class Unsealable(RemudaError):
             "put the key it was sealed with back into the key file, or set the field again."
         )
         self.key_id = key_id
+
+
+class Inconsistent(RemudaError):
+    """Raised when there must be exactly one thing, and there is none, or several: nothing is done, and none guessed."""
+
+    code = "inconsistent"
+    status = 500
+
+    def __init__(self, kind: str, name: str, *, part: str, found: int) -> None:
+        super().__init__(
+            f"The {kind} {name} has {found or 'no'} {part}s, and must have one: see its conditions and its timeline."
+        )
+        self.kind, self.name, self.found = kind, name, found

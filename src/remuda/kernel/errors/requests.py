@@ -3,6 +3,7 @@
 # ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 
 from collections.abc import Sequence
+from typing import Any
 
 from remuda.kernel.errors.root import RemudaError
 
@@ -14,6 +15,8 @@ __all__ = [
     "Malformed",
     "NotAllowed",
     "OAuthRefusal",
+    "PlanChanged",
+    "PlanRequired",
     "PreconditionFailed",
     "TooLarge",
     "TooMany",
@@ -110,6 +113,35 @@ class AnswerNotKept(RemudaError):
             "This Idempotency-Key was carried out, and its answer, which may hold a secret, was not kept: "
             "read what it made, or ask anew under a new key."
         )
+
+
+class PlanRequired(RemudaError):
+    """Raised by a change that destroys something where its plan is demanded; look at the plan, then send its hash."""
+
+    code = "plan_required"
+    status = 409
+
+    def __init__(self, plan: Any) -> None:
+        super().__init__(
+            "This change destroys something, and has to carry the hash of its plan: "
+            "look at the plan, and send its hash as the parameter plan if that is what you want."
+        )
+        self.plan = plan
+        """As it goes into the body."""
+
+
+class PlanChanged(RemudaError):
+    """Raised when a change carries another plan than the present one; look at this one, then decide anew."""
+
+    code = "plan_changed"
+    status = 409
+
+    def __init__(self, plan: Any) -> None:
+        super().__init__(
+            "The plan of this change is another one now: look at it, and send its hash if that is what you want."
+        )
+        self.plan = plan
+        """As it goes into the body."""
 
 
 class PreconditionFailed(RemudaError):

@@ -102,9 +102,10 @@ class CalledServers:
         """Reboot a server."""
         await self._calls.call(handle.name, "reboot_server", lambda: self._servers.reboot_server(handle, hard=hard))
 
-    async def rebuild_server(self, handle: Handle, image: str) -> None:
+    async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
         """Put another image on a server."""
-        await self._calls.call(handle.name, "rebuild_server", lambda: self._servers.rebuild_server(handle, image))
+        rebuild = self._servers.rebuild_server
+        await self._calls.call(handle.name, "rebuild_server", lambda: rebuild(handle, image, user_data))
 
     def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
         """Yield all servers."""

@@ -4,7 +4,7 @@ A name says what it is, whose it is (our id) and which incarnation (our uid). A 
 and its port does not: the port, with its addresses, is what a replaced server hands on.
 """
 
-from dataclasses import dataclass
+import msgspec
 
 __all__ = [
     "Handle",
@@ -20,9 +20,8 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Handle:
-    """Where something is: its name, and the tenancy that has it."""
+class Handle(msgspec.Struct, frozen=True, order=True, gc=False):
+    """Where something is: its name, and the tenancy that has it. Listings have many: no collector looks at them."""
 
     tenancy: str
     name: str

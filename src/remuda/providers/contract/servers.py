@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
+import msgspec
+
 from remuda.providers.contract.catalogue import Image, NewImage
 from remuda.providers.contract.names import Handle
 
@@ -120,9 +122,8 @@ class Server:
     """Why it failed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sighting:
-    """That a server is there, and whether anything about it is new."""
+class Sighting(msgspec.Struct, frozen=True, gc=False):
+    """That a server is there, and whether anything about it is new; light, like its handle."""
 
     handle: Handle
     version: str
@@ -159,10 +160,11 @@ class Servers(Protocol):
         """Reboot a running server: asking its system, or cutting the power."""
         ...
 
-    async def rebuild_server(self, handle: Handle, image: str) -> None:
+    async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
         """Put another image in the place of a server's root disk: its port, addresses and id stay.
 
-        A running server runs again afterwards, and a stopped one is stopped.
+        It starts for the first time again, with this user data, or with what it had if that is None. A running server
+        runs again afterwards, and a stopped one is stopped.
         """
         ...
 

@@ -10,7 +10,10 @@ from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
 from remuda.providers.contract.storage import StorageClass
 from remuda.providers.simulated.latency import INSTANT, Latency
 
-__all__ = ["Catalogue", "Hosts", "Times", "instant"]
+__all__ = ["NOWHERE", "Catalogue", "Hosts", "Times", "instant"]
+
+NOWHERE = "https://console.sim.invalid"
+"""Where consoles are of which nobody has said where they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +59,8 @@ class Catalogue:
     public_addresses: tuple[str, ...] = ()
     """Prefixes."""
     storage_classes: tuple[StorageClass, ...] = ()
-    console_url: str = "https://console.sim.invalid"
+    console_url: str = NOWHERE
+    """Where somebody shows consoles."""
     times: Times = Times()
     latency: Latency = INSTANT
     faults: Mapping[str, float] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from remuda.providers.contract.catalogue import (
     Virtualization,
 )
 from remuda.providers.contract.storage import StorageClass
-from remuda.providers.simulated.catalogue import Catalogue, Hosts, Times
+from remuda.providers.simulated.catalogue import NOWHERE, Catalogue, Hosts, Times
 from remuda.providers.simulated.faults import FAULTS
 from remuda.providers.simulated.latency import INSTANT, Latency
 from remuda.providers.simulated.reading import read_table
@@ -123,7 +123,7 @@ class _Image:
 class _Cloud:
     hosts: Mapping[str, Hosts]
     public_addresses: tuple[str, ...] = ()
-    console_url: str = "https://console.sim.invalid"
+    console_url: str = NOWHERE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -88,6 +88,8 @@ class Clockwork:
         self._timer = None
         try:
             self.settle()
+            if self._timer is None:  # timers of a loop may ring a little too early, and then it is not due yet
+                self._set_timer()
         except Unavailable:  # another process is slow, or the disk ails: what is due stays due
             await self._clock.sleep(_PATIENCE_S)
             self.look_again()

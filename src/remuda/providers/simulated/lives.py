@@ -8,7 +8,7 @@
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import msgspec
@@ -125,6 +125,12 @@ class Lives:
         self._storage.run(
             "UPDATE servers SET image = ? WHERE tenancy = ? AND name = ?", (image, handle.tenancy, handle.name)
         )
+
+    def set_user_data(self, handle: Handle, user_data: bytes) -> None:
+        """Give a server other user data, which its next first start finds."""
+        life = self.life(handle)
+        spec = replace(life.spec, user_data=user_data)
+        self._storage.run("UPDATE servers SET document = ? WHERE id = ?", (encode(spec), life.server.id))
 
     def migrate(self, handle: Handle) -> str:
         """Have a server run on another host; return its name, or raise NoCapacity."""

@@ -55,9 +55,9 @@ class SimServers:
         # To the cloud it is all the same whether the system was asked: what it wrote to its console is kept.
         await self._act("reboot_server", handle, {"running", "suspended"} if hard else {"running"}, self._start)
 
-    async def rebuild_server(self, handle: Handle, image: str) -> None:
+    async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
         """Put another image in the place of a server's root disk."""
-        await self._desk.change("rebuild_server", lambda: self._rebuild(handle, image))
+        await self._desk.change("rebuild_server", lambda: self._rebuild(handle, image, user_data))
 
     def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
         """Yield all servers, in parts."""
@@ -116,7 +116,7 @@ class SimServers:
     def _stop(self, handle: Handle) -> None:
         self._lives.become(handle, "stopping", "stopped", takes_s=self._times.stop_s)
 
-    def _rebuild(self, handle: Handle, image: str) -> None:
+    def _rebuild(self, handle: Handle, image: str, user_data: bytes | None) -> None:
         server = self._lives.get(handle)
         self._check_state(server, {"running", "stopped", "failed"})
         if server.launched is None:
@@ -127,6 +127,8 @@ class SimServers:
         last: Next = "stopped" if server.state == "stopped" else "running"
         self._lives.become(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
         self._lives.set_image(handle, image)
+        if user_data is not None:
+            self._lives.set_user_data(handle, user_data)
         self._lives.boot(handle, takes_s=self._times.rebuild_s, is_new=True)
 
     def _ready_image(self, image: str) -> Image:

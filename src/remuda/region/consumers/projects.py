@@ -6,6 +6,7 @@ every process asks, whoever leads.
 """
 
 from collections.abc import Sequence
+from contextlib import aclosing
 
 import structlog
 
@@ -43,10 +44,11 @@ class ProjectConsumer:
         failures = 0
         while True:
             try:
-                async for seen in self._identity.projects():
-                    if seen.is_marked:
-                        await self.end(seen.place.project)
-                    failures = 0
+                async with aclosing(self._identity.projects()) as projects:
+                    async for seen in projects:
+                        if seen.is_marked:
+                            await self.end(seen.place.project)
+                        failures = 0
             except RemudaError as error:
                 structlog.get_logger().warning("projects are not watched", error=error.code)
             failures += 1

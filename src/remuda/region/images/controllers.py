@@ -44,7 +44,7 @@ __all__ = ["KEPT", "ImageController"]
 KEPT = timedelta(seconds=60)
 """How long a ready image is remembered: longer than any process keeps what its provider said."""
 
-_A_WHILE_S = 10.0
+_PROGRESS_S = 10.0  # so often it is written down how much has come
 _UNEXPLAINED = "it could not be brought to the provider"
 _LOST = Unavailable("The provider took it and does not have it: import it again.")
 replace = msgspec.structs.replace
@@ -70,12 +70,12 @@ class ImageController:
         found = await need(cloud.provider.images).find_image(image.name)
         if found is not None:
             cloud.forget_images()
-            return self._arrived(image, found, run)
+            return self._arrived(image, found, cloud, run)
         transfer = self.transfers.find(image.name)
         if transfer is None:
             return self._begin(image, cloud, run)
         if not transfer.has_ended:
-            return _on_its_way(image, transfer)
+            return _on_its_way(image, transfer, cloud)
         return self._ended(image, transfer, cloud, run)
 
     async def deprovision(self, image: ImageImport, run: Run) -> Result:
@@ -104,13 +104,13 @@ class ImageController:
         run.acted = True
         is_wanted = partial(is_there, self.store, ImageImport, image.name, marked=False)
         self.transfers.begin(need(cloud.provider.images), to_cloud(image), image.spec.uri, is_wanted)
-        return Again(_A_WHILE_S, message="it waits for its turn to be fetched")
+        return Again(cloud.wait_s, message="it waits for its turn to be fetched")
 
-    def _arrived(self, image: ImageImport, found: Image, run: Run) -> Outcome[ImageImport]:
+    def _arrived(self, image: ImageImport, found: Image, cloud: Cloud, run: Run) -> Outcome[ImageImport]:
         if found.state == "failed":
             return self._give_up(image, "the provider could not make an image of it", run)
         if found.state != "ready":
-            return Outcome(Again(_A_WHILE_S, message=f"it is {found.state}"), _with(image, state="creating"))
+            return Outcome(Again(cloud.wait_s, message=f"it is {found.state}"), _with(image, state="creating"))
         arrived, facts = _with(image, state="ready"), {}
         transfer = self.transfers.find(image.name)
         if transfer is not None and transfer.sha256:
@@ -159,11 +159,11 @@ def _still_failed(image: ImageImport) -> Result:
     return Blocked("Errored", _UNEXPLAINED) if said is None else Blocked(said.reason, said.message)
 
 
-def _on_its_way(image: ImageImport, transfer: Transfer) -> Outcome[ImageImport]:
+def _on_its_way(image: ImageImport, transfer: Transfer, cloud: Cloud) -> Outcome[ImageImport]:
     if not transfer.is_running:
-        return Outcome(Again(_A_WHILE_S, message="it waits for its turn to be fetched"), image)
+        return Outcome(Again(cloud.wait_s, message="it waits for its turn to be fetched"), image)
     seen = _with(image, state="creating", received=transfer.received)
-    return Outcome(Again(_A_WHILE_S, message="it is being fetched"), seen)
+    return Outcome(Again(_PROGRESS_S, message="it is being fetched"), seen)
 
 
 def _said(trouble: RemudaError) -> str:

@@ -25,7 +25,7 @@ from remuda.resources.offers import (
     ImageStatusRead,
 )
 from remuda.resources.regional import REGION
-from remuda.resources.reserved import is_reserved, own_tags
+from remuda.resources.reserved import own_tags, writable_tags
 from remuda.resources.wire import MetadataWrite, StaticMetadataRead, TagWire
 
 __all__ = [
@@ -101,10 +101,12 @@ def image_of(image: stored.ImageImport) -> Image:
     )
 
 
-def snapshot_of(source: Image, image: str, wanted: MetadataWrite, *, organization: str) -> NewImage:
-    """Return what a server's disk becomes: what it was made of, under another name and with other tags."""
-    own = [tag for tag in stored_tags(wanted) if not is_reserved(tag.name)]
-    tags = _with_own(own, "snapshot", organization)
+def snapshot_of(source: Image, image: str, wanted: MetadataWrite, by: Principal, *, organization: str) -> NewImage:
+    """Return what a server's disk becomes: what it was made of, under another name and with other tags.
+
+    Tags of services are dropped, unless it is that service which asks.
+    """
+    tags = _with_own(writable_tags(stored_tags(wanted), by), "snapshot", organization)
     changes = {
         "id": image,
         "name": wanted.name,

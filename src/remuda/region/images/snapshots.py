@@ -51,7 +51,7 @@ class Snapshots:
         source = await find_image(cloud, organization, found.status.image_id or found.spec.image.id)
         if source is None:
             raise Malformed("server cannot be snapshotted: the image that it was made of is gone")
-        new = snapshot_of(source, context.operation, wanted, organization=organization)
+        new = snapshot_of(source, context.operation, wanted, context.principal, organization=organization)
         try:
             made = await snapshots.snapshot_server(await self._handle(found), new)
         except AlreadyExists:  # the answer to the same request was lost

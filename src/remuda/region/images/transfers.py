@@ -113,7 +113,7 @@ class Transfers:
         transfer = self._transfers[wanted.id] = Transfer(self._fetcher, uri, is_wanted)
         task = asyncio.create_task(self._run(transfer, images, wanted), name=f"transfer of image {wanted.id}")
         self._tasks[wanted.id] = task
-        task.add_done_callback(lambda _: self._tasks.pop(wanted.id))
+        task.add_done_callback(lambda _: self._end(wanted.id, transfer))
 
     def break_off(self, image: str) -> bool:
         """End a transfer; tell whether it has ended, which one that runs does when its next bytes have come."""
@@ -141,14 +141,16 @@ class Transfers:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _run(self, transfer: Transfer, images: Images, wanted: NewImage) -> None:
-        try:
-            async with self._turns:
-                transfer.is_running = True
-                self._tell(wanted.id)
-                await transfer.run(images, wanted)
-        finally:
-            transfer.has_ended = True
+        async with self._turns:
+            transfer.is_running = True
             self._tell(wanted.id)
+            await transfer.run(images, wanted)
+
+    def _end(self, image: str, transfer: Transfer) -> None:
+        """A transfer has ended, be it before it came to anything."""
+        del self._tasks[image]
+        transfer.has_ended = True
+        self._tell(image)
 
     def _tell(self, image: str) -> None:
         for listener in self._listeners:

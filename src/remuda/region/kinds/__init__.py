@@ -18,6 +18,7 @@ from remuda.region.kinds.orphans import ORPHAN
 from remuda.region.kinds.regions import REGION
 from remuda.region.kinds.securitygroups import SECURITY_GROUP
 from remuda.region.kinds.servers import SERVER
+from remuda.region.kinds.sightings import SIGHTING_DIGEST
 from remuda.region.kinds.storageclasses import FILE_STORAGE_CLASS, FILE_STORAGE_PROVISIONER
 from remuda.region.kinds.vlans import VLAN_ALLOCATION
 from remuda.region.kinds.volumes import VOLUME
@@ -42,6 +43,7 @@ KINDS: tuple[Kind[Any], ...] = (
     VOLUME,
     VLAN_ALLOCATION,
     ORPHAN,
+    SIGHTING_DIGEST,
     OPENSTACK_NETWORK,
     OPENSTACK_SECURITY_GROUP,
     OPENSTACK_SERVER,

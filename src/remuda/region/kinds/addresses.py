@@ -29,7 +29,7 @@ class AddressSpec(StoredStruct, frozen=True):
     holder: str
     """The id of the server or load balancer that has it."""
     holder_uid: str
-    """Its uid: one that was made again under an old name has not got the addresses of the old one."""
+    """The uid that its names at the cloud carry: one that was made again has not got the addresses of the old one."""
 
 
 class Address(Resource, frozen=True):

@@ -1,17 +1,22 @@
 """Load balancers as they are stored. A load balancer belongs to its network, and nothing keeps it."""
 
+from collections.abc import Iterator
 from typing import Annotated, Literal
 
 import msgspec
 
+from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.resources.lifecycle import LifecycleStatus, given
+from remuda.resources.regional import NETWORK
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
 __all__ = [
+    "ADDRESS_TAKEN",
     "LOAD_BALANCER",
     "HealthCheck",
     "Listener",
@@ -22,6 +27,9 @@ __all__ = [
     "Member",
     "Pool",
 ]
+
+ADDRESS_TAKEN = "AddressTaken"
+"""Why a load balancer is not made that asked for an address which something else has."""
 
 ListenerProtocol = Literal["tcp", "udp"]
 """What a listener listens to."""
@@ -90,16 +98,27 @@ class LoadBalancer(Resource, frozen=True):
     status: LoadBalancerStatus = LoadBalancerStatus()
 
 
+def _without_address(balancer: LoadBalancer) -> Iterator[str]:
+    """Yield the network on which a load balancer waits for an address."""
+    available = find_condition(balancer.status.conditions, "Available")
+    if available is not None and available.reason in {ADDRESSES_EXHAUSTED, ADDRESS_TAKEN}:
+        yield from given(balancer.metadata.labels.get(NETWORK, ""))
+
+
 LOAD_BALANCER = Kind(
     type=LoadBalancer,
     group=SHARED,
     version=VERSION,
     plural="loadbalancers",
-    indexes=(Index(name="operation", values=lambda balancer: given(balancer.spec.operation)),),
+    indexes=(
+        Index(name="operation", values=lambda balancer: given(balancer.spec.operation)),
+        Index(name="without address", values=_without_address),
+    ),
     columns={
         "Status": '.status.conditions[?(@.type=="Available")].reason',
         "VIP": ".status.vipAddress",
         "Public IP": ".status.publicIP",
     },
 )
-"""Load balancers, found by their labels, and by the operation that made them."""
+"""Load balancers, found by their labels, by the operation that made them, and those that wait for an address by their
+network."""

@@ -4,16 +4,33 @@ What keeps a network: servers and file storage name it (references of the store)
 the API (finalizers).
 """
 
+from collections.abc import Iterator
+
 import msgspec
 
+from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import IpRange, ProviderType
 from remuda.resources.lifecycle import LifecycleStatus, given
+from remuda.resources.regional import REGION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["NETWORK", "Network", "NetworkOpenstack", "NetworkSpec", "NetworkStatus", "Reservations", "Route"]
+__all__ = [
+    "NETWORK",
+    "VLANS_EXHAUSTED",
+    "Network",
+    "NetworkOpenstack",
+    "NetworkSpec",
+    "NetworkStatus",
+    "Reservations",
+    "Route",
+]
+
+
+VLANS_EXHAUSTED = "VLANsExhausted"
+"""Why a network is not made whose region has no free VLAN."""
 
 
 class Reservations(StoredStruct, frozen=True):
@@ -70,12 +87,22 @@ class Network(Resource, frozen=True):
     status: NetworkStatus = NetworkStatus()
 
 
+def _without_vlan(network: Network) -> Iterator[str]:
+    """Yield the region in which a network waits for a free VLAN."""
+    available = find_condition(network.status.conditions, "Available")
+    if available is not None and available.reason == VLANS_EXHAUSTED:
+        yield from given(network.metadata.labels.get(REGION, ""))
+
+
 NETWORK = Kind(
     type=Network,
     group=SHARED,
     version=VERSION,
     plural="networks",
-    indexes=(Index(name="operation", values=lambda network: given(network.spec.operation)),),
+    indexes=(
+        Index(name="operation", values=lambda network: given(network.spec.operation)),
+        Index(name="without VLAN", values=_without_vlan),
+    ),
     columns={"Prefix": ".spec.prefix", "Status": '.status.conditions[?(@.type=="Available")].reason'},
 )
-"""Networks, found by their labels, and by the operation that made them."""
+"""Networks, found by their labels, by the operation that made them, and those that wait for a VLAN by their region."""

@@ -15,11 +15,15 @@ from remuda.resources import regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
-__all__ = ["ORPHAN", "Orphan", "OrphanSpec", "Why", "new_orphan", "orphan_id"]
+__all__ = ["HOLD_ADDRESSES", "ORPHAN", "Orphan", "OrphanSpec", "Why", "new_orphan", "orphan_id"]
 
 Why = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
 """Why it is nobody's: our store knows nothing of its object; its object was deleted, and the provider had nothing more;
 an operator let its object go without it; its object has another server in its place."""
+
+
+HOLD_ADDRESSES: frozenset[Subject] = frozenset({"port", "balancer"})
+"""What has an address on its network."""
 
 
 class OrphanSpec(StoredStruct, frozen=True):
@@ -43,6 +47,11 @@ class OrphanSpec(StoredStruct, frozen=True):
     def handle(self) -> Handle:
         """Where it is."""
         return Handle(self.tenancy, self.provider_name)
+
+    @property
+    def holds_address(self) -> bool:
+        """It has an address on its network, which nobody else may have before it is gone."""
+        return self.subject in HOLD_ADDRESSES
 
 
 class Orphan(Resource, frozen=True):

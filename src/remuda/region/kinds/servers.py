@@ -13,9 +13,12 @@ import msgspec
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
+from remuda.reconcile.unsettled import unsettled_index
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import ProviderType, Settling
+from remuda.region.kinds.standing import DRIFTED, Standing
 from remuda.resources.lifecycle import LifecycleStatus, given
+from remuda.resources.regional import REGION
 from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
@@ -39,6 +42,9 @@ __all__ = [
     "ServerVolume",
     "ServerVolumeStatus",
     "SshInjection",
+    "cloud_uid_of",
+    "is_drifted",
+    "standing_of",
 ]
 
 ADDRESSES_EXHAUSTED = "AddressesExhausted"
@@ -212,9 +218,35 @@ class Server(Resource, frozen=True):
         return replacement if self.spec.adopted is None else self.spec.adopted.number + replacement
 
 
+def cloud_uid_of(resource: Resource) -> str:
+    """Return the uid in the names of what an object has at its cloud: its own, unless it is an adopted server."""
+    return resource.cloud_uid if isinstance(resource, Server) else resource.uid
+
+
 def _images(server: Server) -> Iterator[str]:
     """Yield the image that is wanted, and the one that it still runs from."""
     yield from {server.spec.image.id, *given(server.status.image_id)}
+
+
+def is_drifted(server: Server) -> bool:
+    """Tell whether a server is known to be another at its provider than it was made."""
+    found = find_condition(server.status.conditions, DRIFTED)
+    return found is not None and found.status == "True"
+
+
+def standing_of(server: Server) -> Standing:
+    """Return how a server stands."""
+    return Standing(
+        region=server.metadata.labels.get(REGION, ""),
+        phase=(server.status.phase or "Pending").lower(),
+        has_run=server.status.provisioned_at is not None,
+        is_drifted=is_drifted(server),
+    )
+
+
+def _is_on_its_way(server: Server) -> bool:
+    """Tell whether its provider changes its power."""
+    return server.status.phase not in {"Running", "Stopped"}
 
 
 def _without_address(server: Server) -> Iterator[str]:
@@ -244,6 +276,8 @@ SERVER = Kind(
         Index(name="image", values=_images),
         Index(name="without address", values=_without_address),
         Index(name="group", values=lambda server: [each.id for each in server.spec.security_groups]),
+        Index(name="standing", values=lambda server: [standing_of(server).text]),
+        unsettled_index(_is_on_its_way),
     ),
     columns={
         "Status": '.status.conditions[?(@.type=="Available")].reason',
@@ -252,5 +286,5 @@ SERVER = Kind(
         "Public IP": ".status.publicIP",
     },
 )
-"""Servers, found by their labels, by the operation that made them, by image and by security group, and those that wait
-for an address by their network."""
+"""Servers, found by their labels, by the operation that made them, by image, by security group and by how they stand;
+those that wait for an address by their network; and those that are unsettled, which cannot wait after a start."""

@@ -7,7 +7,7 @@ from remuda.region.kinds.lifecycle import ProviderType
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["VLAN_ALLOCATION", "TakenVlan", "VLANAllocation", "VLANAllocationSpec", "vlans_name"]
+__all__ = ["VLAN_ALLOCATION", "TakenVlan", "VLANAllocation", "VLANAllocationSpec", "region_of_vlans", "vlans_name"]
 
 
 def vlans_name(provider: ProviderType, region: str) -> str:
@@ -32,6 +32,11 @@ class VLANAllocation(Resource, frozen=True):
     """The VLANs of one region."""
 
     spec: VLANAllocationSpec = VLANAllocationSpec()
+
+
+def region_of_vlans(held: VLANAllocation) -> str:
+    """Return the region whose VLANs they are."""
+    return held.name.partition(".")[2]
 
 
 VLAN_ALLOCATION = Kind(type=VLANAllocation, group=SHARED, version=VERSION, plural="vlanallocations")

@@ -32,14 +32,15 @@ from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
-from remuda.reconcile.sources import Source, labelled
+from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.going import until_gone
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.loadbalancers import LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
+from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.region.loadbalancers.sagas import charge_for
 from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.rules import tenancy_of, to_cloud
@@ -108,9 +109,9 @@ class LoadBalancerController:
         asked = balancer.spec.requested_vip_address
         if not asked:
             taken = await take_address(self.store, network, balancer)
-            return taken or Blocked("AddressesExhausted", "its network has no free address: remove something")
+            return taken or Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: remove something")
         taken = await take_this_address(self.store, network, balancer, IPv4Address(asked))
-        return taken or Blocked("AddressTaken", f"something else on its network has {asked}: ask for another")
+        return taken or Blocked(ADDRESS_TAKEN, f"something else on its network has {asked}: ask for another")
 
     async def _converge(
         self, balancer: LoadBalancer, wanted: CloudBalancerSpec, run: Run
@@ -180,7 +181,7 @@ def _seen(balancer: LoadBalancer, found: CloudBalancer) -> LoadBalancer:
 def driver(
     ports: ReconcilePorts, identity: IdentityPort, clouds: Clouds, *, settings: DriverSettings | None = None
 ) -> Driver:
-    """Return the controller of load balancers."""
+    """Return the controller of load balancers. Where an address is missing, it waits for one to be given back."""
     store = ports.store
     balancers = LoadBalancerController(store=store, clock=ports.clock, identity=identity, clouds=clouds)
     return Driver(
@@ -197,6 +198,7 @@ def driver(
         sources=(
             Source(LoadBalancer),
             Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
+            Source(Address, keys=through(store, LoadBalancer, "without address", network_of)),
             Source(Operation, when=lambda operation: operation.phase, keys=about(LOAD_BALANCER)),
         ),
         settings=settings,

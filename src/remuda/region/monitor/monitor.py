@@ -9,19 +9,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from remuda.kernel.errors import Unavailable
+from remuda.reconcile.pacing import Pace, every, while_leading
 from remuda.reconcile.ports import ReconcilePorts
+from remuda.reconcile.sources import names
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
 from remuda.region.kinds.regions import Region
+from remuda.region.kinds.servers import Server
 from remuda.region.monitor.census import Census
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.orphans import OrphanSearch, orphan_breaker
 from remuda.region.monitor.owners import Owners
-from remuda.region.monitor.pacing import Pace, every, while_leading
-from remuda.region.monitor.polling import Poll
+from remuda.region.monitor.polling import Poll, PollPorts
+from remuda.region.monitor.remembering import Memory
 from remuda.region.monitor.settings import MonitorSettings
 from remuda.region.monitor.supplies import Supplies
 from remuda.region.ports import RegionPorts
 from remuda.region.servers.looking import Looking
+from remuda.resources.regional import REGION
 from remuda.store.logs import Log
 
 __all__ = ["Monitor", "Watch", "monitor_of"]
@@ -29,7 +33,10 @@ __all__ = ["Monitor", "Watch", "monitor_of"]
 
 def monitor_of(ports: RegionPorts, clouds: Clouds, wake: Callable[[str], None]) -> "Monitor":
     """Return the monitor of the region service; `wake` is that of the controller of servers."""
-    settings = MonitorSettings(every=ports.settings.poll_idle)
+    told = ports.settings
+    settings = MonitorSettings(
+        every=told.poll_idle, first_looks_per_s=told.first_looks_per_s, judged_per_s=told.judged_per_s
+    )
     metrics = MonitorMetrics(ports.metrics)
     return Monitor(ports.reconciling, ports.log, clouds, wake, metrics=metrics, settings=settings)
 
@@ -67,11 +74,18 @@ class Monitor:
         """Look for ever, while this process leads: a duty."""
         await while_leading(self._ports.leader, self._lead)
 
-    def watch(self) -> Watch:
+    def watch(self, region: str) -> Watch:
         """Return what looks at a region."""
-        clock, settings = self._ports.clock, self._settings
+        clock, settings, store = self._ports.clock, self._settings, self._ports.store
+        polling = PollPorts(
+            looking=self._looking,
+            wake=self._wake,
+            memory=Memory(store, region),
+            ours=lambda: names(store, Server, labels={REGION: region}),
+            clock=clock,
+        )
         return Watch(
-            poll=Poll(self._looking, self._wake, clock=clock, first_looks_per_s=settings.first_looks_per_s),
+            poll=Poll(polling, first_looks_per_s=settings.first_looks_per_s),
             orphans=OrphanSearch(
                 ports=self._ports,
                 owners=self._owners,
@@ -80,7 +94,7 @@ class Monitor:
                 pace=Pace(clock, settings.judged_per_s),
             ),
             supplies=Supplies(
-                store=self._ports.store,
+                store=store,
                 metrics=self._metrics,
                 pace=Pace(clock, settings.judged_per_s),
                 low_share=settings.low_share,
@@ -115,18 +129,22 @@ class Monitor:
             return False
 
     def _looks(self, region: str) -> list[Coroutine[Any, Any, None]]:
-        watch = self.watch()
+        watch = self.watch(region)
 
         async def poll(cloud: Cloud) -> None:
             await watch.poll.poll(need(cloud.provider.servers))
 
         return [
             watch.poll.keep_looking(),
-            *(self._now_and_then(region, look) for look in (poll, watch.orphans.look, watch.supplies.look)),
+            self._now_and_then(region, poll, at_once=True),  # nobody told what happened before
+            self._now_and_then(region, watch.orphans.look),
+            self._now_and_then(region, watch.supplies.look),
         ]
 
-    async def _now_and_then(self, region: str, look: Callable[[Cloud], Awaitable[None]]) -> None:
+    async def _now_and_then(
+        self, region: str, look: Callable[[Cloud], Awaitable[None]], *, at_once: bool = False
+    ) -> None:
         async def once() -> None:
             await look(await self._clouds.get(region))
 
-        await every(self._settings.every, self._ports.clock, once, region=region)
+        await every(self._settings.every, self._ports.clock, once, at_once=at_once, region=region)

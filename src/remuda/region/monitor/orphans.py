@@ -18,23 +18,22 @@ from remuda.providers.contract.errors import InUse
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.provider import Subject
 from remuda.reconcile.breaker import Breaker, BreakerSettings, Limit
+from remuda.reconcile.pacing import Pace
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud
-from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.orphans import Orphan, Why, new_orphan
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.holdings import Holding, find_holding, holdings_of
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.owners import Owners
-from remuda.region.monitor.pacing import Pace
+from remuda.region.networks.addresses import give_held_back
 from remuda.resources.reading import find
 from remuda.resources.regional import REGION
 
 __all__ = ["OrphanSearch", "orphan_breaker"]
 
 _PAGE = 100
-_HOLD_ADDRESSES: frozenset[Subject] = frozenset({"port", "balancer"})
 _FEW = Limit(always=20)
 replace = msgspec.structs.replace
 
@@ -121,24 +120,21 @@ class OrphanSearch:
         if holding is None:
             return False
         handle, key = record.spec.handle, ("orphan", record.name)
-        if await holding.find(handle) is None:
-            return cloud.absences.is_gone(key)
-        cloud.absences.is_there(key)
-        return await self.owners.why_orphaned(holding, handle) is None
+        is_owned = await self.owners.why_orphaned(holding, handle) is None
+        if await holding.find(handle) is not None:
+            cloud.absences.is_there(key)
+            return is_owned
+        if not cloud.absences.is_gone(key):
+            return False
+        if not is_owned and record.spec.holds_address:  # else it is its object's, which gives it back itself
+            await give_held_back(self.ports.store, record.spec.object_id, record.spec.object_uid)
+        return True
 
     async def _drop(self, record: Orphan) -> None:
         run, spec = self._run(record), record.spec
-        if spec.subject in _HOLD_ADDRESSES:
-            await self._give_address_back(spec.object_id, spec.object_uid)
         with suppress(NotFound, Conflict):  # an operator was faster
             await self.ports.store.delete(Orphan, record.name, uid=record.uid, log=[run.entry(record, "Over")])
         structlog.get_logger().info("orphan over", subject=spec.subject, name=spec.provider_name)
-
-    async def _give_address_back(self, holder: str, uid: str) -> None:
-        """Let others have the address of what was abandoned, and is gone now."""
-        for address in (await self.ports.store.list(Address, index=("holder", holder))).items:
-            if address.spec.holder_uid == uid:
-                await self.ports.store.delete(Address, address.name, uid=address.uid)
 
     def _run(self, record: Orphan) -> Run:
         ports = self.ports

@@ -12,13 +12,12 @@ import msgspec
 from remuda.providers.contract.names import Handle, id_in, uid_in
 from remuda.region.kinds.orphans import Why
 from remuda.region.kinds.recovering import ABANDONMENT, is_abandoned
-from remuda.region.kinds.servers import Server
+from remuda.region.kinds.servers import Server, cloud_uid_of
 from remuda.region.monitor.holdings import Holding
 from remuda.region.servers.clouding import number_in, numbers_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
-from remuda.store.objects import Resource
 
 __all__ = ["Owners"]
 
@@ -48,7 +47,7 @@ class Owners:
         """Return why something is nobody's, or None if an object stands for it."""
         name, uid = id_in(handle.name), uid_in(handle.name)
         owner = await find(self.store, holding.kind, name) if name else None
-        if owner is None or _cloud_uid(owner) != uid or is_abandoned(owner):
+        if owner is None or cloud_uid_of(owner) != uid or is_abandoned(owner):
             return await self._history(holding, name, uid)
         if holding.subject == "server" and isinstance(owner, Server):
             return None if number_in(handle.name) in numbers_of(owner) else "Superseded"
@@ -73,7 +72,3 @@ class Owners:
 def _events_of(entries: Sequence[Entry], uid: str) -> set[str]:
     said = [_said.decode(entry.data) for entry in entries]
     return {each.event for each in said if each.uid == uid}
-
-
-def _cloud_uid(owner: Resource) -> str:
-    return owner.cloud_uid if isinstance(owner, Server) else owner.uid

@@ -12,8 +12,8 @@ class MonitorSettings:
 
     every: timedelta = timedelta(minutes=5)
     """From the end of a look to the beginning of the next."""
-    first_looks_per_s: float = 4.0
-    """How many servers are looked at each second that are seen for the first time, as all are after a start."""
+    first_looks_per_s: float = 3.0
+    """How many servers are looked at each second of which nothing is remembered."""
     judged_per_s: float = 25.0
     """How many things at a provider are held against our objects each second."""
     low_share: float = 0.1

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
+from remuda.reconcile.pacing import Pace
 from remuda.reconcile.sources import names
 from remuda.region.catalogue.clouds import Cloud
 from remuda.region.kinds.addresses import Address
@@ -11,8 +12,8 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.vlans import VLANAllocation, vlans_name
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.monitor.pacing import Pace
 from remuda.region.networks.rules import plan_of
+from remuda.region.networks.vlans import segments_of
 from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK, REGION
 from remuda.store.contract import Store
@@ -20,7 +21,6 @@ from remuda.store.contract import Store
 __all__ = ["Supplies"]
 
 _PAGE = 100
-_ALL_VLANS = 4094
 
 
 @dataclass(slots=True, kw_only=True)
@@ -77,12 +77,5 @@ class Supplies:
         if found is not None:
             taken = len(found.spec.allocations)
             self.metrics.vlans_taken.labels(region.name).set(taken)
-            self.metrics.vlans_free.labels(region.name).set(max(0, _vlans_of(region) - taken))
-
-
-def _vlans_of(region: Region) -> int:
-    """Return how many VLANs are a region's to give."""
-    networks = None if region.spec.openstack is None else region.spec.openstack.network
-    provider = None if networks is None else networks.provider_networks
-    segments = () if provider is None or provider.vlan is None else provider.vlan.segments
-    return sum(each.end_id - each.start_id + 1 for each in segments) or _ALL_VLANS
+            given = sum(map(len, segments_of(region)))
+            self.metrics.vlans_free.labels(region.name).set(max(0, given - taken))

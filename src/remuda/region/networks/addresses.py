@@ -2,7 +2,8 @@
 
 To try is cheap and to list is not, so an address is tried for where few others look; only where that fails again and
 again is it worked out which are free. An address goes with its network, and before that when its holder gives it back:
-after the provider has let go of it, so that nobody else can have it too soon.
+after the provider has let go of it, so that nobody else can have it too soon. It is held under the uid that the names
+at the provider carry, so that whatever is found there, by whomever, tells whose address it has.
 """
 
 from contextlib import suppress
@@ -13,6 +14,7 @@ from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.reconcile.sources import names
 from remuda.region.kinds.addresses import Address, AddressSpec, address_name
 from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.plan import free_address, mac_of, probe_order
 from remuda.region.networks.rules import plan_of
 from remuda.resources import regional
@@ -21,15 +23,20 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 
-__all__ = ["find_address", "give_address_back", "take_address", "take_this_address"]
+__all__ = ["find_address", "find_held", "give_address_back", "give_held_back", "take_address", "take_this_address"]
 
 _TRIES = 8
 
 
 async def find_address(store: Store, holder: ResourceT) -> Address | None:
     """Return the address that a server or load balancer has; what another of its name had is none of its own."""
-    found = (await store.list(Address, index=("holder", holder.name))).items
-    return next((each for each in found if each.spec.holder_uid == holder.uid), None)
+    return await find_held(store, holder.name, cloud_uid_of(holder))
+
+
+async def find_held(store: Store, holder: str, uid: str) -> Address | None:
+    """Return the address that is held for a holder, by its name and its uid at the cloud, even if that is gone."""
+    found = (await store.list(Address, index=("holder", holder))).items
+    return next((each for each in found if each.spec.holder_uid == uid), None)
 
 
 async def take_address(store: Store, network: Network, holder: ResourceT) -> Address | None:
@@ -54,19 +61,25 @@ async def take_this_address(store: Store, network: Network, holder: ResourceT, i
         labels=where | {regional.NETWORK: network.name},
         owner_references=(NETWORK.owner(network),),
     )
-    spec = AddressSpec(ip=str(ip), mac=mac_of(network.name, ip), holder=holder.name, holder_uid=holder.uid)
+    uid = cloud_uid_of(holder)
+    spec = AddressSpec(ip=str(ip), mac=mac_of(network.name, ip), holder=holder.name, holder_uid=uid)
     try:
         return await store.create(Address(metadata=metadata, spec=spec))
     except OwnerRefused:
         raise Conflict(Network.__name__, network.name) from None  # it is to go since it was read, and its holder too
     except AlreadyExists:
         found = await find(store, Address, metadata.name)
-        return found if found is not None and found.spec.holder_uid == holder.uid else None
+        return found if found is not None and found.spec.holder_uid == uid else None
 
 
 async def give_address_back(store: Store, holder: ResourceT) -> None:
     """Let others have the address of a holder that has no more use for it."""
-    found = await find_address(store, holder)
+    await give_held_back(store, holder.name, cloud_uid_of(holder))
+
+
+async def give_held_back(store: Store, holder: str, uid: str) -> None:
+    """Let others have the address that is held for a holder, by its name and its uid at the cloud."""
+    found = await find_held(store, holder, uid)
     if found is not None:
         with suppress(NotFound):  # it went with its network meanwhile
             await store.delete(Address, found.name, uid=found.uid)

@@ -1,7 +1,8 @@
 """What makes networks and their hidden identities true at a provider.
 
-An identity is a tenancy there, with a key pair of ours; its network is made in it. Both go in the other order: what is
-on the network, the network, what it cost, the tenancy, and last the identity's hold on its project.
+An identity is a tenancy there, with a key pair of ours; its network is made in it, as a VLAN that was given to it
+before where the region has a physical network. Both go in the other order: what is on the network, the network, its
+VLAN, what it cost, the tenancy, and last the identity's hold on its project.
 """
 
 from collections.abc import Sequence
@@ -32,18 +33,20 @@ from remuda.providers.contract.networks import NetworkSpec as CloudNetworkSpec
 from remuda.providers.contract.networks import Range, Route, Tenancy
 from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Result
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.going import until_gone
 from remuda.region.kinds.identities import Identity, OpenstackIdentity, OpenstackIdentitySpec
 from remuda.region.kinds.lifecycle import IpRange
-from remuda.region.kinds.networks import Network, NetworkOpenstack
+from remuda.region.kinds.networks import VLANS_EXHAUSTED, Network, NetworkOpenstack
 from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.kinds.vlans import VLANAllocation, region_of_vlans
 from remuda.region.networks import rules
 from remuda.region.networks.keypairs import new_key_pair
 from remuda.region.networks.sagas import charge_of, reference_of
+from remuda.region.networks.vlans import give_vlan_back, segments_of, take_vlan
 from remuda.region.ports import IdentityPort
 from remuda.resources.labels import organization_of, project_of
 from remuda.resources.lifecycle import IN_CARE
@@ -139,11 +142,20 @@ class NetworkController:
         if not is_provisioned(home):
             return Blocked("DependencyNotReady", "its place at the provider is being made")
         cloud = await self.clouds.get(region_of(network))
-        networks, wanted = need(cloud.provider.networks), _wanted(network, home)
-        found = await networks.find_network(wanted.handle)
+        networks = need(cloud.provider.networks)
+        found = await networks.find_network(rules.to_cloud(network, home))
+        vlan = None if found is None else found.spec.vlan  # it stays what it was made
+        if found is None and segments_of(cloud.region):
+            vlan = await take_vlan(self.store, cloud, network.name)
+            if vlan is None:
+                return Blocked(VLANS_EXHAUSTED, "its region has no free VLAN: remove a network")
+        wanted = _wanted(network, home, vlan)
         if found is None or found.spec != wanted:
             run.acted = True
-            found = await networks.converge_network(wanted)
+            try:
+                found = await networks.converge_network(wanted)
+            except InUse:
+                return Failed("VLANTaken", f"something else at the provider has its VLAN {vlan}")
         return Outcome(Done(), _seen(network, found))
 
     async def deprovision(self, network: Network, run: Run) -> Result:
@@ -151,6 +163,10 @@ class NetworkController:
         if await is_being_made(self.store, network.spec.operation):
             return OPERATION_OPEN
         home = await find(self.store, Identity, identity_of(network))
+        if home is not None and not home.is_marked:  # whoever deleted the network did not come to that
+            run.acted = True
+            with suppress(NotFound):
+                await self.store.delete(Identity, home.name, uid=home.uid)
         if home is not None and not is_abandoned(network):
             cloud = await self.clouds.get(region_of(network))
             networks = need(cloud.provider.networks)
@@ -162,6 +178,7 @@ class NetworkController:
             if left is not None:
                 run.acted = True
                 return left
+            await give_vlan_back(self.store, cloud.region, network.name)
         await self.identity.release(_charge(network))
         return Done()
 
@@ -179,7 +196,7 @@ def _tenancy(identity: Identity, record: OpenstackIdentity) -> Tenancy:
     )
 
 
-def _wanted(network: Network, home: Identity) -> CloudNetworkSpec:
+def _wanted(network: Network, home: Identity, vlan: int | None) -> CloudNetworkSpec:
     plan, spec = rules.plan_of(network), network.spec
     pool = plan.dhcp_pool
     return CloudNetworkSpec(
@@ -189,6 +206,7 @@ def _wanted(network: Network, home: Identity) -> CloudNetworkSpec:
         pool=Range(str(pool.first), str(pool.last)),
         nameservers=spec.dns_nameservers,
         routes=tuple(Route(route.prefix, route.next_hop) for route in spec.routes),
+        vlan=vlan,
     )
 
 
@@ -246,6 +264,7 @@ def drivers(
             sources=(
                 Source(Network),
                 Source(Identity, when=is_provisioned, keys=labelled(store, Network, IDENTITY_LABEL)),
+                Source(VLANAllocation, keys=through(store, Network, "without VLAN", region_of_vlans)),
                 Source(
                     Operation,
                     when=lambda operation: operation.phase,

@@ -7,7 +7,6 @@ import msgspec
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
-from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.names import Handle, network_name, tenancy_name
 from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
@@ -36,13 +35,12 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.wire import MetadataWrite
-from remuda.store.objects import OURS, Metadata
+from remuda.store.objects import Metadata
 
 __all__ = [
     "NETWORK_VIEW",
     "changed_network",
     "check_new",
-    "check_reference",
     "check_update",
     "identity_id",
     "new_identity",
@@ -78,13 +76,6 @@ def _check_spec(wanted: NetworkSpecWire) -> None:
     for route in wanted.routes:
         plan.read_route_prefix(route.prefix)
         plan.read_nexthop(route.nexthop)
-
-
-def check_reference(reference: str) -> None:
-    """Refuse what is no reference of another service's, such as the finalizers by which we keep things ourselves."""
-    owner, _, name = reference.partition("/")
-    if "." not in owner or not name or reference in OURS or reference == IN_CARE:
-        raise Invalid("reference", "is not a resource's", remedy="write it as plural.group/id")
 
 
 def identity_id(operation: str) -> str:

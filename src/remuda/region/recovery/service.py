@@ -29,12 +29,13 @@ from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.orphans import ORPHAN, Orphan, new_orphan, orphan_id
+from remuda.region.kinds.orphans import HOLD_ADDRESSES, ORPHAN, Orphan, OrphanSpec, new_orphan, orphan_id
 from remuda.region.kinds.recovering import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.monitor.holdings import find_holding
 from remuda.region.monitor.owners import Owners
+from remuda.region.networks.addresses import find_held
 from remuda.region.permissions import permission
 from remuda.region.recovery import rules
 from remuda.region.recovery.leftovers import KIND_OF, things_of
@@ -127,6 +128,7 @@ class Recovery:
         allow_everywhere(context.principal, _RIGHT)
         record = await self.store.get(Orphan, orphan)
         if not remove:
+            await self._check_forgettable(record.spec)
             log = witnessed(context, ORPHAN.plural, record)
             await self.store.delete(Orphan, record.name, uid=record.uid, log=log)
             return
@@ -156,12 +158,23 @@ class Recovery:
         found = [(name, await find(self.store, SecurityGroup, id_in(name), marked=False)) for name in names]
         return [group.name for name, group in found if group is not None and group.uid == uid_in(name)]
 
+    async def _check_forgettable(self, spec: OrphanSpec) -> None:
+        """Refuse to forget what has an address of ours: it is by its record that the address is given back."""
+        if spec.holds_address and await find_held(self.store, spec.object_id, spec.object_uid) is not None:
+            raise Invalid(
+                "orphan", "has an address of its network", remedy="remove it, and its record goes when it is gone"
+            )
+
     async def _record_leftovers(self, found: Resource, reason: str) -> None:
+        """Record what an object may have. What has an address is recorded also if it is not seen.
+
+        The monitor gives the address back when it has looked twice, and drops the record.
+        """
         home = found.metadata.labels.get(IDENTITY)
         identity = None if home is None else await find(self.store, Identity, home)
         region, now = region_of(found), self.clock.now()
         for subject, handle in things_of(found, identity):
-            if await self._may_be_there(region, subject, handle):
+            if subject in HOLD_ADDRESSES or await self._may_be_there(region, subject, handle):
                 record = new_orphan(region, subject, handle, "ObjectAbandoned", now, reason=reason)
                 with suppress(AlreadyExists):
                     await self.store.create(record)

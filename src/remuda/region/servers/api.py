@@ -41,7 +41,8 @@ def _servers() -> list[AnyRoute]:
             answer_type=wire.ServerRead,
             success=201,
             errors=(404,),
-            is_idempotent=True,  # its id follows from its name, and no answer with user data in it is to be kept
+            holds_secret=True,  # its user data
+            repeated=handlers.tell_created,
             handler=handlers.create,
         ),
         Route(
@@ -68,6 +69,7 @@ def _servers() -> list[AnyRoute]:
             success=202,
             is_conditional=True,
             holds_secret=True,  # its user data
+            repeated=handlers.tell_again,
             description="Another image rebuilds it: the root disk is lost, and port, addresses and id stay.",
             handler=handlers.update,
         ),
@@ -94,8 +96,10 @@ def _servers() -> list[AnyRoute]:
             body_type=wire.ReplaceWrite,
             answer_type=wire.ServerRead,
             success=202,
-            is_idempotent=True,  # as above
-            description="It gets the port, with addresses and MAC; everything else is new. Only services may.",
+            holds_secret=True,  # its user data
+            repeated=handlers.tell_again,
+            description="It gets the port, with addresses and MAC; everything else is new. Only services may. "
+            "422 if another flavor is asked for of which none is free: nothing is changed then.",
             handler=handlers.replace,
         ),
     ]

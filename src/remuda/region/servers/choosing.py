@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.providers.contract.catalogue import Flavor, Image
 
-__all__ = ["check_fit", "find_flavor"]
+__all__ = ["check_fit", "check_room", "find_flavor"]
 
 _GIB = 1 << 30
 _VIRTUALIZATIONS = {"virtualized", "baremetal", "any", ""}
@@ -32,6 +32,16 @@ def check_fit(image: Image | None, flavor: Flavor | None, *, name: str, pinned_t
     _check_virtualization(image, flavor)
     if flavor.is_pinned_only and not pinned_to:
         raise Invalid("spec.infrastructureRef", "flavor requires infrastructureRef to be set")
+
+
+def check_room(flavor: Flavor | None) -> None:
+    """Refuse a flavor of which no more fit, as far as the provider tells: whoever asks has something to lose."""
+    if flavor is not None and flavor.free == 0:
+        raise Invalid(
+            "flavorId",
+            "has no free place in the region now, and nothing was changed",
+            remedy="choose another flavor, or ask again later",
+        )
 
 
 def _check_virtualization(image: Image, flavor: Flavor) -> None:

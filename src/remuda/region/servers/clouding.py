@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from remuda.cloudinit.checking import read_user_data
 from remuda.providers.contract.names import Handle, group_name, port_name, server_name
 from remuda.providers.contract.servers import PortSpec
 from remuda.providers.contract.servers import ServerSpec as CloudServerSpec
@@ -12,7 +13,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.servers.rules import read_user_data, user_data_of
+from remuda.region.servers.rules import user_data_of
 from remuda.region.servers.userdata.augmenting import augmented
 from remuda.resources.labels import NAME, organization_of, project_of
 from remuda.resources.regional import region_of

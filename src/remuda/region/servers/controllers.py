@@ -11,6 +11,7 @@ provider changes by itself is shown and left alone.
 A server that could not be brought up is removed and made again, so many times; then it waits for an operator.
 """
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,7 @@ from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
 from remuda.region.networks.addresses import find_address, give_address_back, take_address
 from remuda.region.servers.adopting import take_adopted_address
 from remuda.region.servers.clouding import port_handle, server_handle, wanted_port, wanted_server
+from remuda.region.servers.drifting import with_drift
 from remuda.region.servers.mending import rebuild, try_again, with_status
 from remuda.region.servers.observing import observed
 from remuda.region.servers.removing import Thing, all_gone
@@ -91,7 +93,7 @@ class ServerController:
         if found is None:
             return await self._create(server, site, port, turn, run)
         site.cloud.absences.is_there(handle)
-        return await self._keep(server, site, port, found, run)
+        return self._judged(await self._keep(server, site, port, found, run), found)
 
     async def deprovision(self, server: Server, run: Run) -> Result:
         """Bring a server one step nearer to being gone: itself, its port, its address.
@@ -170,9 +172,14 @@ class ServerController:
             replacement=_done(turn),
             provider_create_retrying=False,
         )
-        return Outcome(_settled(made) or Again(site.cloud.wait_s, message="being brought up"), seen, [entry])
+        outcome = Outcome(_settled(made) or Again(site.cloud.wait_s, message="being brought up"), seen, [entry])
+        return self._judged(outcome, made)
 
-    async def _keep(self, server: Server, site: _Site, port: Port, found: CloudServer, run: Run) -> Step:
+    def _judged(self, outcome: Outcome[Server], found: CloudServer) -> Outcome[Server]:
+        """Say whether a server has drifted: last, for what it was made is known only when all else was written down."""
+        return dataclasses.replace(outcome, resource=with_drift(outcome.resource, found, self.clock.now()))
+
+    async def _keep(self, server: Server, site: _Site, port: Port, found: CloudServer, run: Run) -> Outcome[Server]:
         """Look after a server that is there."""
         seen = observed(server, found, port, self.clock.now())
         turn = seen.status.replacement or Replacement()
@@ -187,7 +194,8 @@ class ServerController:
         if found.launched is not None:
             seen = with_status(seen, provider_create_failures=0, provider_create_retrying=False)
         if applied != server.spec.image.id or seen.status.rebuild is not None:
-            return await rebuild(seen, found, site.cloud, run)
+            anew = wanted_server(server, site.home, await self._authority(server), turn.counter)
+            return await rebuild(seen, found, site.cloud, run, user_data=anew.user_data)
         return Outcome(_settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
 
     async def _remove_old(self, server: Server, site: _Site, turn: Replacement) -> Result | None:

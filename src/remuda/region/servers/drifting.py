@@ -11,11 +11,9 @@ import msgspec
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.standing import DRIFTED
 
-__all__ = ["DRIFTED", "is_drifted", "with_drift"]
-
-DRIFTED = "Drifted"
-"""The condition that says whether a server is another at its provider than it was made."""
+__all__ = ["with_drift"]
 
 replace = msgspec.structs.replace
 
@@ -38,17 +36,12 @@ def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
     return replace(server, status=replace(server.status, conditions=conditions))
 
 
-def is_drifted(server: Server) -> bool:
-    """Tell whether a server is known to be another than it was made."""
-    found = find_condition(server.status.conditions, DRIFTED)
-    return found is not None and found.status == "True"
-
-
 def _is_being_changed(server: Server, found: CloudServer) -> bool:
     status = server.status
     turn = status.replacement or Replacement()
     is_replaced = not turn.done == turn.counter == server.spec.replacement
-    return is_replaced or status.rebuild is not None or found.state == "rebuilding"
+    is_rebuilt = status.rebuild is not None or status.applied_image_id not in {"", server.spec.image.id}
+    return is_replaced or is_rebuilt or found.state == "rebuilding"
 
 
 def _differences(server: Server, found: CloudServer) -> list[str]:

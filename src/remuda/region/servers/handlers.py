@@ -1,5 +1,7 @@
 """The room's handlers: each asks the service and renders what it says."""
 
+from typing import Any
+
 from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
@@ -21,6 +23,8 @@ __all__ = [
     "ssh_key",
     "start",
     "stop",
+    "tell_again",
+    "tell_created",
     "update",
 ]
 
@@ -37,6 +41,11 @@ async def list_all(
 async def create(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Rendered[wire.ServerRead]:
     """Make a server."""
     return untag(rules.SERVER_VIEW(await room.servers.create(call.context, call.body)))
+
+
+async def tell_created(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Rendered[wire.ServerRead]:
+    """Answer a create that was carried out before: how the server stands now that it made."""
+    return untag(rules.SERVER_VIEW(await room.servers.get_made(call.context, call.body)))
 
 
 async def get(room: ServerRoom, call: _OnServer) -> Rendered[wire.ServerRead]:
@@ -57,6 +66,11 @@ async def replace(
 ) -> Rendered[wire.ServerRead]:
     """Put another server in the place of one."""
     return untag(rules.SERVER_VIEW(await room.servers.replace(call.context, call.path.server, call.body)))
+
+
+async def tell_again(room: ServerRoom, call: Call[wire.ServerPath, Nothing, Any]) -> Rendered[wire.ServerRead]:
+    """Answer a change that was made before: how the server stands now."""
+    return untag(rules.SERVER_VIEW(await room.servers.get(call.context, call.path.server)))
 
 
 async def delete(room: ServerRoom, call: _OnServer) -> None:

@@ -11,6 +11,7 @@ from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.servers.clouding import port_handle, server_handle
+from remuda.region.servers.drifting import with_drift
 from remuda.region.servers.observing import observed
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, region_of
@@ -52,4 +53,5 @@ class Looking:
         if found is None:
             return None
         port = await need(provider.ports).find_port(port_handle(server, home))
-        return observed(server, found, port, self.clock.now())
+        now = self.clock.now()
+        return with_drift(observed(server, found, port, now), found, now)

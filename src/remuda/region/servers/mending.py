@@ -11,14 +11,13 @@ from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.providers.contract.servers import Servers, ServerState
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Result
+from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud, need
 from remuda.region.kinds.servers import Rebuild, Server
 
 __all__ = ["rebuild", "try_again", "with_status"]
 
-Step = Result | Outcome[Server]
 _QUIET: frozenset[ServerState] = frozenset({"running", "stopped", "suspended", "failed"})
 replace = msgspec.structs.replace
 
@@ -28,7 +27,9 @@ def with_status(server: Server, **changes: object) -> Server:
     return replace(server, status=replace(server.status, **changes))
 
 
-async def try_again(server: Server, found: CloudServer, servers: Servers, run: Run, *, attempts: int) -> Step:
+async def try_again(
+    server: Server, found: CloudServer, servers: Servers, run: Run, *, attempts: int
+) -> Outcome[Server]:
     """Remove what could not be brought up, after that was counted; when it is gone, it is made again.
 
     Until then it may be seen, and is not counted a second time.
@@ -51,8 +52,8 @@ async def try_again(server: Server, found: CloudServer, servers: Servers, run: R
     return Outcome(Again(0, message="it failed to come up and is made again"), counted, [entry])
 
 
-async def rebuild(server: Server, found: CloudServer, cloud: Cloud, run: Run) -> Step:
-    """Put the wanted image in the place of what is there, and see it through."""
+async def rebuild(server: Server, found: CloudServer, cloud: Cloud, run: Run, *, user_data: bytes) -> Outcome[Server]:
+    """Put the wanted image in the place of what is there, and see it through. It starts with this user data."""
     target, marker = server.spec.image.id, server.status.rebuild
     if marker is None or marker.target_image_id != target:
         if found.state == "rebuilding":
@@ -60,17 +61,17 @@ async def rebuild(server: Server, found: CloudServer, cloud: Cloud, run: Run) ->
         armed = with_status(server, rebuild=Rebuild(target_image_id=target, state="Initiated"))
         return Outcome(Again(0, message="about to be rebuilt"), armed)
     if marker.state == "Initiated":
-        return await _begin(server, found, cloud, run)
+        return await _begin(server, found, cloud, run, user_data)
     return _follow(server, marker, found, cloud, run)
 
 
-async def _begin(server: Server, found: CloudServer, cloud: Cloud, run: Run) -> Step:
+async def _begin(server: Server, found: CloudServer, cloud: Cloud, run: Run, user_data: bytes) -> Outcome[Server]:
     target = server.spec.image.id
     marker = Rebuild(target_image_id=target, state="Rebuilding")
     if found.image == target and found.state != "failed":  # it was begun, and that was not written down: not again
         return _follow(with_status(server, rebuild=marker), marker, found, cloud, run)
     try:
-        await need(cloud.provider.servers).rebuild_server(found.handle, target)
+        await need(cloud.provider.servers).rebuild_server(found.handle, target, user_data)
     except WrongState:
         return Outcome(Again(SOON_S, message="it cannot be rebuilt in its current state"), server)
     except NotFound:  # it was there a moment ago, or a read was old
@@ -80,7 +81,7 @@ async def _begin(server: Server, found: CloudServer, cloud: Cloud, run: Run) -> 
     return Outcome(Again(cloud.wait_s, message="being rebuilt"), begun, [entry])
 
 
-def _follow(server: Server, marker: Rebuild, found: CloudServer, cloud: Cloud, run: Run) -> Step:
+def _follow(server: Server, marker: Rebuild, found: CloudServer, cloud: Cloud, run: Run) -> Outcome[Server]:
     """See what became of a rebuild. That it failed is seen twice: what was read may be from before it began."""
     target, sought = marker.target_image_id, (found.handle, marker.target_image_id)
     if marker.state == "Rebuilding" and found.state not in _QUIET:

@@ -12,7 +12,6 @@ from remuda.kernel.conditions import Condition, set_condition
 from remuda.providers.contract.servers import Port, ServerState
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.servers import Phase, Server, ServerStatus
-from remuda.region.servers.drifting import with_drift
 
 __all__ = ["observed", "with_health"]
 
@@ -32,7 +31,7 @@ replace = msgspec.structs.replace
 
 
 def observed(server: Server, found: CloudServer, port: Port | None, now: datetime) -> Server:
-    """Return a server with everything in its status that its provider tells."""
+    """Return a server with everything in its status that its provider tells; that it drifted, `drifting` says."""
     status = server.status
     changed = replace(
         status,
@@ -51,7 +50,7 @@ def observed(server: Server, found: CloudServer, port: Port | None, now: datetim
             mac_address=port.spec.mac,
             public_ip=port.public_address,
         )
-    return with_drift(with_health(replace(server, status=changed), _health(found), now), found, now)
+    return with_health(replace(server, status=changed), _health(found), now)
 
 
 def with_health(server: Server, health: Health, now: datetime) -> Server:

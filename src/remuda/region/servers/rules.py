@@ -1,7 +1,5 @@
 """The rules of servers, as pure functions: what may be asked, what is stored of it, how it reads."""
 
-import base64
-import binascii
 from datetime import datetime
 from ipaddress import IPv4Network
 
@@ -42,7 +40,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.reserved import own_tags, relabelled, replaced_tags, tag_labels
 from remuda.resources.writing import each_once
 
 __all__ = [
@@ -55,7 +53,6 @@ __all__ = [
     "injection_of",
     "new_server",
     "read_server",
-    "read_user_data",
     "server_id",
     "user_data_of",
     "writable_server",
@@ -108,14 +105,6 @@ def check_update(server: Server, wanted: ServerUpdate) -> None:
         raise Invalid("spec.flavorId", "server flavor is immutable")
 
 
-def read_user_data(text: str) -> bytes:
-    """Return user data as bytes, or raise Malformed; what it says is never repeated."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        raise Malformed("spec.userData is not base64: encode it with the standard alphabet and padding") from None
-
-
 def hidden_user_data(text: str) -> Secret | None:
     """Return user data as it is stored."""
     return Secret(text) if text else None
@@ -133,8 +122,8 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
     where = {
         label: home[label] for label in (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
     } | {regional.NETWORK: network.name, regional.API_VERSION: regional.SECOND}
-    name = server_id(network.name, wanted.metadata.name)
-    metadata = new_metadata(name, wanted.metadata, by, labels=where, finalizers=(IN_CARE,))
+    name, tags = server_id(network.name, wanted.metadata.name), own_tags(stored_tags(wanted.metadata), by)
+    metadata = new_metadata(name, wanted.metadata, by, labels=tag_labels(tags) | where, finalizers=(IN_CARE,))
     return Server(
         metadata=replace(metadata, owner_references=(NETWORK.owner(network),)),
         spec=_networked(
@@ -146,7 +135,7 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
                 user_data=hidden_user_data(spec.user_data),
                 infrastructure_ref=spec.infrastructure_ref,
                 operation=operation,
-                tags=own_tags(stored_tags(wanted.metadata), by),
+                tags=tags,
             ),
             network.name,
             spec.networking,
@@ -157,15 +146,17 @@ def new_server(wanted: ServerCreate, network: Network, by: Principal, *, operati
 def changed_server(server: Server, wanted: ServerUpdate, by: Principal, now: datetime) -> Server:
     """Return a server with everything replaced that a client may change."""
     check_tags(wanted.metadata.tags)
+    tags = replaced_tags(server.spec.tags, stored_tags(wanted.metadata), by)
     spec = replace(
         server.spec,
         image=ServerImage(id=wanted.spec.image_id),
         user_data=hidden_user_data(wanted.spec.user_data),
-        tags=replaced_tags(server.spec.tags, stored_tags(wanted.metadata), by),
+        tags=tags,
     )
+    metadata = changed_metadata(server.metadata, wanted.metadata, by.subject, now)
     return replace(
         server,
-        metadata=changed_metadata(server.metadata, wanted.metadata, by.subject, now),
+        metadata=replace(metadata, labels=relabelled(metadata.labels, server.spec.tags, tags)),
         spec=_networked(spec, regional.network_of(server), wanted.spec.networking),
     )
 

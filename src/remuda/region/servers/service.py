@@ -11,9 +11,10 @@ from remuda.access.context import Context
 from remuda.access.principal import Permission
 from remuda.charging.paying import paying_for
 from remuda.charging.ports import Place
+from remuda.cloudinit.checking import check_user_data, read_user_data
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
+from remuda.kernel.errors import AlreadyExists, AnswerNotKept, Forbidden, Invalid, Malformed, NotFound
 from remuda.region.catalogue.clouds import Cloud, Clouds
 from remuda.region.images.reading import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
@@ -23,9 +24,8 @@ from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.servers import rules
-from remuda.region.servers.choosing import check_fit, find_flavor
+from remuda.region.servers.choosing import check_fit, check_room, find_flavor
 from remuda.region.servers.replacing import replaced_server
-from remuda.region.servers.userdata.checking import check_user_data
 from remuda.region.servers.wire import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.deleting import request_deletion
 from remuda.resources.labels import organization_of, project_of
@@ -50,7 +50,7 @@ class Servers:
 
     async def list(self, context: Context, query: NetworkedQuery) -> Collection[Server, list[ServerRead]]:
         """Return the servers that the caller may see."""
-        right, filters = permission("servers", "read"), filters_of(query)
+        right, filters = permission("servers", "read"), filters_of(query, is_labelled=True)
         await allow_naming(context.principal, right, filters, exists=self.identity.has_project)
         return Collection(
             store=self.store,
@@ -77,6 +77,17 @@ class Servers:
             if found.spec.operation != context.operation:
                 raise
             return found  # the same request, whose answer was lost
+
+    async def get_made(self, context: Context, wanted: ServerCreate) -> Server:
+        """Return the server that this very request made before; AnswerNotKept if that is gone, or another is there."""
+        name = rules.server_id(wanted.spec.network_id, wanted.metadata.name)
+        try:
+            found = await self.get(context, name)
+        except NotFound:
+            raise AnswerNotKept from None
+        if found.spec.operation != context.operation:
+            raise AnswerNotKept
+        return found
 
     async def get(self, context: Context, server: str) -> Server:
         """Return a server."""
@@ -144,7 +155,7 @@ class Servers:
         spec = wanted.spec
         rules.check_injection(spec)
         authority = spec.ssh_certificate_authority_id
-        check_user_data(rules.read_user_data(spec.user_data), with_authority=authority is not None)
+        check_user_data(read_user_data(spec.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
         await self._check_groups(context, spec.networking, network)
         cloud = await self.clouds.get(region_of(network))
@@ -159,7 +170,7 @@ class Servers:
         rules.check_update(found, wanted)
         if wanted.spec.user_data != rules.user_data_of(found.spec):
             has_authority = bool(found.spec.ssh_certificate_authority_id)
-            check_user_data(rules.read_user_data(wanted.spec.user_data), with_authority=has_authority)
+            check_user_data(read_user_data(wanted.spec.user_data), with_authority=has_authority)
         await self._check_groups(context, wanted.spec.networking, network)
         if wanted.spec.image_id != found.spec.image.id:
             cloud = await self.clouds.get(region_of(network))
@@ -170,10 +181,12 @@ class Servers:
         if found.is_marked:
             raise Invalid("server", "is being deleted", remedy="make a new one")
         authority = wanted.ssh_certificate_authority_id
-        check_user_data(rules.read_user_data(wanted.user_data), with_authority=authority is not None)
+        check_user_data(read_user_data(wanted.user_data), with_authority=authority is not None)
         await self._check_authority(context, authority, network)
         cloud = await self.clouds.get(region_of(network))
         await self._check_image(cloud, found, wanted.image_id, wanted.flavor_id, must_be_offered=True)
+        if wanted.flavor_id != found.spec.flavor_id:
+            check_room(find_flavor(await cloud.flavors(), wanted.flavor_id))
 
     async def _check_image(
         self, cloud: Cloud, found: Server, image: str, flavor: str, *, must_be_offered: bool = False

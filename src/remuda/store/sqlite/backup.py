@@ -6,6 +6,7 @@ sealed, so without the key file it shows none.
 
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import apsw
@@ -15,20 +16,21 @@ from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.lanes import Lane, run_in
 
-__all__ = ["back_up"]
+__all__ = ["back_up", "copy_store"]
 
 
 async def back_up(file: OpenFile, lane: Lane, target: Path) -> None:
     """Write a copy of the store to `target`, which must not exist yet."""
-    await run_in(lane, lambda: _copy(file, target))
+    await run_in(lane, lambda: copy_store(file.connect, target))
 
 
-def _copy(file: OpenFile, target: Path) -> None:
+def copy_store(connect: Callable[[], apsw.Connection], target: Path) -> None:
+    """Write a copy of the store that `connect` opens to `target`, which must not exist yet."""
     if target.exists():
         raise Invalid("the backup", f"would overwrite {target}", remedy="choose a name that is not taken")
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
-        _write(file, unfinished)
+        _write(connect, unfinished)
         unfinished.rename(target)
         _flush(target.parent)
     except (apsw.Error, OSError) as error:
@@ -37,10 +39,10 @@ def _copy(file: OpenFile, target: Path) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _write(file: OpenFile, path: Path) -> None:
+def _write(connect: Callable[[], apsw.Connection], path: Path) -> None:
     path.unlink(missing_ok=True)
     path.touch(mode=0o600, exist_ok=False)  # before anything is in it: nobody else may read it meanwhile
-    with contextlib.closing(file.connect()) as connection:
+    with contextlib.closing(connect()) as connection:
         connection.execute("VACUUM INTO ?", (str(path),))
     _flush(path)
 

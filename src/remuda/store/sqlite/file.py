@@ -22,7 +22,7 @@ from remuda.kernel.errors import (
 )
 from remuda.store.readside.layout import APPLICATION_ID, MIGRATIONS, migrate
 
-__all__ = ["OpenFile", "open_file", "opening_error"]
+__all__ = ["OpenFile", "check_header", "open_file", "opening_error", "take_lock"]
 
 _PAGE_SIZE = 8192
 _PAGE_CACHE_KIB = 32 * 1024
@@ -67,7 +67,7 @@ class OpenFile:
 
 def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...] = MIGRATIONS) -> OpenFile:
     """Open or create a store's file, or raise the Unusable error that says why not."""
-    lock = _lock(path)
+    lock = take_lock(path)
     connections: list[apsw.Connection] = []
     try:
         was_clean = _begin_use(path, lock)
@@ -75,7 +75,7 @@ def open_file(path: Path, *, vfs: str | None = None, migrations: tuple[str, ...]
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         writer = _connect(path, vfs, flags)
         connections.append(writer)
-        _check_header(path, writer, len(migrations))
+        check_header(path, writer, len(migrations))
         _prepare(writer)
         migrate(writer, migrations)
         reader = _connect(path, vfs, apsw.SQLITE_OPEN_READONLY)
@@ -103,7 +103,8 @@ def opening_error(path: Path, error: Exception) -> Exception:
     return error
 
 
-def _lock(path: Path) -> int:
+def take_lock(path: Path) -> int:
+    """Keep every process away from a store; return the lock, which ends when it is closed. Raise StoreLocked."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         lock = os.open(path.with_name(path.name + ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -130,7 +131,8 @@ def _connect(path: Path, vfs: str | None, flags: int) -> apsw.Connection:
     return apsw.Connection(str(path), flags=flags, vfs=vfs)
 
 
-def _check_header(path: Path, connection: apsw.Connection, known: int) -> None:
+def check_header(path: Path, connection: apsw.Connection, known: int = len(MIGRATIONS)) -> None:
+    """Raise StoreForeign if a file is none of ours, and StoreTooNew if only a later release knows its version."""
     application, version = connection.pragma("application_id"), connection.pragma("user_version")
     is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     if application != APPLICATION_ID and not (application == 0 and is_empty):

@@ -44,16 +44,19 @@ class SimConsoles:
         shown = written if lines is None else written[max(0, len(written) - lines) :]
         return "".join(f"{line}\n" for line in shown)
 
-    def seen_with(self, token: str) -> Handle:
-        """Return the server whose screen a token of `open_console` shows, or raise NotFound once it is too old."""
+    def seen_with(self, token: str, *, server: str | None = None) -> Handle:
+        """Return the server whose screen a token of `open_console` shows, or raise NotFound once it is too old.
+
+        `server` is whose it is to be, as the address says.
+        """
         row = self._storage.row(
-            "SELECT tenancy, name FROM consoles JOIN servers ON servers.id = consoles.server "
+            "SELECT tenancy, name, servers.id FROM consoles JOIN servers ON servers.id = consoles.server "
             "WHERE digest = ? AND until > ?",
             (_digest(token), self._storage.now()),
         )
-        if row is None:
+        if row is None or server not in {None, row[2]}:
             raise NotFound("console", "of this address")
-        return Handle(*row)
+        return Handle(*row[:2])
 
     def _open(self, handle: Handle) -> str:
         server = self._lives.get(handle)

@@ -1,1 +1,1 @@
-"""User data of a server: whether cloud-init will know it, and what we add to it."""
+"""User data of a server: what we add to it."""

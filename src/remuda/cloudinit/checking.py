@@ -1,18 +1,28 @@
-"""Whether a server's user data is something that cloud-init will apply.
+"""Whether user data is something that cloud-init will apply.
 
-User data is the decoded bytes: the wire's base64 is undone by its type. It often holds secrets, so no refusal repeats
+On the wire and in the store it is base64; what is checked is the bytes. It often holds secrets, so no refusal repeats
 any of it.
 """
+
+import base64
 
 from remuda.cloudinit.multipart import DEEPEST
 from remuda.cloudinit.parts import is_gzip, parts
 from remuda.cloudinit.recognising import Unrecognized
-from remuda.kernel.errors import Invalid
+from remuda.kernel.errors import Invalid, Malformed
 
-__all__ = ["LONGEST_USER_DATA", "check_user_data"]
+__all__ = ["LONGEST_USER_DATA", "check_user_data", "read_user_data"]
 
 LONGEST_USER_DATA = 64 * 1024
 """How many bytes user data may have."""
+
+
+def read_user_data(text: str) -> bytes:
+    """Return user data as bytes, or raise Malformed; what it says is never repeated."""
+    try:
+        return base64.b64decode(text, validate=True)
+    except ValueError:  # text beyond ASCII too
+        raise Malformed("spec.userData is not base64: encode it with the standard alphabet and padding") from None
 
 
 def check_user_data(data: bytes, *, with_authority: bool) -> None:

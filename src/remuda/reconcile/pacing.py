@@ -1,4 +1,4 @@
-"""When the monitor works: only in the process that leads, and slowly enough that nobody notices."""
+"""When monitors work: only in the process that leads, and slowly enough that nobody notices."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -29,10 +29,12 @@ class Pace:
             await self._clock.sleep(self._pause_s)
 
 
-async def every(period: timedelta, clock: Clock, work: Work, **facts: str) -> None:
+async def every(period: timedelta, clock: Clock, work: Work, *, at_once: bool = False, **facts: str) -> None:
     """Do something for ever, now and then; a provider or store in trouble is told in the log, with these facts."""
+    pause_s = 0.0 if at_once else period.total_seconds()
     while True:
-        await clock.sleep(period.total_seconds())
+        await clock.sleep(pause_s)
+        pause_s = period.total_seconds()
         try:
             await work()
         except RemudaError as error:

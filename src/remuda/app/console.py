@@ -1,0 +1,53 @@
+"""The console of a process: whoever is logged in at identity sees there what compute has."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from starlette.types import ASGIApp
+
+from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.compute.assembly import ComputeApp
+from remuda.config import effect
+from remuda.config.schema import Server
+from remuda.console.app import Console, ConsolePorts
+from remuda.console.pages import ConsolePages
+from remuda.http.edge.health import ProcessPages
+from remuda.http.edge.mounts import Mounted
+from remuda.http.ratelimit import RateLimiter
+from remuda.http.replies import Collection
+from remuda.identity.assembly import IdentityApp
+from remuda.identity.login.viewing import Viewers
+from remuda.process import Ground
+from remuda.resources.querying import NetworkedQuery
+from remuda.version import describe
+
+__all__ = ["console_over"]
+
+
+def console_over(
+    ground: Ground,
+    server: Server,
+    *,
+    identity: IdentityApp,
+    compute: ComputeApp,
+    mounted: Sequence[Mounted],
+    account: str,
+) -> Callable[[ProcessPages], ASGIApp]:
+    """Return what puts the console before the pages of a process. `account` is where somebody logs in and out."""
+    browser = identity.service.browser
+    viewers = Viewers(
+        store=ground.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.service.rights
+    )
+
+    async def instances(principal: Principal) -> Collection[Any, Any]:
+        return await compute.service.instances.list(Context(principal=principal, operation=""), NetworkedQuery())
+
+    ports = ConsolePorts(
+        pages=ConsolePages(description=describe(), mounted=mounted, account=account),
+        viewer=viewers.find,
+        instances=instances,
+        watch=compute.watches,
+        limiter=RateLimiter(effect.rate_limit(server), ground.clock),
+    )
+    return lambda pages: Console(ports, pages)

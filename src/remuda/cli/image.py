@@ -1,0 +1,110 @@
+"""``remuda image``: what instances are made of."""
+
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+
+from remuda.cli.doing import agreed, id_of
+from remuda.cli.imaging import until_ready
+from remuda.cli.nouns import IMAGE
+from remuda.cli.offering import find_offer, list_offers, region_called, show_offer
+from remuda.cli.options import ABOUT, About, Output, Wait, Yes
+from remuda.cli.output import say
+from remuda.cli.showing.formats import show_one
+from remuda.cli.where import HERE, Where
+
+__all__ = ["delete", "import_", "list", "show"]
+
+
+def list(*, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
+    """List the images that there are: everybody's, and those of your organization.
+
+    Parameters
+    ----------
+    region
+        Only those of this region, by name or id.
+
+    """
+    with where.open() as asked:
+        list_offers(asked, IMAGE, region, output)
+
+
+def show(image: str, /, *, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:
+    """Show an image.
+
+    Parameters
+    ----------
+    image
+        Its name or id.
+    region
+        In this region, by name or id. It need not be said if only one region has it.
+
+    """
+    with where.open() as asked:
+        show_offer(asked, IMAGE, image, region, output)
+
+
+def import_(
+    name: str,
+    /,
+    *,
+    region: str,
+    url: str,
+    distro: str,
+    release: Annotated[str, Parameter(help="The release of the system on it, such as 24.04.")],
+    family: str = "debian",
+    architecture: Literal["x86_64", "aarch64"] = "x86_64",
+    runs_on: Literal["any", "virtualized", "baremetal"] = "any",
+    about: About = ABOUT,
+    wait: Wait = False,
+    output: Output = "table",
+    where: Where = HERE,
+) -> None:
+    """Have an image fetched from elsewhere, for your organization.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    region
+        Where it is to be, by name or id.
+    url
+        Where it is now: a raw disk with a master boot record, on a public http or https server.
+    distro
+        The system on it, such as ubuntu.
+    family
+        What its packages are, such as debian or redhat.
+    architecture
+        What it is built for.
+    runs_on
+        What it can run on.
+
+    """
+    system = {"kernel": "linux", "family": family, "distro": distro, "version": release}
+    spec = {"uri": url, "architecture": architecture, "virtualization": runs_on, "os": system}
+    with where.open() as asked:
+        place = id_of(region_called(asked, region))
+        path = f"/api/v1/organizations/{asked.needs_organization()}/regions/{place}/images"
+        body = {"metadata": about.metadata({"name": name}), "spec": spec}
+        made = asked.session.ask("POST", IMAGE.service, path, body)
+        show_one(until_ready(asked, place, made) if wait else made, IMAGE.details, output)
+
+
+def delete(image: str, /, *, region: str | None = None, yes: Yes = False, where: Where = HERE) -> None:
+    """Give up an image of your organization. While an instance is made of it, it stays.
+
+    Parameters
+    ----------
+    image
+        Its name or id.
+    region
+        In this region, by name or id. It need not be said if only one region has it.
+
+    """
+    with where.open() as asked:
+        found = find_offer(asked, IMAGE, image, region)
+        name = found.thing["metadata"]["name"]
+        agreed(f"The image {name} of {found.region_name} will be deleted, and cannot be had back.", yes=yes)
+        place = f"/api/v1/organizations/{asked.needs_organization()}/regions/{found.region}"
+        asked.session.ask("DELETE", IMAGE.service, f"{place}/images/{id_of(found.thing)}")
+        say(f"The image {name} is being deleted.")

@@ -1,0 +1,66 @@
+"""``remuda instance create`` and ``delete``."""
+
+from remuda.cli.doing import delete_one, find, id_of, make_one
+from remuda.cli.instance.looking import show_instance
+from remuda.cli.instance.wanting import EXTRAS, Extras
+from remuda.cli.nouns import FLAVOR, IMAGE, INSTANCE, NETWORK
+from remuda.cli.offering import offered
+from remuda.cli.options import ABOUT, About, Output, Wait, Yes
+from remuda.cli.where import HERE, Where
+
+__all__ = ["create", "delete"]
+
+
+def create(
+    name: str,
+    /,
+    *,
+    network: str,
+    flavor: str,
+    image: str,
+    extras: Extras = EXTRAS,
+    about: About = ABOUT,
+    wait: Wait = False,
+    output: Output = "table",
+    where: Where = HERE,
+) -> None:
+    """Make an instance.
+
+    Parameters
+    ----------
+    name
+        What to call it; no other on its network is called so.
+    network
+        The network it is on, by name or id; it also says in which region.
+    flavor
+        How large it is, by name or id; see remuda flavor list.
+    image
+        What it is made of, by name or id; see remuda image list.
+
+    """
+    with where.open() as asked:
+        place = asked.needs_project()
+        found = find(asked, NETWORK, network)
+        region = found["status"]["regionId"]
+        spec = {
+            "organizationId": place.organization,
+            "projectId": place.project,
+            "networkId": id_of(found),
+            "flavorId": offered(asked, FLAVOR, region, flavor),
+            "imageId": offered(asked, IMAGE, region, image),
+        }
+        body = {"metadata": about.metadata({"name": name}), "spec": extras.applied(asked, spec, id_of(found))}
+        show_instance(asked, make_one(asked, INSTANCE, body, wait=wait), output)
+
+
+def delete(instance: str, /, *, yes: Yes = False, wait: Wait = False, where: Where = HERE) -> None:
+    """Give up an instance, with its disk and its addresses.
+
+    Parameters
+    ----------
+    instance
+        Its name or id.
+
+    """
+    with where.open() as asked:
+        delete_one(asked, INSTANCE, instance, yes=yes, wait=wait, lost=" with its disk and its addresses")

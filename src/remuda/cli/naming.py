@@ -1,0 +1,50 @@
+"""Names or ids: people type either, and mean one thing."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from remuda.cli.asking.session import Query, Service, Session
+from remuda.kernel.errors import Malformed, NotFound, Unusable
+
+__all__ = ["among", "looks_like_id", "resolve"]
+
+_LENGTH = 36
+_DASHES = (8, 13, 18, 23)
+_SHOWN = 8
+
+
+def looks_like_id(text: str) -> bool:
+    """Tell whether somebody typed an id."""
+    return len(text) == _LENGTH and all(text[at] == "-" for at in _DASHES)
+
+
+def among(things: Sequence[Any], wanted: str, noun: str) -> Any:
+    """Return the one of these things that has this id or name."""
+    for each in things:
+        if each["metadata"]["id"] == wanted:
+            return each
+    found = [each for each in things if each["metadata"]["name"] == wanted]
+    if not found:
+        raise Unusable(f"There is no {noun} {wanted}: {_others(things)}.")
+    if len(found) > 1:
+        ids = ", ".join(each["metadata"]["id"] for each in found)
+        raise Unusable(f"There are {len(found)} of the name {wanted}: say which {noun} by its id, of {ids}.")
+    return found[0]
+
+
+def resolve(session: Session, service: Service, path: str, wanted: str, noun: str, query: Query | None = None) -> Any:
+    """Return the thing below a path that has this id or name."""
+    if looks_like_id(wanted):
+        try:
+            return session.get(service, f"{path}/{wanted}")
+        except (NotFound, Malformed):
+            raise Unusable(f"There is no {noun} {wanted}: check the id, and as whom you ask.") from None
+    return among(session.get_all(service, path, query), wanted, noun)
+
+
+def _others(things: Sequence[Any]) -> str:
+    names = sorted({each["metadata"]["name"] for each in things})
+    if not names:
+        return "there is none at all yet"
+    left = len(names) - _SHOWN
+    return f"choose from {', '.join(names[:_SHOWN])}" + (f" and {left} more" if left > 0 else "")

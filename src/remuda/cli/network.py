@@ -1,0 +1,110 @@
+"""``remuda network``."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from remuda.cli.doing import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
+from remuda.cli.naming import resolve
+from remuda.cli.nouns import NETWORK, REGION
+from remuda.cli.options import ABOUT, About, Many, Output, Wait, Watch, Yes
+from remuda.cli.where import HERE, Where
+
+__all__ = ["create", "delete", "list", "show", "update"]
+
+
+def list(*, watch: Watch = False, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
+    """List the networks of the project."""
+    with where.open() as asked:
+        list_all(asked, NETWORK, output, watch=watch)
+
+
+def show(network: str, /, *, output: Output = "table", where: Where = HERE) -> None:
+    """Show a network.
+
+    Parameters
+    ----------
+    network
+        Its name or id.
+
+    """
+    with where.open() as asked:
+        show_found(asked, NETWORK, find(asked, NETWORK, network), output)
+
+
+def create(
+    name: str,
+    /,
+    *,
+    region: str,
+    prefix: str = "10.0.0.0/24",
+    dns: Many = (),
+    about: About = ABOUT,
+    wait: Wait = False,
+    output: Output = "table",
+    where: Where = HERE,
+) -> None:
+    """Make a network.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    region
+        Where it is to be, by name or id.
+    prefix
+        Its addresses, as an IPv4 prefix of /24 or larger.
+    dns
+        A name server for what is on it; say it again for another one. Without any it is the provider's.
+
+    """
+    with where.open() as asked:
+        place = asked.needs_project()
+        spec = {
+            "organizationId": place.organization,
+            "projectId": place.project,
+            "regionId": id_of(resolve(asked.session, "region", REGION.path, region, "region")),
+            "prefix": prefix,
+            "dnsNameservers": [*dns],
+        }
+        body = {"metadata": about.metadata({"name": name}), "spec": spec}
+        show_found(asked, NETWORK, make_one(asked, NETWORK, body, wait=wait), output)
+
+
+def update(
+    network: str,
+    /,
+    *,
+    dns: Annotated[tuple[str, ...] | None, Parameter(negative="--no-dns")] = None,
+    about: About = ABOUT,
+    wait: Wait = False,
+    output: Output = "table",
+    where: Where = HERE,
+) -> None:
+    """Change a network.
+
+    Parameters
+    ----------
+    network
+        Its name or id.
+    dns
+        A name server for what is on it, instead of those it has; say it again for another one.
+
+    """
+    new = {} if dns is None else {"dnsNameservers": [*dns]}
+    with where.open() as asked:
+        changed = change_one(asked, NETWORK, network, about, lambda spec: {**spec, **new})
+        show_found(asked, NETWORK, settled(asked, NETWORK, changed, wait=wait), output)
+
+
+def delete(network: str, /, *, yes: Yes = False, wait: Wait = False, where: Where = HERE) -> None:
+    """Give up a network. While something is on it, it stays.
+
+    Parameters
+    ----------
+    network
+        Its name or id.
+
+    """
+    with where.open() as asked:
+        delete_one(asked, NETWORK, network, yes=yes, wait=wait)

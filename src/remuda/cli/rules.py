@@ -1,0 +1,46 @@
+"""Rules of security groups as people write them: which way, what, which ports, and from or to where.
+
+`ingress tcp 22 0.0.0.0/0` lets SSH in from anywhere, `egress any` everything out. Ports and prefix may be left out.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from remuda.kernel.errors import Invalid
+
+__all__ = ["parse_rule", "rule_text"]
+
+_DIRECTIONS = ("ingress", "egress")
+_PROTOCOLS = ("any", "icmp", "tcp", "udp", "vrrp")
+_PORTS = re.compile(r"([0-9]{1,5})(?:-([0-9]{1,5}))?")
+
+
+def parse_rule(text: str, option: str = "--allow") -> dict[str, Any]:
+    """Return a rule as the API has it."""
+    direction, protocol, *rest = [*text.split(), "", ""][: max(2, len(text.split()))]
+    if direction not in _DIRECTIONS:
+        raise _wrong(option, text, "begins with neither ingress nor egress")
+    if protocol not in _PROTOCOLS:
+        raise _wrong(option, text, f"names none of the protocols {', '.join(_PROTOCOLS)}")
+    rule: dict[str, Any] = {"direction": direction, "protocol": protocol}
+    if rest and (ports := _PORTS.fullmatch(rest[0])):
+        rest = rest[1:]
+        rule["port"] = int(ports[1])
+        if ports[2]:
+            rule["portMax"] = int(ports[2])
+    if rest and "." in rest[0]:
+        rule["prefix"] = rest.pop(0)
+    if rest:
+        raise _wrong(option, text, f"ends with {rest[0]}, which is neither ports nor a prefix")
+    return rule
+
+
+def rule_text(rule: Mapping[str, Any]) -> str:
+    """Return a rule as people write it."""
+    ports = str(rule.get("port") or "") + (f"-{rule['portMax']}" if rule.get("portMax") else "")
+    return " ".join(filter(None, (rule["direction"], rule["protocol"], ports, rule.get("prefix") or "")))
+
+
+def _wrong(option: str, text: str, problem: str) -> Invalid:
+    return Invalid(option, f"{text!r} {problem}", remedy='write it as "ingress tcp 22 0.0.0.0/0"')

@@ -1,0 +1,62 @@
+"""``remuda ssh-ca``: authorities whose certificates open instances."""
+
+from pathlib import Path
+
+from remuda.cli.doing import delete_one, find, list_all, make_one, show_found
+from remuda.cli.files import text_of
+from remuda.cli.nouns import SSH_CA
+from remuda.cli.options import ABOUT, About, Output, Watch, Yes
+from remuda.cli.where import HERE, Where
+
+__all__ = ["create", "delete", "list", "show"]
+
+
+def list(*, watch: Watch = False, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
+    """List the SSH certificate authorities of the project."""
+    with where.open() as asked:
+        list_all(asked, SSH_CA, output, watch=watch)
+
+
+def show(authority: str, /, *, output: Output = "table", where: Where = HERE) -> None:
+    """Show an SSH certificate authority.
+
+    Parameters
+    ----------
+    authority
+        Its name or id.
+
+    """
+    with where.open() as asked:
+        show_found(asked, SSH_CA, find(asked, SSH_CA, authority), output)
+
+
+def create(name: str, /, *, key: Path, about: About = ABOUT, output: Output = "table", where: Where = HERE) -> None:
+    """Make an SSH certificate authority known: instances can be opened with its certificates. Its key stays as it is.
+
+    Parameters
+    ----------
+    name
+        What to call it.
+    key
+        The file with its public key, such as ca.pub. Its private key stays with you.
+
+    """
+    public = text_of(key, "--key").strip()
+    with where.open() as asked:
+        place = asked.needs_project()
+        spec = {"organizationId": place.organization, "projectId": place.project, "publicKey": public}
+        body = {"metadata": about.metadata({"name": name}), "spec": spec}
+        show_found(asked, SSH_CA, make_one(asked, SSH_CA, body, wait=False), output)
+
+
+def delete(authority: str, /, *, yes: Yes = False, where: Where = HERE) -> None:
+    """Forget an SSH certificate authority. While an instance has it, it stays.
+
+    Parameters
+    ----------
+    authority
+        Its name or id.
+
+    """
+    with where.open() as asked:
+        delete_one(asked, SSH_CA, authority, yes=yes, wait=False)

@@ -1,0 +1,92 @@
+"""Servers that belong to an instance which is not there.
+
+The watch of servers tells of them. One that is there in two looks in a row is a finding. It is removed only if our own
+timeline tells that its instance was let go (a call took effect after everybody had forgotten it), and no more of them
+than the breaker of mass destruction lets pass. Everything else waits for an operator: whoever has lost the store would
+lose the servers as well.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from remuda.compute.history.gone import find_gone
+from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.monitor.findings import Findings, stand_in
+from remuda.compute.ports import ComputePorts, ServerSeen
+from remuda.kernel.errors import Conflict, Unreadable, Unsealable
+from remuda.reconcile.breaker import Breaker, BreakerSettings, Limit
+from remuda.reconcile.ports import ReconcilePorts
+from remuda.resources.reading import find
+from remuda.store.logs import subject_of
+
+__all__ = ["Strays", "stray_breaker"]
+
+_MOST_SUSPECTS = 10_000
+_FEW = Limit(always=20)
+_TWICE = 2
+
+
+def stray_breaker(ports: ReconcilePorts) -> Breaker:
+    """Return what keeps strays from being removed by the dozen: they are counted against the instances there are."""
+    return Breaker("strays", ComputeInstance, ports=ports, settings=BreakerSettings(group=_FEW, overall=_FEW))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Strays:
+    """Looks at servers that seem to be nobody's."""
+
+    ports: ComputePorts
+    findings: Findings
+    breaker: Breaker
+    _suspects: dict[str, ServerSeen] = field(default_factory=dict)
+
+    def suspect(self, server: ServerSeen) -> None:
+        """Remember a server whose instance is not there; if there are too many, the last are told of again later."""
+        if len(self._suspects) < _MOST_SUSPECTS:
+            self._suspects[server.id] = server
+
+    async def look(self) -> None:
+        """Look once at all that are suspected."""
+        look = self.findings.begin("server-without-instance")
+        for server in list(self._suspects.values()):
+            found = await self._still_there(server)
+            if found is None:
+                self._suspects.pop(server.id, None)
+                continue
+            count = look.meet(found.id)
+            if count == _TWICE:
+                message = "its server is still there, and the instance is not"
+                await self.findings.tell("server-without-instance", _of(found), message, server=found.id)
+            if count >= _TWICE:
+                await self._remove(found)
+        self.findings.end("server-without-instance", look)
+
+    async def _still_there(self, server: ServerSeen) -> ServerSeen | None:
+        """Return a server if it is there and nobody's."""
+        try:
+            instance = await find(self.ports.store, ComputeInstance, server.instance)
+        except (Unreadable, Unsealable):
+            return None  # there is one, whatever it is
+        if instance is not None and server.incarnation in {"", instance.uid}:
+            return None
+        return next((each for each in await self._named(server) if each.id == server.id and not each.is_marked), None)
+
+    async def _named(self, server: ServerSeen) -> Sequence[ServerSeen]:
+        return await self.ports.region.servers_of(server.instance, server.place, server.region, server.network)
+
+    async def _remove(self, server: ServerSeen) -> None:
+        gone = await find_gone(self.ports.log, subject_of(INSTANCE.qualified, server.instance))
+        if gone is None or not server.incarnation or gone.uid != server.incarnation:
+            return
+        subject = _of(server)
+        with suppress(Conflict):  # another process counts at the same time: at the next look
+            if await self.breaker.allow(subject, self.findings.run(subject)) is None:
+                await self.ports.region.delete_server(server.id, server.place)
+                message = "its server had stayed, and is removed"
+                await self.findings.tell_repaired("server-without-instance", subject, message, server=server.id)
+
+
+def _of(server: ServerSeen) -> ComputeInstance:
+    """Return what stands for the instance of a server."""
+    return stand_in(server.instance, server.incarnation, server.place)

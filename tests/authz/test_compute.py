@@ -1,0 +1,109 @@
+"""Compute keeps its matrix: every operation, for every caller, about everything, through every door."""
+
+import msgspec
+import pytest
+
+from remuda.compute.api import TABLE
+from remuda.compute.instances import service as instances
+from remuda.identity.kinds.rights import Grant, Role
+from remuda.identity.rights.roles import role_id
+from tests.authz.compute import ROOMS, ROWS, ComputeRow
+from tests.authz.compute_callers import CALLERS, KNOWN
+from tests.authz.compute_rule import RULE
+from tests.authz.compute_subject import ComputeSubject, in_compute, on_socket
+from tests.authz.matrix import PLACES, Caller, Target, visible
+from tests.authz.trial import try_all
+
+LABELS = [row.label for row in ROWS]
+
+
+def test_every_operation_has_a_row_and_every_row_an_operation() -> None:
+    assert {route.name for route in TABLE.routes} == {row.operation for row in ROWS}
+    assert len(set(LABELS)) == len(LABELS)
+
+
+@pytest.mark.parametrize("row", ROWS, ids=LABELS)
+def test_a_route_declares_what_its_row_says(row: ComputeRow) -> None:
+    (route,) = [route for route in TABLE.routes if route.name == row.operation]
+    declared = None if route.permission is None else (route.permission.endpoint, route.permission.verb)
+    assert (route.method, route.path, route.scope, declared) == (row.method, row.path, row.scope, row.right)
+    assert route.success == (row.declares or row.success)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_everybody_is_answered_as_the_matrix_says(room: str) -> None:
+    async def scenario(subject: ComputeSubject) -> None:
+        for row in ROOMS[room]:
+            await try_all(subject, row, CALLERS, "api", RULE)
+
+    in_compute(scenario)
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_the_service_refuses_whom_the_api_refuses(room: str) -> None:
+    async def scenario(subject: ComputeSubject) -> None:
+        for row in ROOMS[room]:
+            if row.scope != "public":
+                await try_all(subject, row, KNOWN, "port", RULE)
+
+    in_compute(scenario)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("room", ROOMS)
+async def test_a_client_in_another_process_is_answered_the_same(room: str) -> None:
+    async with on_socket() as subject:
+        for row in ROOMS[room]:
+            await try_all(subject, row, CALLERS, "socket", RULE)
+
+
+def test_a_list_shows_all_that_one_may_see_and_nothing_else() -> None:
+    async def scenario(subject: ComputeSubject) -> None:
+        row, seen = _row("list_instances"), set()
+        there = {place: await subject.shown(row, place) for place in PLACES}
+        for caller in KNOWN:
+            for target in RULE.targets(row):
+                for door in ("api", "port"):
+                    shown = await _listed(subject, row, caller, target, door)
+                    wanted = {there[place] for place in visible(row, caller, target)}
+                    assert shown in (None, wanted), f"{caller.name}, {target.label}, through the {door}"
+                    seen.add(None if shown is None else len(shown))
+        assert seen == {None, 0, 1, 2, 3}, "some are refused, and some see more than others"
+
+    in_compute(scenario)
+
+
+def test_the_trial_finds_a_check_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(instances, "allow_for", lambda *_: None)
+
+    async def scenario(subject: ComputeSubject) -> None:
+        with pytest.raises(AssertionError, match=r"member, home: 200 .*, and 403 was to be"):
+            await try_all(subject, _row("get_instance"), KNOWN, "api", RULE)
+
+    in_compute(scenario)
+
+
+def test_the_trial_finds_a_role_that_allows_too_much() -> None:
+    async def scenario(subject: ComputeSubject) -> None:
+        store = subject.house.store
+        role = await store.get(Role, role_id("reader"))
+        others = [grant for grant in role.spec.scopes.project if grant.name != "compute:instances"]
+        more = Grant(name="compute:instances", operations=("read", "update"))
+        scopes = msgspec.structs.replace(role.spec.scopes, project=(*others, more))
+        await store.update(msgspec.structs.replace(role, spec=msgspec.structs.replace(role.spec, scopes=scopes)))
+        with pytest.raises(AssertionError, match=r"reader, home: 200 .*, and 403 was to be"):
+            await try_all(subject, _row("get_instance_ssh_key"), KNOWN, "api", RULE)
+
+    in_compute(scenario)
+
+
+async def _listed(
+    subject: ComputeSubject, row: ComputeRow, caller: Caller, target: Target, door: str
+) -> set[str] | None:
+    """Return what a list shows, or None if it is refused."""
+    outcome = await subject.doors[door].ask(caller, await subject.request(row, target))
+    return {item["metadata"]["id"] for item in outcome.answer} if outcome.status == 200 else None
+
+
+def _row(label: str) -> ComputeRow:
+    return next(row for row in ROWS if row.label == label)

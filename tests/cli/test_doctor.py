@@ -1,0 +1,176 @@
+"""`remuda doctor`: what it finds in a directory that is well, and in one that is not."""
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remuda.app import registry
+from remuda.cli import main
+from remuda.cli.config import loaded
+from remuda.cli.examining import examine
+from remuda.cli.findings import Finding
+from remuda.datadir import DataDirectory
+from remuda.kernel.clock import SystemClock
+from remuda.operations.kinds import Operation, OperationSpec
+from remuda.providers.contract.names import Handle
+from remuda.reconcile.kinds import BreakerRecord, BreakerSpec
+from remuda.region.kinds.orphans import new_orphan
+from remuda.store.objects import Metadata
+from remuda.store.sqlite.store import SqliteStore, open_store
+from tests.cli.running import remuda, running
+
+Said = pytest.CaptureFixture[str]
+NORTH = "b7a8f1de-0c6e-4c0a-9a7e-2f1c9f6f0001"
+NOW = datetime(2026, 3, 4, tzinfo=UTC)
+
+
+def looked(said: Said, data: Path, *more: str) -> tuple[int, dict[str, dict[str, str]]]:
+    """Return the exit code, and the findings by their parts."""
+    code = main(["doctor", "-o", "json", "--data", str(data), "--listen", "127.0.0.1:0", *more])
+    told: Any = json.loads(said.readouterr().out)
+    return code, {each["part"]: each for each in told["findings"]}
+
+
+def states(found: dict[str, dict[str, str]]) -> dict[str, str]:
+    return {part: each["state"] for part, each in found.items() if each["state"] != "good"}
+
+
+def with_store(data: Path, change: Any) -> None:
+    """Change something in a store that nobody has open."""
+
+    async def run() -> None:
+        directory = DataDirectory(data)
+        store = open_store(directory.store, registry(), directory.sealer())
+        try:
+            await change(store)
+        finally:
+            await store.close()
+
+    asyncio.run(run())
+
+
+def test_beside_a_process_it_looks_at_that_one_too(tmp_path: Path) -> None:
+    with running(tmp_path) as one:
+        told = remuda("doctor", "--data", str(tmp_path))
+    assert (told.returncode, told.stderr) == (0, "")
+    assert f"One runs at {one.url}, and is ready." in told.stdout
+    assert told.stdout.endswith("\nAll is well.\n")
+
+
+def test_in_a_directory_that_is_well_everything_is_good_and_stays_as_it_is(left: Path, capsys: Said) -> None:
+    before = {path.name: path.read_bytes() for path in left.glob("*.json")}
+    code, found = looked(capsys, left)
+    assert (code, states(found)) == (0, {})
+    assert list(found) == [
+        *("release", "directory", "disk", "keys", "process"),
+        *("store", "clock", "operations", "orphans", "removals"),
+    ]
+    assert {path.name: path.read_bytes() for path in left.glob("*.json")} == before
+
+
+def test_where_nothing_is_yet_it_says_that_a_start_makes_it(tmp_path: Path, capsys: Said) -> None:
+    code, found = looked(capsys, tmp_path / "data")
+    assert (code, states(found)) == (0, {"directory": "odd"})
+    assert not (tmp_path / "data").exists()
+    code, found = looked(capsys, tmp_path)
+    assert (code, states(found)) == (0, {"keys": "odd", "store": "odd"} | _open_to_others(tmp_path))
+
+
+def _open_to_others(path: Path) -> dict[str, str]:
+    return {"directory": "odd"} if path.stat().st_mode & 0o077 else {}
+
+
+def test_a_store_without_its_keys_is_bad(left: Path, capsys: Said) -> None:
+    (left / "keys.json").chmod(0o644)
+    code, found = looked(capsys, left)
+    assert (code, states(found)) == (1, {"keys": "bad"})
+    assert f"run chmod 600 {left}/keys.json" in found["keys"]["sentence"]
+    (left / "keys.json").unlink()
+    code, found = looked(capsys, left)
+    assert (code, states(found)) == (1, {"keys": "bad"})
+    assert "opens with nothing else" in found["keys"]["remedy"]
+
+
+def test_a_damaged_store_is_bad(left: Path, capsys: Said) -> None:
+    with_store(left, _nothing)  # it moves the log into the file
+    store = left / "remuda.db"
+    content = bytearray(store.read_bytes())
+    content[8192 * 3 : 8192 * 5] = b"\xff" * (8192 * 2)
+    store.write_bytes(content)
+    code, found = looked(capsys, left)
+    assert (code, states(found)) == (1, {"store": "bad"})
+    store.write_text("hello " * 4000)
+    code, found = looked(capsys, left)
+    assert (code, states(found)) == (1, {"store": "bad"})
+
+
+async def _nothing(_: SqliteStore) -> None: ...
+
+
+def test_what_waits_for_an_operator_is_named(left: Path, capsys: Said) -> None:
+    async def change(store: SqliteStore) -> None:
+        spec = OperationSpec(
+            saga="network.create",
+            subject_kind="networks",
+            subject="n",
+            actor="a",
+            input="{}",
+            deadline=NOW,
+            process="p",
+        )
+        for name in ("op-1", "op-2"):
+            made = await store.create(Operation(metadata=Metadata(name=name), spec=spec))
+        await store.update_status(made.moved("stuck"))
+        await store.create(new_orphan(NORTH, "server", Handle("tenancy", "rmd-1"), "ObjectUnknown", NOW))
+        tripped = BreakerSpec(controller="servers", group="acme", tripped=NOW)
+        await store.create(BreakerRecord(metadata=Metadata(name="b"), spec=tripped))
+
+    with_store(left, change)
+    code, found = looked(capsys, left)
+    assert (code, states(found)) == (1, {"operations": "bad", "orphans": "odd", "removals": "bad"})
+    assert "1 are stuck: network.create op-2." in found["operations"]["sentence"]
+    assert "server rmd-1" in found["orphans"]["sentence"]
+    assert "servers acme" in found["removals"]["sentence"]
+
+
+def test_an_operation_that_was_cut_off_is_no_reason_to_worry(left: Path, capsys: Said) -> None:
+    async def change(store: SqliteStore) -> None:
+        spec = OperationSpec(saga="s", subject_kind="k", subject="n", actor="a", input="{}", deadline=NOW, process="p")
+        await store.create(Operation(metadata=Metadata(name="op-1"), spec=spec))
+
+    with_store(left, change)
+    code, found = looked(capsys, left)
+    assert (code, states(found)) == (0, {})
+    assert found["operations"]["sentence"] == "1 were cut off: the next start takes them back."
+
+
+class LongAgo(SystemClock):
+    """A clock that nobody has set."""
+
+    def now(self) -> datetime:
+        return datetime(2001, 1, 1, tzinfo=UTC)
+
+
+def test_a_clock_behind_the_store_is_bad(left: Path) -> None:
+    found = findings(examine(loaded(None, left, "127.0.0.1:0"), LongAgo()))
+    assert found["clock"].state == "bad"
+    assert found["clock"].sentence.startswith("It is 2001-01-01 00:00:00 UTC, but the store was written to at 20")
+
+
+def findings(found: Iterable[Finding]) -> dict[str, Finding]:
+    return {each.part: each for each in found}
+
+
+def test_an_address_that_something_else_has_is_odd(left: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        told = remuda("doctor", "--data", str(left), "--listen", address)
+    assert told.returncode == 0
+    assert f"None runs here, and none could: The address {address} is taken" in told.stdout
+    assert told.stdout.endswith("\nIt works, but look at what is odd: 1.\n")

@@ -1,0 +1,150 @@
+"""`remuda instance plan` and `update`: nothing is changed that was not shown, and nothing lost unless agreed to."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.cli.instance.changing import carry_out
+from remuda.kernel.errors import PlanChanged, Unusable
+from tests.cli.using import Terminal, make
+
+
+def flavor_of(user: Terminal, name: str) -> str:
+    return str(user.json("instance", "show", name)["spec"]["flavorId"])
+
+
+def test_a_plan_is_shown_and_changes_nothing(user: Terminal) -> None:
+    make(user, "planned", "--public-ip", "--wait")
+    before = user.json("instance", "show", "planned")
+    shown = user("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip")
+    assert "Lost      The public address is given back" in shown
+    assert "\n          Everything on the root disk is lost.\n" in shown
+    assert f"private address {before['status']['privateIP']}" in shown
+    assert "Quota     gpus 0 -> 1 (+1), floatingips 1 -> 0 (-1)\n" in shown
+    assert "Downtime  It is down while a server starts" in shown
+    told = user.json("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip")
+    assert told["isDestructive"]
+    assert f"Hash      {told['hash']}\n" in shown
+    assert user("instance", "plan", "planned", "--flavor", "sim-gpu-8", "--no-public-ip", "-o", "name") == (
+        f"{told['hash']}\n"
+    )
+    assert user("instance", "plan", "planned") == "Nothing would change.\n"
+    assert user.json("instance", "show", "planned") == before
+
+
+def test_what_destroys_nothing_is_done_at_once(user: Terminal) -> None:
+    make(user, "mild", "--wait")
+    shown = user("instance", "update", "mild", "--description", "Quiet.", "--tag", "a=b", "--public-ip", "--wait")
+    assert "Lost      Nothing.\n" in shown
+    changed = user.json("instance", "show", "mild")
+    assert (changed["metadata"]["description"], changed["metadata"]["tags"]) == (
+        "Quiet.",
+        [{"name": "a", "value": "b"}],
+    )
+    assert changed["status"]["publicIP"]
+    said = user("instance", "update", "mild", "--description", "Quiet.")
+    assert said == "mild is as it was asked to be: nothing was done.\n"
+
+
+def test_what_destroys_something_is_asked_about_and_done_as_it_was_told(user: Terminal) -> None:
+    make(user, "grow", "--wait")
+    small = flavor_of(user, "grow")
+    code, shown, said = user.typed("instance", "update", "grow", "--flavor", "sim-standard-4")
+    assert code == 1
+    assert "Lost      Everything on the root disk is lost.\n" in shown
+    assert said == (
+        "Its server is replaced. It loses its root disk, its SSH host keys and what runs on it. "
+        "Nobody is there to ask: say --yes if that is meant.\n"
+    )
+    assert flavor_of(user, "grow") == small
+    before = user.json("instance", "show", "grow")["status"]
+    shown = user("instance", "update", "grow", "--flavor", "sim-standard-4", "--yes", "--wait")
+    assert "\nFlavor      sim-standard-4\n" in shown
+    after = user.json("instance", "show", "grow")["status"]
+    assert flavor_of(user, "grow") != small
+    assert (after["privateIP"], after["macAddress"]) == (before["privateIP"], before["macAddress"])
+
+
+def test_an_image_and_groups_can_be_other_ones_and_none(user: Terminal) -> None:
+    make(user, "other", "--wait")
+    user("security-group", "create", "g", "--network", "other-net", "--allow", "ingress any", "--wait")
+    user("instance", "update", "other", "--security-group", "g", "--wait")
+    assert "Security groups" in user("instance", "show", "other")
+    user("instance", "update", "other", "--no-security-group", "--image", "debian-12-amd64", "--yes", "--wait")
+    shown = user("instance", "show", "other")
+    assert "Security groups" not in shown
+    assert "debian-12-amd64" in shown
+
+
+def test_programs_get_the_instance_alone(user: Terminal) -> None:
+    make(user, "quiet", "--wait")
+    for told in ("Lost      Nothing.\n", "quiet is as it was asked to be: nothing was done.\n"):
+        code, shown, said = user.typed("instance", "update", "quiet", "--description", "x", "-o", "json")
+        assert (code, json.loads(shown)["metadata"]["description"]) == (0, "x")
+        assert told in said, "what people are told is not in their way"
+
+
+def plan(name: str, *, is_destructive: bool = True) -> dict[str, Any]:
+    return {
+        "hash": name,
+        "isDestructive": is_destructive,
+        "sentence": f"It is {name}.",
+        "steps": [{"kind": "replace", "sentence": "So.", "changes": []}],
+        "lost": [],
+        "survives": [],
+        "downtime": {"sentence": "None."},
+        "quota": [],
+    }
+
+
+class Server:
+    """Has another plan than the one that is sent, some times."""
+
+    def __init__(self, *plans: dict[str, Any]) -> None:
+        self._plans, self.done = [*plans], list[str]()
+
+    def change(self, sent: str) -> str:
+        if self._plans:
+            raise PlanChanged(msgspec.json.encode(self._plans.pop(0)))
+        self.done.append(sent)
+        return f"done as {sent}"
+
+
+def test_a_plan_that_is_another_one_by_then_is_shown_and_asked_about_anew(capsys: pytest.CaptureFixture[str]) -> None:
+    server, questions = Server(plan("second")), list[str]()
+
+    def ask(question: str) -> str:
+        questions.append(question)
+        return "yes"
+
+    assert carry_out(plan("first"), server.change, print, yes=False, ask=ask) == "done as second"
+    assert questions == ["It is first. Go on? [y/N] ", "It is second. Go on? [y/N] "]
+    shown = capsys.readouterr().out
+    assert shown.index("Hash      first") < shown.index("another one by now") < shown.index("Hash      second")
+
+
+def test_who_says_no_to_the_second_plan_has_changed_nothing() -> None:
+    server, answers = Server(plan("second")), ["y", "n"]
+    with pytest.raises(Unusable, match=r"^Nothing was done\.$"):
+        carry_out(plan("first"), server.change, print, yes=False, ask=lambda _: answers.pop(0))
+    assert server.done == []
+
+
+def test_a_plan_that_becomes_harmless_is_not_asked_about() -> None:
+    server, answers = Server(plan("second", is_destructive=False)), ["y"]
+    assert carry_out(plan("first"), server.change, print, yes=False, ask=lambda _: answers.pop(0)) == "done as second"
+
+
+def test_a_plan_that_never_stays_the_same_is_given_up() -> None:
+    server = Server(*(plan(str(number)) for number in range(9)))
+    with pytest.raises(Unusable, match="Somebody else goes on changing the instance"):
+        carry_out(plan("first"), server.change, print, yes=True)
+    assert server.done == []
+
+
+def test_where_nothing_is_left_to_do_nothing_is_done() -> None:
+    server = Server({**plan("second"), "steps": []})
+    assert carry_out(plan("first"), server.change, print, yes=True) is None
+    assert server.done == []

@@ -1,0 +1,160 @@
+"""The nouns that instances stand on, against a real process: networks, groups, authorities, offers and quotas."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remuda.cli.asking.contexts import Context, Contexts, ContextsFile, Named, Tokens
+from remuda.kernel.secrets import Secret
+from tests.cli.answering import Server, told
+from tests.cli.using import JAMMY, SMALL, Cloud, Terminal
+from tests.cli.visitor import let_in
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJ8kUe1GJ8Lx5y2J1PBoQ0q3dXQd6mCkJ0mF3rV9d2cT ca@example.com"
+
+
+def test_networks(user: Terminal) -> None:
+    made = user("network", "create", "pad", "--region", "sim-north", "--dns", "9.9.9.9", "--dns", "1.1.1.1", "--wait")
+    found = {line.split("  ")[0]: line.rpartition("  ")[2] for line in made.splitlines()}
+    assert (found["Status"], found["Region"], found["Prefix"]) == ("provisioned", "sim-north", "10.0.0.0/24")
+    assert found["DNS"] == "9.9.9.9, 1.1.1.1"
+    assert "pad" in user("network", "list", "-o", "name").split()
+    assert "sim-north" in user("network", "list")
+    user("network", "update", "pad", "--dns", "8.8.8.8", "--description", "The pad.", "--wait")
+    changed = user.json("network", "show", "pad")
+    assert (changed["spec"]["dnsNameservers"], changed["metadata"]["description"]) == (["8.8.8.8"], "The pad.")
+    user("network", "update", "pad", "--tag", "a=b")
+    assert user.json("network", "show", "pad")["metadata"]["description"] == "The pad.", "what is not said stays"
+    user("network", "update", "pad", "--no-dns")
+    assert user.json("network", "show", "pad")["spec"]["dnsNameservers"] == []
+    assert user.refused("network", "delete", "pad").endswith("Nobody is there to ask: say --yes if that is meant.")
+    assert user("network", "delete", "pad", "--yes", "--wait") == "The network pad is gone.\n"
+    said = user.refused("network", "create", "pad", "--region", "moon")
+    assert said == "There is no region moon: choose from sim-north, sim-south."
+    assert "/24" in user.refused("network", "create", "pad", "--region", "sim-north", "--prefix", "10.0.0.0/30")
+
+
+def test_security_groups(user: Terminal) -> None:
+    user("network", "create", "walls", "--region", "sim-north", "--wait")
+    made = user(
+        *("security-group", "create", "ssh", "--network", "walls", "--wait"),
+        *("--allow", "ingress tcp 22 0.0.0.0/0", "--allow", "egress any"),
+    )
+    assert "Allows   ingress tcp 22 0.0.0.0/0; egress any\n" in made
+    changed = user("security-group", "update", "ssh", "--allow", "ingress udp 1-5", "--forbid", "egress any")
+    assert "Allows   ingress tcp 22 0.0.0.0/0; ingress udp 1-5\n" in changed
+    said = user.refused("security-group", "update", "ssh", "--forbid", "egress any")
+    assert said.startswith("--forbid 'egress any' is no rule that it has: its rules are ingress tcp 22 0.0.0.0/0; ")
+    assert user("security-group", "list", "--network", "walls", "-o", "name") == "ssh\n"
+    assert user.json("security-group", "show", "ssh")["spec"]["rules"][1] == {
+        "direction": "ingress",
+        "protocol": "udp",
+        "port": 1,
+        "portMax": 5,
+    }
+    assert user.refused("security-group", "create", "x", "--network", "walls", "--allow", "in tcp").startswith(
+        "--allow 'in tcp' begins with neither ingress nor egress: "
+    )
+    assert user("security-group", "delete", "ssh", "--yes", "--wait") == "The security group ssh is gone.\n"
+
+
+def test_ssh_authorities(user: Terminal, tmp_path: Path) -> None:
+    file = tmp_path / "ca.pub"
+    file.write_text(f"{KEY}\n")
+    assert "ssh-ed25519" in user("ssh-ca", "create", "ours", "--key", str(file))
+    assert user("ssh-ca", "list", "-o", "name") == "ours\n"
+    assert user.json("ssh-ca", "show", "ours")["spec"]["publicKey"].startswith("ssh-ed25519 AAAA")
+    user("network", "create", "ca-net", "--region", "sim-north", "--wait")
+    chosen = ("--network", "ca-net", "--flavor", SMALL, "--image", JAMMY, "--ssh-ca", "ours", "--wait")
+    assert "SSH CA      ours\n" in user("instance", "create", "opened", *chosen)
+    said = user.refused("ssh-ca", "delete", "ours", "--yes")
+    assert "in use" in said
+    user("instance", "update", "opened", "--ssh-ca", "", "--yes", "--wait")
+    assert "SSH CA" not in user("instance", "show", "opened")
+    assert user("ssh-ca", "delete", "ours", "--yes").startswith("The SSH certificate authority ours ")
+    file.write_bytes(b"\xff\xfe")
+    assert user.refused("ssh-ca", "create", "x", "--key", str(file)) == f"--key {file} is no text: name the right file."
+
+
+def test_what_regions_offer(user: Terminal) -> None:
+    assert user("region", "list").splitlines()[0].split() == ["NAME", "TYPE", "ID"]
+    assert "load_balancers" in user("region", "show", "sim-south")
+    both, one = user("flavor", "list"), user("flavor", "list", "--region", "sim-north")
+    assert len(both.splitlines()) > len(one.splitlines())
+    assert "sim-south" not in one
+    assert user("flavor", "show", SMALL, "--region", "sim-north").splitlines()[:3] == [
+        "Name          sim-small-1",
+        "Region        sim-north",
+        "CPUS          1",
+    ]
+    said = user.refused("flavor", "show", SMALL)
+    assert said == "The flavor sim-small-1 is in sim-north and sim-south: say which with --region."
+    assert user.refused("flavor", "show", "huge").startswith("There is no flavor huge: choose from ")
+    assert JAMMY in user("image", "list", "-o", "name").split()
+    image = user.json("image", "show", JAMMY, "--region", "sim-north")
+    assert user("image", "show", image["metadata"]["id"], "--region", "sim-north", "-o", "name") == f"{JAMMY}\n"
+
+
+def test_an_image_that_cannot_be_fetched_is_one_sentence(user: Terminal) -> None:
+    chosen = ("--region", "sim-north", "--distro", "ubuntu", "--release", "24.04")
+    said = user.refused("image", "import", "mine", *chosen, "--url", "http://127.0.0.1:9/disk.raw")
+    assert said == "Image read failed, please ensure the URL is correct"
+    assert user.refused("image", "delete", "mine", "--yes").startswith("There is no image mine: ")
+
+
+def image(state: str) -> dict[str, Any]:
+    system = {"kernel": "linux", "family": "debian", "distro": "ubuntu", "version": "24.04"}
+    spec = {"architecture": "x86_64", "sizeGiB": 20, "virtualization": "any", "os": system}
+    return {"metadata": {"id": "image-1", "name": "mine"}, "spec": spec, "status": {"state": state}}
+
+
+@pytest.mark.parametrize(("last", "code"), [("ready", 0), ("failed", 1)])
+def test_an_image_is_asked_for_and_waited_for(last: str, code: int, terminal: Terminal) -> None:
+    region = {"metadata": {"id": "r-1", "name": "moon"}, "spec": {}}
+    answers = [told([region]), told(image("pending")), told([image("creating")]), told([image(last)])]
+    with Server(*answers).running() as server:
+        here = Named(id="o-1", name="acme")
+        context = Context(endpoints={"region": server.url}, tokens=Tokens(access=Secret("x")), organization=here)
+        ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
+        words = ("image", "import", "mine", "--region", "moon", "--url", "https://there/disk", "--distro", "ubuntu")
+        got, shown, said = terminal.typed(*words, "--release", "24.04", "--tag", "a=b", "--wait")
+    assert (got, said.splitlines()[0]) == (code, "mine is creating")
+    assert server.asked[1][:2] == ("POST", "/api/v1/organizations/o-1/regions/r-1/images")
+    assert json.loads(server.bodies[1]) == {
+        "metadata": {"name": "mine", "tags": [{"name": "a", "value": "b"}]},
+        "spec": {
+            "uri": "https://there/disk",
+            "architecture": "x86_64",
+            "virtualization": "any",
+            "os": {"kernel": "linux", "family": "debian", "distro": "ubuntu", "version": "24.04"},
+        },
+    }
+    if code:
+        assert said.splitlines()[1] == "mine is failed: delete it, and try again."
+    else:
+        assert "ready" in shown.splitlines()[1]
+
+
+def test_quotas_are_seen_by_their_users_and_set_by_administrators(
+    user: Terminal, remuda_up: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    headings, *rows = user("quota", "show").splitlines()
+    assert headings.split() == ["KIND", "USED", "FREE", "LIMIT"]
+    assert ["filestorage", "0", "1", "TiB", "1", "TiB"] in [row.split() for row in rows]
+    said = user.refused("quota", "set", "clusters=7")
+    assert said.endswith("is not permitted: ask an administrator of the organization for that right.")
+    for wrong in ("clusters", "clusters=many"):
+        assert user.refused("quota", "set", wrong).endswith("say what there may be, such as servers=20.")
+    assert user.refused("quota", "set", "horses=1").startswith("LIMITS name horses: the kinds are clusters, ")
+    limited = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=3", "--of", "project")}
+    whole = {each["kind"]: each["quantity"] for each in user.json("quota", "show")}
+    assert limited == {**whole, "clusters": 3}
+    monkeypatch.setattr(
+        "remuda.cli.login.pause", lambda _: let_in(capsys.readouterr().out.split()[1], remuda_up.password)
+    )
+    user("login", remuda_up.running.url, "--name", "admin")
+    changed = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=7")}
+    assert changed == {**whole, "clusters": 7}, "the others stay"
+    assert user("quota", "set", "clusters=5", "-o", "name").startswith("clusters\n")

@@ -1,0 +1,185 @@
+"""What commands show, word by word: tables, facts, plans, rules of groups, names, and how far something is."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from remuda.cli.doing import agreed
+from remuda.cli.naming import among, looks_like_id
+from remuda.cli.options import About
+from remuda.cli.rules import parse_rule, rule_text
+from remuda.cli.showing import progress
+from remuda.cli.showing.plans import plan_text
+from remuda.cli.showing.tables import as_facts, as_table
+from remuda.kernel.errors import Invalid, NotFound, Unusable
+
+PLANS = Path(__file__).parents[1] / "golden" / "plans"
+
+
+def thing(name: str, key: str = "", status: str = "provisioned", message: str = "") -> dict[str, Any]:
+    detail = {"provisioningStatusDetail": {"reason": "R", "message": message}} if message else {}
+    return {"metadata": {"id": key or f"id-of-{name}", "name": name, "provisioningStatus": status, **detail}}
+
+
+def test_a_table_is_aligned_and_has_no_spaces_at_the_end() -> None:
+    assert as_table(["NAME", "WHAT"], [["a", ""], ["longer", "b"]]) == "NAME    WHAT\na\nlonger  b\n"
+
+
+def test_what_others_wrote_moves_no_cursor() -> None:
+    assert "\x1b" not in as_table(["A"], [["x\x1b[2J\ny"]])
+    assert as_table(["A"], [["x\ny"]]).count("\n") == 2
+
+
+def test_facts_that_there_are_not_are_left_out() -> None:
+    assert as_facts({"NAME": "a", "PRIVATE IP": "10.0.0.1", "DNS": ""}) == "Name        a\nPrivate IP  10.0.0.1\n"
+
+
+def test_a_thing_is_found_by_its_name_or_its_id() -> None:
+    things = [thing("a"), thing("b"), thing("twin", "1"), thing("twin", "2")]
+    assert among(things, "b", "horse")["metadata"]["id"] == "id-of-b"
+    assert among(things, "2", "horse")["metadata"]["name"] == "twin"
+    with pytest.raises(Unusable, match=r"^There is no horse c: choose from a, b, twin\.$"):
+        among(things, "c", "horse")
+    with pytest.raises(Unusable, match=r"^There are 2 of the name twin: say which horse by its id, of 1, 2\.$"):
+        among(things, "twin", "horse")
+    with pytest.raises(Unusable, match="h0, h1, h2, h3, h4, h5, h6, h7 and 3 more"):
+        among([thing(f"h{number}") for number in range(9)] + [thing("h9"), thing("i")], "c", "horse")
+
+
+def test_an_id_is_told_from_a_name() -> None:
+    assert looks_like_id("11111111-1111-4111-8111-111111111111")
+    assert not looks_like_id("a-name-that-is-as-long-as-an-id-is-12")
+
+
+rules = st.builds(
+    lambda direction, protocol, ports, prefix: {"direction": direction, "protocol": protocol, **ports, **prefix},
+    st.sampled_from(["ingress", "egress"]),
+    st.sampled_from(["any", "icmp", "tcp", "udp", "vrrp"]),
+    st.one_of(
+        st.just({}),
+        st.builds(lambda port: {"port": port}, st.integers(1, 65535)),
+        st.builds(lambda port, last: {"port": port, "portMax": last}, st.integers(1, 65535), st.integers(1, 65535)),
+    ),
+    st.sampled_from([{}, {"prefix": "10.0.0.0/8"}, {"prefix": "0.0.0.0/0"}]),
+)
+
+
+@given(rules)
+def test_a_rule_is_written_as_it_is_read(rule: dict[str, Any]) -> None:
+    assert parse_rule(rule_text(rule)) == rule
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "begins with neither ingress nor egress"),
+        ("inward tcp", "begins with neither ingress nor egress"),
+        ("ingress", "names none of the protocols any, icmp, tcp, udp, vrrp"),
+        ("ingress http 80", "names none of the protocols any, icmp, tcp, udp, vrrp"),
+        ("ingress tcp ssh", "ends with ssh, which is neither ports nor a prefix"),
+        ("ingress tcp 22 10.0.0.0/8 23", "ends with 23, which is neither ports nor a prefix"),
+        ("ingress tcp 22 23", "ends with 23, which is neither ports nor a prefix"),
+    ],
+)
+def test_what_is_no_rule_is_told_why(text: str, problem: str) -> None:
+    with pytest.raises(Invalid) as refused:
+        parse_rule(text)
+    assert refused.value.sentence == f'--allow {text!r} {problem}: write it as "ingress tcp 22 0.0.0.0/0".'
+
+
+@pytest.mark.parametrize("path", sorted(PLANS.glob("*.json")), ids=lambda path: path.stem)
+def test_every_plan_says_all_that_it_holds(path: Path) -> None:
+    plan = json.loads(path.read_text())
+    shown = plan_text(plan)
+    if not plan["steps"]:
+        assert shown == "Nothing would change.\n"
+        return
+    sentences = [plan["sentence"], plan["downtime"]["sentence"], plan["hash"]]
+    sentences += [each["sentence"] for each in plan["lost"]]
+    sentences += [each["sentence"] for step in plan["steps"] for each in (step, *step["changes"])]
+    sentences += [each["value"] for each in plan["survives"] if each.get("value")]
+    sentences += [f"{each['kind']} {each['before']} -> {each['after']}" for each in plan["quota"] if each["delta"]]
+    assert [each for each in sentences if each not in shown] == []
+    assert ("Lost      Nothing.\n" in shown) == (not plan["lost"])
+
+
+def test_a_plan_fits_into_a_narrow_terminal() -> None:
+    plan = json.loads((PLANS / "flavor-with-gpus.json").read_text())
+    narrow = plan_text(plan, 60)
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert " ".join(narrow.split()) == " ".join(plan_text(plan).split())
+
+
+def test_how_far_something_is() -> None:
+    assert progress.status_of(thing("web", status="pending")) == "web is pending"
+    waiting = thing("web", status="provisioning", message="its server boots")
+    assert progress.status_of(waiting) == "web is provisioning: its server boots"
+    assert progress.status_of(thing("web", status="error", message="error")) == "web is error"
+
+
+def waited(*states: str, limit_s: float = 60.0) -> Any:
+    left = [*states]
+    return progress.until(
+        lambda: thing("web", status=left.pop(0) if len(left) > 1 else left[0]),
+        lambda now: bool(now["metadata"]["provisioningStatus"] == "provisioned"),
+        lambda now: bool(now["metadata"]["provisioningStatus"] == "error"),
+        limit_s=limit_s,
+        remedy="look at it",
+    )
+
+
+def test_who_waits_sees_each_step_once(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(progress, "pause", lambda _: None)
+    assert waited("pending", "pending", "provisioning", "provisioned")["metadata"]["name"] == "web"
+    assert capsys.readouterr().err == "web is pending\nweb is provisioning\n"
+
+
+def test_waiting_ends_where_it_has_failed_or_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "pause", lambda _: None)
+    with pytest.raises(Unusable, match=r"^web is error: look at it\.$"):
+        waited("pending", "error")
+    with pytest.raises(Unusable, match=r"^It is not done after -1 s \(web is pending\): it goes on"):
+        waited("pending", limit_s=-1.0)
+
+
+def test_waiting_for_the_end_of_something(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "pause", lambda _: None)
+    looks = [thing("web", status="deprovisioning")]
+
+    def read() -> Any:
+        if not looks:
+            raise NotFound("instance", "web")
+        return looks.pop()
+
+    progress.until_gone(read, limit_s=60.0)
+    assert looks == []
+
+
+def test_only_a_yes_is_one() -> None:
+    for answer in ("y", " YES "):
+        agreed("It ends.", yes=False, ask=lambda _, answer=answer: answer)  # type: ignore[misc]  # bound at once
+    for answer in ("", "no", "yep"):
+        with pytest.raises(Unusable, match=r"^Nothing was done\.$"):
+            agreed("It ends.", yes=False, ask=lambda _, answer=answer: answer)  # type: ignore[misc]  # same
+
+
+def test_nobody_can_agree_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
+    with pytest.raises(Unusable, match="Nobody is there to ask: say --yes if that is meant"):
+        agreed("It ends.", yes=False)
+    agreed("It ends.", yes=True)
+
+
+def test_what_is_not_said_about_something_stays() -> None:
+    before = {"name": "a", "description": "old", "tags": [{"name": "x", "value": "y"}], "id": "1"}
+    assert About().metadata(before) == {key: before[key] for key in ("name", "description", "tags")}
+    assert About(description="", tag=("k=v=w",)).metadata(before) == {
+        "name": "a",
+        "description": "",
+        "tags": [{"name": "k", "value": "v=w"}],
+    }

@@ -1,0 +1,58 @@
+"""Commands in a real terminal: they ask, show how far something is in one line, and break lines where it ends."""
+
+import fcntl
+import os
+import pty
+import re
+import struct
+import subprocess
+import termios
+
+from tests.cli.running import REMUDA
+from tests.cli.using import Terminal, make
+
+ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def typed(user: Terminal, *words: str, answer: str = "", columns: int = 80) -> tuple[int, str]:
+    """Type a command, and an answer to what it asks; return its exit code and all that the terminal showed."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
+    environment = {**os.environ, "XDG_CONFIG_HOME": str(user.file.parents[1]), "TERM": "xterm"}
+    environment.pop("COLUMNS", None)
+    command = subprocess.Popen([*REMUDA, *words], stdin=theirs, stdout=theirs, stderr=theirs, env=environment)
+    os.close(theirs)
+    os.write(ours, answer.encode())
+    shown = b""
+    try:
+        while piece := os.read(ours, 4096):
+            shown += piece
+    except OSError:
+        pass  # how Linux says that the other side has closed
+    os.close(ours)
+    return command.wait(timeout=60), ESCAPES.sub("", shown.decode().replace("\r\n", "\n"))
+
+
+def test_what_cannot_be_undone_is_asked_about(user: Terminal) -> None:
+    make(user, "asked", "--wait")
+    code, shown = typed(user, "instance", "delete", "asked", answer="n\n", columns=200)
+    assert code == 1
+    assert (
+        "The instance asked will be deleted with its disk and its addresses, and cannot be had back. Go on? [y/N] "
+        in shown
+    )
+    assert shown.endswith("Nothing was done.\n")
+    assert user("instance", "show", "asked", "-o", "name") == "asked\n"
+    code, shown = typed(user, "instance", "delete", "asked", answer="\x04")
+    assert (code, shown.splitlines()[-1].strip()[-17:]) == (1, "Nothing was done."), "who hangs up has not agreed"
+    code, shown = typed(user, "instance", "delete", "asked", "--wait", answer="y\n")
+    assert (code, shown.splitlines()[-1].strip()) == (0, "The instance asked is gone.")
+    assert user.refused("instance", "show", "asked")
+
+
+def test_a_plan_is_broken_into_the_lines_of_the_terminal(user: Terminal) -> None:
+    make(user, "narrow", "--wait")
+    code, shown = typed(user, "instance", "plan", "narrow", "--flavor", "sim-gpu-8", columns=70)
+    assert code == 0
+    assert max(len(line) for line in shown.splitlines()) <= 70
+    assert "Survives  id " in shown

@@ -1,0 +1,55 @@
+"""What the Terraform provider looks up: regions, flavors and classes of storage, and things by their ids."""
+
+import pytest
+
+from tests.clients.ground import Ground, apply
+from tests.clients.provider import AGENT, DiagnosticError, decoded
+from tests.clients.resources import NETWORK
+from tests.compute.asking import ABSENT, GPUS
+from tests.region.house import NORTH, STANDARD
+
+REGIONS = "/api/v1/organizations/{organization}/regions"
+
+
+def test_a_region_is_found_in_the_list_of_the_organization() -> None:
+    async def scenario(ground: Ground) -> None:
+        found = await ground.provider.find("region", REGIONS, NORTH)
+        assert found["metadata"]["name"] == "sim-north"
+        assert found["spec"]["type"] == "simulated"
+
+    apply(scenario)
+
+
+def test_a_flavor_is_found_in_the_list_of_its_region() -> None:
+    async def scenario(ground: Ground) -> None:
+        flavors = f"{REGIONS}/{NORTH}/flavors"
+        plain = await ground.provider.find("compute", flavors, STANDARD)
+        assert {"cpus", "memory", "disk"} <= plain["spec"].keys()
+        assert "gpu" not in plain["spec"]
+        gpu = (await ground.provider.find("compute", flavors, GPUS))["spec"]["gpu"]
+        assert {"vendor", "model", "physicalCount", "logicalCount", "memory"} <= gpu.keys()
+
+    apply(scenario)
+
+
+def test_a_class_of_storage_is_found_by_region() -> None:
+    async def scenario(ground: Ground) -> None:
+        query = [("regionID", NORTH)]
+        listed = await ground.provider.clients["region"].get("/api/v2/filestorageclasses", query)
+        name = listed.json[0]["metadata"]["id"]
+        found = await ground.provider.find("region", "/api/v2/filestorageclasses", name, query)
+        assert found["spec"]["regionId"] == NORTH
+        assert set(found["spec"]["protocols"]) <= {"nfsv3", "nfsv4"}
+
+    apply(scenario)
+
+
+def test_what_is_not_there_is_404_and_who_has_no_good_token_is_told_so() -> None:
+    async def scenario(ground: Ground) -> None:
+        assert await ground.provider.refresh(NETWORK, ABSENT) is None
+        for service, path in (("region", "/api/v2/networks"), ("compute", "/api/v2/instances")):
+            stranger = ground.provider.clients[service].having("no-token")  # type: ignore[index]  # it is one of them
+            with pytest.raises(DiagnosticError, match="server returned status code 401, code: "):
+                decoded(await stranger.send("GET", path, headers=AGENT))
+
+    apply(scenario)

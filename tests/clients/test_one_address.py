@@ -1,0 +1,66 @@
+"""One server is all three services to a client that is given one address with a path for each."""
+
+from dataclasses import replace
+from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from remuda.compute.api import TABLE as COMPUTE
+from remuda.http.edge.mounts import Mounted, Mounts
+from remuda.identity.api import TABLE as IDENTITY
+from remuda.region.api import TABLE as REGION
+from tests.clients.ground import Ground, apply
+from tests.clients.provider import Provider
+from tests.clients.resources import GROUP, INSTANCE, NETWORK
+from tests.compute.asking import DEBIAN
+from tests.example.client import Client
+from tests.region.house import NORTH, STANDARD
+
+
+class _Based:
+    """A client's base URL with a path: `./api/…` is joined onto it."""
+
+    def __init__(self, app: ASGIApp, base: str) -> None:
+        self._app, self._base = app, base
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        path = self._base + scope["path"]
+        await self._app({**scope, "path": path, "raw_path": path.encode()}, receive, send)
+
+
+async def _nowhere(_scope: Scope, _receive: Receive, _send: Send) -> None:
+    raise AssertionError("there is nothing")
+
+
+def _at_one_address(ground: Ground) -> Provider:
+    house = ground.house
+    mounts = Mounts(
+        [
+            Mounted("/identity", IDENTITY, house.region.identity.app.api),
+            Mounted("/region", REGION, house.region.app.api),
+            Mounted("/compute", COMPUTE, house.app.api),
+        ],
+        _nowhere,
+    )
+    clients: Any = {
+        service: Client(app=_Based(mounts, f"/{service}"), token=client.token)
+        for service, client in ground.provider.clients.items()
+    }
+    return replace(ground.provider, clients=clients)
+
+
+def test_everything_is_made_and_destroyed_through_one_address() -> None:
+    async def scenario(ground: Ground) -> None:
+        terraform = _at_one_address(ground)
+        group = await terraform.create(GROUP, {"name": "ops", "role_ids": [], "service_account_ids": []})
+        net = {"name": "net", **ground.where, "region_id": NORTH, "cidr_block": "10.1.0.0/24"}
+        network = await terraform.create(NETWORK, net)
+        choice = {"flavor_id": STANDARD, "image_id": DEBIAN, "network_id": network["id"]}
+        config = {"name": "web", **ground.where, **choice}
+        instance = await terraform.create(INSTANCE, config)
+        await terraform.update(INSTANCE, instance, {**config, "tags": {"team": "a"}})
+        for resource, made in ((INSTANCE, instance), (NETWORK, network), (GROUP, group)):
+            await terraform.destroy(resource, made["id"])
+            assert await terraform.refresh(resource, made["id"]) is None
+
+    apply(scenario, role="administrator")

@@ -1,0 +1,164 @@
+"""What is sent to compute to see it break: it is refused in the words of the API, and changes nothing."""
+
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+
+from remuda.compute.kinds import KINDS
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.operations.kinds import Operation
+from remuda.region.kinds import KINDS as REGION_KINDS
+from tests.compute.asking import ABSENT, Home, at, encoded, made, settle
+from tests.compute.changing import wanted
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.example.client import Client
+from tests.identity.household import Carrying, told
+from tests.identity.proving import certified, principal
+
+COMPUTE_TAGS = (
+    "compute.unikorn-cloud.org/instance-id",
+    "compute.unikorn-cloud.org:instance-id",
+    "Compute.Unikorn-Cloud.ORG/instance-id",
+    "region.unikorn-cloud.org/anything",
+)
+NESTED = (
+    b"[" * 100_000 + b"]" * 100_000,
+    b'{"a":' * 100_000 + b"1" + b"}" * 100_000,
+    b'{"spec":' * 2000 + b"{}" + b"}" * 2000,
+)
+MANY = [f"f0000000-0000-4000-8000-{number:012x}" for number in range(65)]
+SPECS: dict[str, dict[str, Any]] = {
+    "too many groups": {"networking": {"securityGroups": MANY}},
+    "too many prefixes": {"networking": {"allowedSourceAddresses": ["10.0.0.0/8"] * 65}},
+    "a prefix that is none": {"networking": {"allowedSourceAddresses": ["10.0.0.0/33"]}},
+    "a prefix of another family": {"networking": {"allowedSourceAddresses": ["::/0"]}},
+    "user data that is too long": {"userData": encoded(b"#!/bin/sh\n".ljust(64 * 1024 + 1, b"#"))},
+    "user data that is not base64": {"userData": "#!/bin/sh"},
+    "a number for a text": {"flavorId": 1},
+    "an id with a slash": {"imageId": "../../flavors"},
+    "protection that is a text": {"protection": {"deletion": "yes"}},
+    "networking that is a list": {"networking": []},
+}
+QUERIES = (
+    {"dryRun": "maybe"},
+    {"dryRun": "true", "plan": "no hash"},
+    {"plan": "0" * 33},
+    {"plan": "../" * 10},
+)
+PATHS = ("..%2F..", "%2e%2e", "a" * 300, "%00", ABSENT.upper() + "x", "*")
+
+Scenario = Callable[[ComputeHouse, Home, str], Coroutine[Any, Any, None]]
+
+
+def _unmoved(scenario: Scenario) -> None:
+    """Run a scenario about an instance that is at rest, and see that nothing has changed by it."""
+
+    async def run(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until(instance, "provisioned")
+        await house.clock.sleep(60)
+        before = _stamp(house)
+        await scenario(house, home, instance)
+        assert _stamp(house) == before
+
+    in_a_compute(run, is_instant=True)
+
+
+def _stamp(house: ComputeHouse) -> int:
+    return house.store.stamp([ComputeInstance, Operation, *(kind.type for kind in (*KINDS, *REGION_KINDS))])
+
+
+def test_what_no_instance_can_be_is_refused_at_create_change_and_dry_run() -> None:
+    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
+        for what, spec in SPECS.items():
+            new, change = home.wanted(house, "new", **spec), wanted(home, house, **spec)
+            for reply in (
+                await home.client.post(INSTANCES, new),
+                await home.client.put(at(instance), change),
+                await home.client.send("PUT", at(instance), query={"dryRun": "true"}, body=change),
+            ):
+                assert reply.status in {400, 422}, (what, reply.status)
+                assert reply.json["error_description"], what
+
+    _unmoved(scenario)
+
+
+def test_reserved_tags_are_refused_from_whoever_is_not_their_service() -> None:
+    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
+        for name in COMPUTE_TAGS:
+            metadata = {"name": "instance", "tags": [{"name": name, "value": ABSENT}]}
+            for client in (home.client, house.root):
+                new = {**home.wanted(house), "metadata": {**metadata, "name": "new"}}
+                change = {**wanted(home, house), "metadata": metadata}
+                for reply in (await client.post(INSTANCES, new), await client.put(at(instance), change)):
+                    assert (reply.status, "only a service may set" in reply.json["error_description"]) == (422, True)
+
+    _unmoved(scenario)
+
+
+def test_odd_queries_paths_and_deep_json_are_refused() -> None:
+    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
+        for query in QUERIES:
+            reply = await home.client.send("PUT", at(instance), query=query, body=wanted(home, house))
+            assert reply.status in {400, 422}, query
+        for path in PATHS:
+            for target in (f"{INSTANCES}/{path}", f"{INSTANCES}/{path}/start", f"{INSTANCES}/{path}/timeline"):
+                reply = await home.client.send("POST" if target.endswith("start") else "GET", target)
+                assert reply.status in {400, 404}, target
+        for nested in NESTED:
+            assert (await home.client.post(INSTANCES, nested)).status in {400, 413}
+            assert (await home.client.put(at(instance), nested)).status in {400, 413}
+            assert (await home.client.post(at(instance, "snapshot"), nested)).status in {400, 413}
+
+    _unmoved(scenario)
+
+
+def test_what_is_far_too_long_is_refused_before_it_is_read() -> None:
+    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
+        huge = home.wanted(house, "new", userData=encoded(b"#" * (4 << 20)))
+        assert (await home.client.post(INSTANCES, huge)).status == 413
+        tags = [{"name": f"tag-{number}", "value": "1"} for number in range(10_000)]
+        body = {**wanted(home, house), "metadata": {"name": "instance", "tags": tags}}
+        assert (await home.client.put(at(instance), body)).status in {400, 413, 422}
+        many = {"metadata": {"name": "image", "tags": tags[:51]}}
+        assert (await home.client.post(at(instance, "snapshot"), many)).status in {400, 422}
+
+    _unmoved(scenario)
+
+
+def test_a_tenant_who_claims_to_act_for_somebody_else_acts_for_itself() -> None:
+    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
+        claim = {"actor": "root@remuda.test", "type": "user", "organizationId": ABSENT, "projectId": ABSENT}
+        forged = {
+            "x-principal": principal(claim),
+            "x-impersonate": "true",
+            "ssl-client-verify": "SUCCESS",
+            "ssl-client-cert": "nonsense",
+        }
+        alone = {name: forged[name] for name in ("x-principal", "x-impersonate")}
+        ann = Client(app=Carrying(house.asgi, alone), token=home.client.token)
+        assert [each["metadata"]["id"] for each in told(await ann.get(INSTANCES), 200)] == [instance]
+        elsewhere = home.wanted(house, "new", projectId=house.region.project)
+        assert (await ann.post(INSTANCES, elsewhere)).status == 403
+        for peer, status in ((("192.0.2.1", 4711), 401), (("127.0.0.1", 4711), 400)):
+            assert (await Client(app=Carrying(house.asgi, forged), peer=peer).get(at(instance))).status == status
+        vouched = certified("unikorn-compute", claim, now=house.clock.now())
+        stranger = Client(app=Carrying(house.asgi, vouched), peer=("192.0.2.1", 4711))
+        assert (await stranger.get(INSTANCES)).status == 401
+
+    _unmoved(scenario)
+
+
+@pytest.mark.parametrize("service", ["unikorn-compute", "unikorn-region", "uni-storage"])
+def test_a_service_has_no_instances_of_its_own_whoever_it_acts_for(service: str) -> None:
+    async def scenario(house: ComputeHouse, home: Home, instance: str) -> None:
+        for impersonates in (False, True):
+            client = house.service(service, impersonates=impersonates, actor="ann@example.com", type="user")
+            assert (await client.post(INSTANCES, home.wanted(house, "new"))).status == 403
+            assert (await client.get(at(instance))).status in {403, 404}
+            assert (await client.get(at(instance, "sshkey"))).status in {403, 404}
+            assert (await client.delete(at(instance))).status in {403, 404}
+
+    _unmoved(scenario)

@@ -1,0 +1,223 @@
+"""What happened to an instance, what was done to it, and why it is as it is: read over the API."""
+
+from typing import Any
+
+from tests.compute.asking import ABSENT, GPUS, NOT_FOUND, Home, at, made, settle
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.example.client import Client
+from tests.identity.household import told
+from tests.resources.room import refusal
+
+
+async def timeline(client: Client, instance: str, **query: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = told(await client.get(f"{at(instance)}/timeline", query), 200)
+    return events
+
+
+async def lived(house: ComputeHouse, home: Home, name: str = "instance") -> str:
+    """Make an instance, wait until it is there, give it up and wait until it is gone."""
+    instance = made(await home.client.post(INSTANCES, home.wanted(house, name)))
+    await house.until(instance, "provisioned")
+    assert (await home.client.delete(at(instance))).status == 202
+    await house.until_gone(instance)
+    return instance
+
+
+def test_b02_a_timeline_tells_what_happened_and_what_caused_it() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await lived(house, home)
+        events = await timeline(home.client, instance)
+        in_order = [each["event"] for each in events][::-1]
+        assert in_order[:2] == ["OperationStarted", "OperationDone"]
+        assert in_order[-1] == "LetGo"
+        assert in_order.index("ServerMade") < in_order.index("DeletionRequested")
+        assert [each["time"] for each in events] == sorted((each["time"] for each in events), reverse=True)
+        first, asked = events[-1], next(each for each in events if each["event"] == "DeletionRequested")
+        assert first["sentence"] == "ann@example.com began an operation: instance.create."
+        assert asked["sentence"] == "ann@example.com asked for its deletion."
+        for each in (first, asked):
+            assert (each["cause"]["type"], each["cause"]["actor"]) == ("request", "ann@example.com")
+            assert len(each["cause"]["traceID"]) == 32
+        others = [each for each in events if each["cause"]["type"] != "request"]
+        assert {each["cause"]["type"] for each in others} >= {"generation", "reconcile", "observation"}
+        assert all(each["cause"]["reconcileID"] for each in others)
+        assert len({each["incarnation"] for each in events}) == 1
+
+    in_a_compute(scenario)
+
+
+def test_incarnations_are_told_apart_however_the_timeline_is_paged() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await lived(house, home)
+        assert await lived(house, home) == instance
+        assert made(await home.client.post(INSTANCES, home.wanted(house))) == instance
+        await house.until(instance, "provisioned")
+        whole = await timeline(home.client, instance)
+        by_incarnation = list(dict.fromkeys(each["incarnation"] for each in whole))
+        assert len(by_incarnation) == 3
+        assert by_incarnation[0] == told(await home.client.get(f"{at(instance)}/explain"), 200)["incarnation"]
+        for each in by_incarnation:
+            events = [event["event"] for event in whole if event["incarnation"] == each]
+            assert (events[-1], events.count("OperationStarted")) == ("OperationStarted", 1)
+        for limit in ("1", "3"):
+            assert await _in_pages(home.client, instance, limit) == whole
+
+    in_a_compute(scenario)
+
+
+async def _in_pages(client: Client, instance: str, limit: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = []
+    query = {"limit": limit}
+    while True:
+        reply = await client.get(f"{at(instance)}/timeline", query)
+        page = told(reply, 200)
+        assert 0 < len(page) <= int(limit)
+        found += page
+        if "x-continue" not in reply.headers:
+            return found
+        query = {"limit": limit, "continue": reply.headers["x-continue"]}
+
+
+def test_a_place_in_one_timeline_is_none_in_another_and_nobody_elses() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        one, other = [made(await home.client.post(INSTANCES, home.wanted(house, name))) for name in ("one", "other")]
+        place = (await home.client.get(f"{at(one)}/timeline", {"limit": "1"})).headers["x-continue"]
+        for client, instance, token in [
+            (home.client, other, place),
+            (house.root, one, place),
+            (home.client, one, "nonsense"),
+        ]:
+            reply = await client.get(f"{at(instance)}/timeline", {"continue": token})
+            assert (reply.status, reply.json["problems"][0]["pointer"]) == (400, "continue")
+        assert len(await timeline(home.client, one, **{"continue": place})) > 0
+
+    in_a_compute(scenario)
+
+
+def test_the_past_is_for_whoever_may_read_the_instance_and_is_nothing_to_others() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home, neighbour = await settle(house), await settle(house, "bob")
+        identity = house.region.identity
+        elsewhere = await identity.organization("elsewhere")
+        stranger = house.client(await identity.member("eve@example.com", elsewhere, "administrator"))
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        for what in ("timeline", "operations", "explain"):
+            path = f"{at(instance)}/{what}"
+            assert (await home.client.get(path)).status == 200
+            assert refusal(await neighbour.client.get(path))[0] == 403
+            assert refusal(await stranger.get(path)) == NOT_FOUND
+        await house.until(instance, "provisioned")
+        assert (await home.client.delete(at(instance))).status == 202
+        await house.until_gone(instance)
+        for what in ("timeline", "operations", "explain"):
+            path, never = f"{at(instance)}/{what}", f"{at(ABSENT)}/{what}"
+            assert (await home.client.get(path)).status == 200
+            assert (await house.root.get(path)).status == 200
+            for client in (neighbour.client, stranger):
+                assert refusal(await client.get(path)) == refusal(await client.get(never)) == NOT_FOUND
+            assert refusal(await home.client.get(never)) == NOT_FOUND
+
+    in_a_compute(scenario)
+
+
+def test_operations_say_who_had_what_done_and_how_it_ended_also_after_the_instance() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        again = await home.client.post(INSTANCES, home.wanted(house))
+        assert again.status == 409
+        found = told(await home.client.get(f"{at(instance)}/operations"), 200)
+        by_phase = {each["phase"]: each for each in found}
+        assert set(by_phase) == {"done", "undone"}
+        done, undone = by_phase["done"], by_phase["undone"]
+        assert (done["saga"], done["actor"]) == ("instance.create", "ann@example.com")
+        assert {step["state"] for step in done["steps"]} == {"done"}
+        assert (undone["error"]["code"], "failed" in {step["state"] for step in undone["steps"]}) == (
+            "already_exists",
+            True,
+        )
+        await house.until(instance, "provisioned")
+        await home.client.delete(at(instance))
+        await house.until_gone(instance)
+        assert told(await home.client.get(f"{at(instance)}/operations"), 200) == found
+        (first,) = told(await home.client.get(f"{at(instance)}/operations", {"limit": "1"}), 200)
+        assert first in found
+
+    in_a_compute(scenario)
+
+
+def test_b02_explain_follows_an_instance_through_its_life() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        path = f"{at(instance)}/explain"
+        early = told(await home.client.get(path), 200)
+        assert early["state"] in {"pending", "waiting"}
+        assert [wait["who"] for wait in early["waits"]] == ["itself"]
+        await house.until(instance, "provisioned")
+        settled = told(await home.client.get(path), 200)
+        assert (settled["state"], settled["waits"]) == ("provisioned", [])
+        assert settled["sentences"] == ["It is as it was asked to be, and running: it waits for nothing."]
+        await home.client.delete(at(instance))
+        going = told(await home.client.get(path), 200)
+        assert (going["state"], going["waits"][0]["reason"]) == ("deleting", "Deprovisioning")
+        await house.until_gone(instance)
+        gone = told(await home.client.get(path), 200)
+        assert (gone["state"], gone["incarnation"]) == ("gone", settled["incarnation"])
+
+    in_a_compute(scenario)
+
+
+def test_what_is_done_to_a_running_instance_is_told_with_who_did_it() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until(instance, "provisioned")
+        assert (await home.client.send("POST", f"{at(instance)}/reboot", query={"hard": "true"})).status == 202
+        events = await timeline(home.client, instance)
+        rebooted = next(each for each in events if each["event"] == "Rebooted")
+        assert rebooted["sentence"] == "ann@example.com rebooted it, the hard way."
+        assert (rebooted["cause"]["type"], rebooted["facts"]) == ("request", {"hard": True})
+
+    in_a_compute(scenario)
+
+
+def test_explain_says_that_a_region_has_no_room_and_what_can_be_done() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        names = [f"gpu-{number}" for number in range(5)]
+        wanted = [home.wanted(house, name, flavorId=GPUS) for name in names]
+        instances = [made(await house.root.post(INSTANCES, each)) for each in wanted]
+        await house.clock.sleep(60.0)
+        told_of = [told(await home.client.get(f"{at(each)}/explain"), 200) for each in instances]
+        (waiting,) = [each for each in told_of if each["state"] != "provisioned"]
+        (wait,) = waiting["waits"]
+        assert (wait["reason"], wait["who"]) == ("NoCapacity", "user")
+        assert "It waits for room in its region for its flavor" in wait["sentence"]
+        assert wait["since"] < waiting["askedAt"]
+        assert waiting["sentences"][-1].startswith("Who can unblock it: whoever may change it. Wait for room")
+
+    in_a_compute(scenario)
+
+
+def test_a_server_that_was_removed_behind_our_back_is_an_observation() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until(instance, "provisioned")
+        assert (await house.region.root.delete(f"/api/v2/servers/{instance}")).status == 202
+
+        async def is_made_again() -> bool:
+            return "MadeAgain" in [each["event"] for each in await timeline(home.client, instance)]
+
+        await house.region.identity.eventually("it is made again", is_made_again)
+        events = await timeline(home.client, instance)
+        again = next(each for each in events if each["event"] == "MadeAgain")
+        assert again["cause"]["type"] == "observation"
+        assert again["sentence"].startswith("Its server is made again, because its server was not there any more")
+        await house.until(instance, "provisioned")
+
+    in_a_compute(scenario)

@@ -1,0 +1,84 @@
+"""How region is asked while an instance is judged, and what becomes of it if the network goes meanwhile."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.operations.kinds import Operation
+from tests.compute.asking import held, made, make_authority, make_group, settle
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.resources.room import refusal
+
+
+class Overheard:
+    """Region, with an ear on who asks for what; `meddle` is called before the images are asked for."""
+
+    def __init__(self, region: Any, meddle: Callable[[], Awaitable[None]] | None = None) -> None:
+        self._region, self._meddle = region, meddle
+        self.asked: list[tuple[str, Principal]] = []
+
+    def __getattr__(self, name: str) -> Any:
+        ask = getattr(self._region, name)
+
+        async def overhear(*args: Any, **named: Any) -> Any:
+            if args and isinstance(args[0], Context):
+                self.asked.append((name, args[0].principal))
+            if name == "images" and self._meddle is not None:
+                await self._meddle()
+            return await ask(*args, **named)
+
+        return overhear
+
+
+def _put_between(house: ComputeHouse, meddle: Callable[[], Awaitable[None]] | None = None) -> Overheard:
+    instances = house.app.service.instances
+    overheard = Overheard(instances.region, meddle)
+    object.__setattr__(instances, "region", overheard)
+    return overheard
+
+
+def test_m03_region_is_asked_as_the_caller_in_the_claimed_project() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        group, authority = await make_group(house, home.network), await make_authority(house, home.project)
+        overheard = _put_between(house)
+        wanted = home.wanted(house, networking={"securityGroups": [group]}, sshCertificateAuthorityId=authority)
+        made(await home.client.post(INSTANCES, wanted))
+        assert [name for name, _ in overheard.asked] == ["network", "flavors", "images", "security_group", "authority"]
+        for _, principal in overheard.asked:
+            assert (principal.subject, principal.type) == ("ann@example.com", "user")
+            assert (principal.organization, principal.project) == (house.region.organization, home.project)
+
+    in_a_compute(scenario)
+
+
+def test_m18_an_instance_whose_network_was_marked_while_it_was_judged_is_taken_back() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+
+        async def mark() -> None:
+            assert (await house.region.root.delete(f"/api/v2/networks/{home.network}")).status == 202
+
+        _put_between(house, mark)
+        refused = refusal(await home.client.post(INSTANCES, home.wanted(house)))
+        assert refused == (400, "network is being deleted")
+        assert not (await house.store.list(ComputeInstance)).items
+        assert await held(house) == []
+        operations = (await house.store.list(Operation)).items
+        (operation,) = [each for each in operations if each.spec.saga == "instance.create"]
+        assert (operation.phase, operation.status.failed_step) == ("undone", "look-at-network")
+        await house.region.until_gone(f"/api/v2/networks/{home.network}")
+
+    in_a_compute(scenario)
+
+
+def test_a_refused_request_has_no_operation() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        before = len((await house.store.list(Operation)).items)
+        assert (await home.client.post(INSTANCES, home.wanted(house, userData="%"))).status == 400
+        assert len((await house.store.list(Operation)).items) == before
+
+    in_a_compute(scenario)

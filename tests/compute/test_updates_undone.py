@@ -1,0 +1,63 @@
+"""A change to what costs less whose last answer is lost: what was given back is held again before anything is put back.
+
+Found by the simulation: the instance had its public address again, and nobody held what that costs.
+"""
+
+import pytest
+
+from remuda.charging.ports import Charge
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.kernel.errors import Unavailable
+from remuda.links.identity import IdentityLink
+from remuda.operations.kinds import OPEN, Operation
+from tests.compute.asking import held, settle
+from tests.compute.changing import put, wanted
+from tests.compute.house import ComputeHouse, in_a_compute
+
+LESS, MORE = [{"servers": 1}], [{"servers": 1, "floatingips": 1}]
+
+
+@pytest.mark.parametrize("is_taken", [False, True])
+def test_c10_a_change_that_is_taken_back_holds_first_what_it_costs_again(
+    is_taken: bool,  # noqa: FBT001  a test's
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        reply = await home.client.post("/api/v2/instances", home.wanted(house, networking={"publicIP": True}))
+        instance = reply.json["metadata"]["id"]
+        await house.until(instance, "provisioned")
+        _lose_the_answer(house, monkeypatch, is_taken=is_taken)
+        reply = await put(home.client, instance, wanted(home, house, networking={"publicIP": False}))
+        assert reply.status == 503
+        await house.clock.sleep(60)
+        assert not (await house.store.list(Operation, index=OPEN)).items
+        found = await house.store.get(ComputeInstance, instance)
+        assert found.spec.wants_public_ip is not is_taken
+        assert await held(house) == (LESS if is_taken else MORE)
+        await house.until(instance, "provisioned")
+
+    in_a_compute(scenario)
+
+
+def _lose_the_answer(house: ComputeHouse, monkeypatch: pytest.MonkeyPatch, *, is_taken: bool) -> None:
+    """Lose the answer to what gives something back; if it `is_taken`, nobody may have it again after that."""
+    plain, lost = IdentityLink.change, [True]
+
+    async def change(self: IdentityLink, charge: Charge) -> None:
+        await plain(self, charge)
+        if lost and all(amount.kind != "floatingips" for amount in charge.amounts):
+            lost.clear()
+            if is_taken:
+                await _allow_no_more(house)
+            raise Unavailable("The answer was lost.")
+
+    monkeypatch.setattr(IdentityLink, "change", change)
+
+
+async def _allow_no_more(house: ComputeHouse) -> None:
+    region = house.region
+    quotas = {"quotas": [{"kind": "floatingips", "quantity": 0}, {"kind": "servers", "quantity": 5}]}
+    platform = region.identity.client(region.identity.root)
+    reply = await platform.put(f"/api/v1/organizations/{region.organization}/quotas", quotas)
+    assert reply.status == 200, reply.body

@@ -1,0 +1,70 @@
+"""What a record keeps of its input: nothing that is secret, unless it is sealed."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from remuda.kernel.errors import KeyReused
+from remuda.kernel.secrets import Secret
+from remuda.operations.inputs import read_input, stored_input
+from remuda.operations.kinds import Operation
+from remuda.operations.steps import Saga, Step, Work
+from tests.operations.stage import FIRST, Stage
+from tests.operations.toy import TENT, Outfit, on_stage
+
+WORD = Secret("hunter2")
+
+
+class Whisper(msgspec.Struct, frozen=True):
+    tent: str
+    word: Secret
+
+
+async def say(ports: Outfit, work: Work[Whisper]) -> None:
+    if work.input.word == WORD:
+        await ports.woods.cut(work.id)
+
+
+async def take_back(ports: Outfit, work: Work[Whisper]) -> None:
+    await ports.woods.put_back(work.id)
+
+
+WHISPER: Saga[Outfit, Whisper] = Saga(
+    name="tent.whisper",
+    input_type=Whisper,
+    subject=lambda whisper: (TENT.qualified, whisper.tent),
+    steps=(Step(name="say", do=say, undo=take_back),),
+    holds_secret=True,
+)
+
+
+def test_an_input_that_holds_a_secret_is_sealed_and_read_back() -> None:
+    async def act(stage: Stage) -> None:
+        done = await stage.start(WHISPER).operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
+        assert done.spec.input == ""
+        found = await stage.store.get(Operation, FIRST)
+        assert read_input(WHISPER, found.spec) == Whisper("blue", WORD)
+        raw = b"".join(path.read_bytes() for path in stage.world.disk.directory.rglob("*") if path.is_file())
+        assert b"hunter2" not in raw
+        assert b"tent.whisper" in raw, "the record is among what was looked at"
+
+    on_stage(act)
+
+
+def test_the_same_secret_is_the_same_request_and_another_one_is_not() -> None:
+    async def act(stage: Stage) -> None:
+        operations = stage.start(WHISPER).operations
+        first = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
+        again = await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", WORD))
+        assert again.uid == first.uid
+        with pytest.raises(KeyReused):
+            await operations.run(WHISPER, id=FIRST, actor="ada", input=Whisper("blue", Secret("hunter3")))
+
+    on_stage(act)
+
+
+def test_a_secret_that_nobody_declared_is_not_stored() -> None:
+    careless = replace(WHISPER, holds_secret=False)
+    with pytest.raises(TypeError, match="Secret"):
+        stored_input(careless, Whisper("blue", WORD))

@@ -1,0 +1,111 @@
+"""The screens of simulated servers, as a browser sees them in the process that runs the cloud."""
+
+import base64
+from urllib.parse import parse_qsl, urlsplit
+
+from remuda.app.consoles import CONSOLES, CONSOLES_PREFIX, screens_api
+from remuda.http.edge.mounts import Mounted, Mounts
+from tests.example.client import Client
+from tests.example.contract import Reply, contract_of
+from tests.example.validating import Validated
+from tests.identity.household import told
+from tests.region.house import RegionHouse, in_a_region
+
+CLOUD = "sim-north"
+MARKUP = base64.b64encode(b'#cloud-config\nhostname: "<b>web</b>"\n').decode()
+
+
+class Screen:
+    """Somebody with a browser."""
+
+    def __init__(self, house: RegionHouse) -> None:
+        app = screens_api(house.app, {CLOUD: house.north.consoles}, url="https://cloud.example.com")
+        judged = Validated(app, contract_of(CONSOLES))
+        self._client = Client(app=Mounts([Mounted(CONSOLES_PREFIX, CONSOLES, judged)], judged))
+
+    async def see(self, url: str) -> Reply:
+        """Open an address, wherever that is said to be."""
+        found = urlsplit(url)
+        path = f"{CONSOLES_PREFIX}/consoles{found.path}"
+        return await self._client.get(path, parse_qsl(found.query))
+
+
+async def opened(house: RegionHouse, server: str) -> str:
+    """Return the address of a server's console."""
+    client = house.service("unikorn-compute", actor="ann@example.com")
+    return str(told(await client.get(f"/api/v2/servers/{server}/consolesessions"), 200)["url"])
+
+
+async def running(house: RegionHouse, name: str = "web", **spec: str) -> str:
+    server = await house.server(await house.network(name), name, **spec)
+    await house.until(f"/api/v2/servers/{server}", "provisioned")
+    return server
+
+
+def test_a_console_is_shown_as_it_is_written_to_whoever_has_its_address() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        screen, server = Screen(house), await running(house)
+        url = await opened(house, server)
+        page = await screen.see(url)
+        assert page.status == 200
+        assert page.headers["content-type"] == "text/html; charset=utf-8"
+        assert page.headers["cache-control"] == "no-store"
+        assert "default-src 'none'" in page.headers["content-security-policy"]
+        text = page.body.decode()
+        assert server in text
+        assert "Linux version" in text
+        assert "<script" not in text
+        await house.clock.sleep(60)
+        assert "login:" in (await screen.see(url)).body.decode()
+
+    in_a_region(scenario)
+
+
+def test_what_a_server_writes_is_text() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        page = await Screen(house).see(await opened(house, await running(house, userData=MARKUP)))
+        assert "&lt;b&gt;web&lt;/b&gt;" in page.body.decode()
+        assert "<b>" not in page.body.decode()
+
+    in_a_region(scenario, is_instant=True)
+
+
+def test_an_address_that_is_wrong_or_too_old_is_not_there() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        screen, server = Screen(house), await running(house)
+        url = await opened(house, server)
+        other = await opened(house, await running(house, name="other"))
+        path, token = url.split("?token=")
+        wrong = [
+            path,
+            f"{path}?token=",
+            f"{path}?token={token[:-1]}",
+            f"{path}?token={token}A",
+            f"{urlsplit(other).path}?token={token}",
+            url.replace(CLOUD, "sim-south"),
+            url.replace(CLOUD, "nowhere"),
+        ]
+        for each in wrong:
+            page = await screen.see(each)
+            assert page.status == 404, each
+            assert page.headers["cache-control"] == "no-store"
+            assert "There is no console at this address, or not any more." in page.body.decode()
+            assert token not in page.body.decode()
+
+        await house.clock.sleep(240)
+        assert (await screen.see(url)).status == 200
+        await house.clock.sleep(120)
+        assert (await screen.see(url)).status == 404
+
+    in_a_region(scenario)
+
+
+def test_the_address_of_a_server_that_is_gone_is_not_there() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        screen, server = Screen(house), await running(house)
+        url = await opened(house, server)
+        assert (await house.root.delete(f"/api/v2/servers/{server}")).status == 202
+        await house.until_gone(f"/api/v2/servers/{server}")
+        assert (await screen.see(url)).status == 404
+
+    in_a_region(scenario, is_instant=True)
