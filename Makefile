@@ -36,7 +36,7 @@ up: $(READY) ## Run everything in one process (DATA=directory LISTEN=host:port C
 lint: $(READY) ## Style, types and layers
 	@$(BIN)/ruff format --check --quiet .
 	@$(BIN)/ruff check --quiet .
-	@$(BIN)/mypy
+	@$(BIN)/mypy --num-workers 2
 	@$(BIN)/lint-imports --no-logo
 
 test: $(READY) lint ## Everything fast: what must pass before each commit

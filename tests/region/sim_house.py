@@ -5,8 +5,8 @@ What they were told to do when a process died, they do.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
@@ -129,6 +129,7 @@ class House:
         self.is_serving = False
         self.sight: Sight | None = None
         self._root: tuple[float, str] | None = None
+        self._controlling = asyncio.Lock()
 
     async def open(self) -> None:
         """Let the clouds begin."""
@@ -167,9 +168,23 @@ class House:
 
     async def restart_control(self) -> None:
         """End the controllers of a process and begin them anew, as when leadership goes and comes."""
-        for driver in self._one_process().drivers:
-            await driver.stop()
-            await driver.start()
+        async with self._controlling:
+            for driver in self._one_process().drivers:
+                await driver.stop()
+                await driver.start()
+
+    @asynccontextmanager
+    async def uncontrolled(self, kind: str) -> AsyncIterator[None]:
+        """Have no controller of a kind at work, in any process, for as long as the block runs."""
+        async with self._controlling:
+            drivers = [process.region.drivers[kind] for process in self.processes]
+            for driver in drivers:
+                await driver.stop()
+            try:
+                yield
+            finally:
+                for driver in drivers:
+                    await driver.start()
 
     async def see(self) -> Seen:
         """Read everything that is stored, and everything that is at the clouds."""

@@ -51,11 +51,14 @@ class Operators(Tenant):
         """Do one thing."""
         seen, draw = await self.house.see(), self._randomness.uniform(0, 1)
         orphans = list(seen.of("orphan").values())
+        servers = [each for each in orphans if each.spec.subject == "server"]
         going = [(kind, each) for kind in SORTS for each in seen.of(kind).values() if each.is_marked]
         if orphans and draw < 0.6:
-            await self._settle(self.one_of(orphans))
-        elif going and draw < 0.8:
+            await self._settle(self.one_of(servers or orphans))
+        elif going and draw < 0.7:
             await self._abandon(*self.one_of(going))
+        elif draw < 0.85 and (living := self.living("server")):
+            await self._lose(self.one_of(living))
         elif things := [(kind, name) for kind in SORTS for name in seen.of(kind)]:
             kind, name = self.one_of(things)
             await self.send("POST", f"{RECOVERY}/{SORTS[kind]}/{name}/retry")
@@ -64,6 +67,14 @@ class Operators(Tenant):
         """Have removed what is nobody's."""
         for orphan in list((await self.house.see()).of("orphan")):
             await self.send("POST", f"{RECOVERY}/orphans/{orphan}/forget", {"remove": True})
+
+    async def _lose(self, server: str) -> None:
+        """Have a server deleted, and abandoned before its controller comes to it: so it is left at its cloud."""
+        async with self.house.uncontrolled("servers"):
+            await self.remove("server", server)
+            found = (await self.house.see()).of("server").get(server)
+            if found is not None and found.is_marked:
+                await self._abandon("server", found)
 
     async def _abandon(self, kind: str, found: Resource) -> None:
         if not is_abandoned(found):

@@ -28,6 +28,7 @@ from tests.sim.platter import Keep
 
 START = datetime(2030, 1, 1, tzinfo=UTC)
 
+_MOST_SLICES = 8
 _SLICE = re.compile(r"\[seeds \d+ to \d+\]$")
 
 Scenario = Callable[["World"], Coroutine[Any, Any, None]]
@@ -102,9 +103,9 @@ def simulate(
 
 
 def sliced(count: int) -> list[range]:
-    """Return seeds in slices of that many, or a few more: one slice, unless REMUDA_SEEDS asks for more seeds."""
+    """Return seeds in slices of at least so many: one, unless REMUDA_SEEDS asks for more seeds, and a few then."""
     total = count if "REMUDA_SEED" in os.environ else int(os.environ.get("REMUDA_SEEDS", count))
-    slices = max(1, total // count)
+    slices = max(1, min(_MOST_SLICES, total // count))
     return [range(total * each // slices, total * (each + 1) // slices) for each in range(slices)]
 
 
