@@ -38,7 +38,7 @@ PLATFORM_READER = rights(
 SERVICES = {
     "unikorn-region": rights("allocations CRUD, projects R, projects/references CD"),
     "unikorn-kubernetes": rights("allocations CRUD, projects R, projects/references CD"),
-    "unikorn-compute": rights("allocations CRUD, projects R"),
+    "unikorn-compute": rights("allocations CRUD, projects R, quotas R"),
     "uni-storage": rights("allocations CRUD, projects R, projects/references CD"),
 }
 """By the names in their certificates, everywhere."""

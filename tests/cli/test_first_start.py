@@ -53,7 +53,7 @@ def test_who_has_no_credentials_is_told_where_it_is_written_how_to_get_some(tmp_
 def test_a_script_reads_what_it_needs_from_one_file(tmp_path: Path) -> None:
     with running(tmp_path) as one:
         credentials = one.credentials
-        assert credentials["endpoints"] == {"identity": f"{one.url}/identity", "region": f"{one.url}/region"}
+        assert credentials["endpoints"] == {each: f"{one.url}/{each}" for each in ("identity", "region", "compute")}
         home = f"/api/v1/organizations/{credentials['organizationId']}"
         (organization,) = asked(one, "/api/v1/organizations").json()
         assert (organization["metadata"]["id"], organization["metadata"]["name"]) == (

@@ -4,6 +4,8 @@ from ipaddress import IPv4Address
 from typing import Any
 
 from remuda.providers.contract.balancers import LoadBalancer as CloudBalancer
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
@@ -35,6 +37,27 @@ async def read(site: Site, balancer: str) -> Any:
     reply = await site.balancers.ask(TENANT).get(f"{LOAD_BALANCERS}/{balancer}")
     assert reply.status == 200, reply
     return reply.json
+
+
+def test_an_address_that_something_foreign_has_at_the_cloud_is_told_as_such() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        await site.rest()
+        provider = site.provider
+        assert provider.networks is not None
+        assert provider.ports is not None
+        (there,) = [each async for part in provider.networks.networks() for each in part]
+        home = there.spec.handle
+        foreign = Handle(home.tenancy, "foreign")
+        await provider.ports.converge_port(
+            PortSpec(handle=foreign, network=home.name, address="10.0.0.200", mac="02:00:00:00:00:01")
+        )
+        balancer = await site.make_balancer(wanted(network, vipAddress="10.0.0.200"))
+        await site.rest()
+        about = (await read(site, balancer))["metadata"]
+        assert (about["provisioningStatus"], about["provisioningStatusDetail"]["reason"]) == ("error", "AddressTaken")
+
+    on_site(scenario)
 
 
 def test_the_address_that_is_asked_for_is_the_one_that_it_gets() -> None:

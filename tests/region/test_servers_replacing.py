@@ -81,7 +81,7 @@ def test_replaced_again_while_nobody_knows_what_became_of_the_first_it_is_the_la
         await yard.replace(server, imageId=DEBIAN)
         await yard.world.clock.sleep(10)
         assert [each.handle.name for each in yard.at_cloud()] == [await yard.name_of(server, 1)]
-        assert (await yard.stored(server)).status.replacement == Replacement(counter=1, done=0)
+        assert (await yard.stored(server)).status.replacement == Replacement(counter=1, done=0, cleared=1)
         await yard.replace(server, imageId=ROCKY)
         await yard.rest()
         await yard.rest()

@@ -25,7 +25,9 @@ SHORT: Mapping[str, str] = {"REMUDA_DATA": "server.data", "REMUDA_LISTEN": "serv
 
 _PREFIX = "REMUDA_"
 _ALL = "remuda config show lists those there are."
-_OF_TESTS = frozenset(f"{_PREFIX}{name}" for name in ("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED"))
+_OF_TESTS = frozenset(
+    f"{_PREFIX}{name}" for name in ("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED", "WRITE_GOLDEN")
+)
 _SERVICE_LINK = re.compile(
     r"REMUDA_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
 )

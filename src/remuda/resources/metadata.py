@@ -60,6 +60,11 @@ _PROVISIONING: dict[str, Provisioning] = {
     "Provisioned": "provisioned",
     "Errored": "error",
     "DependencyNotFound": "error",
+    "NoCapacity": "error",
+    "ProviderRefused": "error",
+    "PublicAddressesExhausted": "error",
+    "AddressTaken": "error",
+    "VLANTaken": "error",
     "Deprovisioning": "deprovisioning",
     "Deprovisioned": "deprovisioning",
 }

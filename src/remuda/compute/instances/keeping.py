@@ -93,8 +93,7 @@ class Keeping:
             event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
             entries.append(run.entry(instance, event, server=server.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
-        result = Blocked("Errored", _message(server)) if has_failed else Done()
-        return Outcome(result, projected(instance, server, now), entries)
+        return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), entries)
 
 
 def _waiting(server: ServerSeen) -> Again:
@@ -102,6 +101,13 @@ def _waiting(server: ServerSeen) -> Again:
     if server.reason in _USUAL:
         return Again(NET_S, message="its server is being made")
     return Again(NET_S, server.reason, _message(server))
+
+
+def _failure(server: ServerSeen) -> Blocked:
+    """Return why a server has failed, in region's own word where it has one."""
+    if server.reason in _USUAL:
+        return Blocked("Errored", _message(server))
+    return Blocked(server.reason, _message(server))
 
 
 def _message(server: ServerSeen) -> str:

@@ -102,6 +102,10 @@ class Cloud:
         """Return the flavors on offer, as they were a moment ago."""
         return await self.work.flavors.read()
 
+    async def flavors_now(self) -> Sequence[Flavor]:
+        """Return the flavors on offer, and how many of each are free, as the provider says now."""
+        return await self.provider.catalogue.flavors()
+
     async def external_networks(self) -> Sequence[ExternalNetwork]:
         """Return the ways out, as they were a moment ago; a cloud without any refuses the request."""
         return await need(self.work.external_networks).read()

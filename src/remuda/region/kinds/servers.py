@@ -162,6 +162,8 @@ class Replacement(StoredStruct, frozen=True):
 
     counter: int = 0
     done: int = 0
+    cleared: int = 0
+    """For which one the place is free: what stood there before is gone."""
 
 
 class ServerVolumeStatus(StoredStruct, frozen=True):

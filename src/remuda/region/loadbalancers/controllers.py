@@ -20,6 +20,7 @@ from remuda.charging.making import (
     with_charged,
 )
 from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.balancers import HealthCheck as CloudHealthCheck
 from remuda.providers.contract.balancers import Listener as CloudListener
@@ -125,6 +126,8 @@ class LoadBalancerController:
                 found = await balancers.converge_balancer(wanted)
             except NoCapacity:
                 return Failed("PublicAddressesExhausted", "the provider has no public address left")
+            except AlreadyExists:
+                return Failed(ADDRESS_TAKEN, "the provider has given its address to something that is not ours")
         seen = _seen(balancer, found)
         match found.state:
             case "active":

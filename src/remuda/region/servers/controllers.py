@@ -21,6 +21,7 @@ from remuda.charging.making import SOON_S, is_provisioned
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.errors import InUse, NoCapacity, Refused, WrongState
+from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.reconcile.lifecycle import Outcome
@@ -35,10 +36,11 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
 from remuda.region.networks.addresses import find_address, give_address_back, take_address
 from remuda.region.servers.adopting import take_adopted_address
+from remuda.region.servers.choosing import find_flavor
 from remuda.region.servers.clouding import port_handle, server_handle, wanted_port, wanted_server
 from remuda.region.servers.drifting import with_drift
 from remuda.region.servers.mending import rebuild, try_again, with_status
-from remuda.region.servers.observing import observed
+from remuda.region.servers.observing import absent, observed
 from remuda.region.servers.removing import Thing, all_gone
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, network_of, region_of
@@ -81,10 +83,9 @@ class ServerController:
             turn = replace(turn, counter=server.spec.replacement)
             begun = with_status(server, replacement=turn, provider_create_failures=0, provider_create_retrying=False)
             return Outcome(Again(0, message="being replaced"), begun)
-        left = await self._remove_old(server, site, turn)
-        if left is not None:
+        if turn.done < turn.counter and turn.cleared < turn.counter:
             run.acted = True
-            return left
+            return await self._make_way(server, site, turn)
         port = await self._port(server, site, run)
         if not isinstance(port, Port):
             return port
@@ -152,6 +153,7 @@ class ServerController:
         was_there = bool(server.status.provider_id) and turn.done == turn.counter
         if was_there and not site.cloud.absences.is_gone(wanted.handle):
             return Again(site.cloud.absences.apart_s, message="it is not where it was, looking for it once more")
+        missing = absent(server, self.clock.now()) if was_there else server
         try:
             made = await need(site.cloud.provider.servers).create_server(wanted)
         except AlreadyExists:
@@ -159,9 +161,10 @@ class ServerController:
         except InUse:
             return Again(SOON_S, message="what stood behind its port is being removed")
         except NoCapacity:
-            return Failed("NoCapacity", "the region has no room for its flavor now")
+            return Outcome(Failed("NoCapacity", "the region has no room for its flavor now"), missing)
         except (NotFound, Refused, WrongState):
-            return Failed("ProviderRefused", "the provider does not offer its flavor, image or host as they were")
+            refused = "the provider does not offer its flavor, image or host as they were"
+            return Outcome(Failed("ProviderRefused", refused), missing)
         site.cloud.absences.is_there(wanted.handle)
         entry = run.entry(server, "MadeAgain" if was_there else "Made", flavor=wanted.flavor, image=wanted.image)
         seen = observed(server, made, port, self.clock.now())
@@ -198,15 +201,31 @@ class ServerController:
             return await rebuild(seen, found, site.cloud, run, user_data=anew.user_data)
         return Outcome(_settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
 
-    async def _remove_old(self, server: Server, site: _Site, turn: Replacement) -> Result | None:
-        """Remove what a replacement takes the place of; return what to wait for, or None when it is gone.
+    async def _make_way(self, server: Server, site: _Site, turn: Replacement) -> Step:
+        """Remove what a replacement takes the place of, if there is room for what is to come.
 
         Between the one that was last there and the one that is wanted now there may be others: one that was made, and
         replaced before anybody knew.
         """
         servers = need(site.cloud.provider.servers)
         old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter)]
-        return await all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
+        if not await self._has_room(server, site.cloud, old):
+            return Failed("NoCapacity", "the region has no room for its new flavor now: its old server is kept")
+        left = await all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
+        if isinstance(left, Again):
+            return dataclasses.replace(left, reason="Provisioning", message="being replaced: the old one is removed")
+        cleared = with_status(server, replacement=replace(turn, cleared=turn.counter))
+        return left or Outcome(Again(0, message="being replaced"), absent(cleared, self.clock.now()))
+
+    async def _has_room(self, server: Server, cloud: Cloud, old: Sequence[Handle]) -> bool:
+        """Tell whether what is wanted fits beside what is there, or in its place; what is gone has nothing to lose."""
+        if server.status.flavor_id in {"", server.spec.flavor_id}:
+            return True
+        flavor = find_flavor(await cloud.flavors_now(), server.spec.flavor_id)
+        if flavor is None or flavor.free != 0:
+            return True
+        servers = need(cloud.provider.servers)
+        return not any([await servers.find_server(each) is not None for each in old])
 
     async def _remove_all(self, server: Server, cloud: Cloud, home: Identity) -> Result | None:
         turn = server.status.replacement or Replacement()
@@ -227,4 +246,4 @@ def _settled(found: CloudServer) -> Done | None:
 
 
 def _done(turn: Replacement) -> Replacement:
-    return replace(turn, done=turn.counter)
+    return replace(turn, done=turn.counter, cleared=0)

@@ -13,7 +13,7 @@ from remuda.providers.contract.servers import Port, ServerState
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.servers import Phase, Server, ServerStatus
 
-__all__ = ["observed", "with_health"]
+__all__ = ["absent", "observed", "with_health"]
 
 _PHASES: dict[ServerState, Phase] = {
     "queued": "Queued",
@@ -51,6 +51,12 @@ def observed(server: Server, found: CloudServer, port: Port | None, now: datetim
             public_ip=port.public_address,
         )
     return with_health(replace(server, status=changed), _health(found), now)
+
+
+def absent(server: Server, now: datetime) -> Server:
+    """Return a server that its provider does not have at present."""
+    status = replace(server.status, phase="Pending")
+    return with_health(replace(server, status=status), ("Unknown", "Unknown", "it is not at its provider"), now)
 
 
 def with_health(server: Server, health: Health, now: datetime) -> Server:

@@ -186,7 +186,7 @@ class Servers:
         cloud = await self.clouds.get(region_of(network))
         await self._check_image(cloud, found, wanted.image_id, wanted.flavor_id, must_be_offered=True)
         if wanted.flavor_id != found.spec.flavor_id:
-            check_room(find_flavor(await cloud.flavors(), wanted.flavor_id))
+            check_room(find_flavor(await cloud.flavors_now(), wanted.flavor_id))
 
     async def _check_image(
         self, cloud: Cloud, found: Server, image: str, flavor: str, *, must_be_offered: bool = False
