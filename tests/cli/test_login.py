@@ -37,7 +37,8 @@ def log_in_with_a_browser(
 def test_a_person_logs_in_with_a_browser_and_all_commands_know(
     terminal: Terminal, remuda_up: Cloud, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    said = log_in_with_a_browser(terminal, remuda_up, monkeypatch, capsys)
+    where = ("--organization", "default", "--project", "default")  # other tests have made more of them
+    said = log_in_with_a_browser(terminal, remuda_up, monkeypatch, capsys, *where)
     invitation, told = said.splitlines()
     assert invitation.startswith(f"Open {remuda_up.running.url}/identity/")
     assert told == f"You are logged in as admin@remuda.local, and {HERE}"
