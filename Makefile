@@ -62,7 +62,7 @@ soak: $(READY) ## Some hours: 20,000 seeds, 1,000 kills
 	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(PYTEST) tests/fuzz
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
-	@$(BIN)/python -m bench store http reconcile operations identity region
+	@$(BIN)/python -m bench store http reconcile operations identity region compute
 
 lock: $(READY) ## Resolve the dependencies anew
 	@$(BIN)/uv pip compile --quiet --upgrade --generate-hashes --no-header --universal --python-version 3.11 \

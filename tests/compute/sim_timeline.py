@@ -43,8 +43,8 @@ async def _entries(log: Log, id_: str) -> list[Entry]:
 def _check_life(entries: Iterable[Entry], id_: str, book: ComputeBook) -> None:
     """Every effect has a cause before it. Operations do not know the uid, and so are in every life of a name.
 
-    An effect may be told twice: whoever cannot write what it made of it tells of it all the same, and comes again. Or it
-    is told late, after the next wish: there have to be as many wishes before it as there are effects, and the
+    An effect may be told twice: whoever cannot write what it made of it tells of it all the same, and comes again. Or
+    it is told late, after the next wish: there have to be as many wishes before it as there are effects, and the
     operation that made the instance is none of them.
     """
     seen: list[str] = []

@@ -97,7 +97,8 @@ class Recovery:
         async def write() -> None:
             found: Resource = await self.store.get(KIND_OF[sort], name)
             if not found.is_marked:
-                raise Invalid(sort, "is not being deleted", remedy="delete it first, and abandon it if it does not go")
+                remedy = "delete it first, and abandon it if it does not go"
+                raise Invalid(f"What is {name} among {sort}", "is not being deleted", remedy=remedy)
             if is_abandoned(found):
                 return
             await self._record_leftovers(found, reason)
