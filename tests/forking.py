@@ -23,6 +23,7 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -83,7 +84,8 @@ class Forked:
     def send_signal(self, how: signal.Signals) -> None:
         """Send it a signal, if it has not ended."""
         if self.poll() is None:
-            os.kill(self.pid, how)
+            with suppress(ProcessLookupError):  # it has ended, and nobody has told us yet
+                os.kill(self.pid, how)
 
     def kill(self) -> None:
         """End it."""

@@ -128,6 +128,9 @@ class Seen:
         return self.objects["operations"]
 
 
+_PAGE = 50
+
+
 class Sight:
     """Looks at a store and at clouds, and reads again only what may have changed."""
 
@@ -153,7 +156,12 @@ class Sight:
         stamp, read = self._store.stamp([kind]), self._read.get(kind)
         if read is not None and read[0] == stamp:
             return read[1]
-        found = {each.name: each for each in (await self._store.list(kind)).items}
+        found: dict[str, Any] = {}
+        after: str | None = ""
+        while after is not None:  # in pages, since only a long read waits for others
+            page = await self._store.list(kind, limit=_PAGE, after=after or None)
+            found |= {each.name: each for each in page.items}
+            after = page.next
         self._read[kind] = stamp, found
         return found
 
