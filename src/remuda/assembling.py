@@ -1,8 +1,8 @@
-"""What putting a service together always takes: its operations, the ports of its API, and whether it has begun."""
+"""What putting a service together always takes: its ports, its operations, its API, and whether it has begun."""
 
+import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from dataclasses import dataclass, field, replace
 
 from prometheus_client import CollectorRegistry
 
@@ -19,70 +19,51 @@ from remuda.operations.operations import Operations
 from remuda.operations.registry import AnyBound, Sagas
 from remuda.operations.reporter import Reporters, Timeline
 from remuda.operations.settings import OperationSettings
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.leader import Alone, Leader
+from remuda.reconcile.reporter import Reporter, Silent
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
 __all__ = ["ServicePorts", "api_ports", "not_begun", "operations_of"]
 
 
-class ServicePorts(Protocol):
-    """What every service is given."""
+@dataclass(frozen=True, kw_only=True)
+class ServicePorts:
+    """What every service is given. Each adds what it alone touches."""
+
+    store: Store
+    log: Log
+    clock: Clock
+    randomness: Randomness
+    sealer: Sealer
+    watched: Store | None = None
+    """What controllers read and watch, where that is not the store itself."""
+    is_alone: bool = True
+    """No other process uses this store."""
+    leader: Leader = field(default_factory=Alone)
+    reporter: Reporter = field(default_factory=Silent)
+    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
+    counts: OperationMetrics | None = None
+    """What counts operations, where the services of a process share it."""
+    closing: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when the process begins to stop: streams end by it."""
+    rate: RateLimit = field(default_factory=RateLimit)
+    api: ApiSettings = field(default_factory=ApiSettings)
+    operations: OperationSettings = field(default_factory=OperationSettings)
+    control: DriverSettings = field(default_factory=DriverSettings)
 
     @property
-    def store(self) -> Store:
-        """Where its objects are."""
-        ...
-
-    @property
-    def log(self) -> Log:
-        """Where it is kept what happened."""
-        ...
-
-    @property
-    def clock(self) -> Clock:
-        """The time."""
-        ...
-
-    @property
-    def randomness(self) -> Randomness:
-        """Chance."""
-        ...
-
-    @property
-    def sealer(self) -> Sealer:
-        """What seals secrets."""
-        ...
-
-    @property
-    def is_alone(self) -> bool:
-        """No other process uses this store."""
-        ...
-
-    @property
-    def metrics(self) -> CollectorRegistry:
-        """Where it is counted."""
-        ...
-
-    @property
-    def counts(self) -> OperationMetrics | None:
-        """What counts operations, where the services of a process share it."""
-        ...
-
-    @property
-    def rate(self) -> RateLimit:
-        """How much a caller may ask."""
-        ...
-
-    @property
-    def api(self) -> ApiSettings:
-        """How requests are taken."""
-        ...
-
-    @property
-    def operations(self) -> OperationSettings:
-        """How operations are carried out."""
-        ...
+    def reconciling(self) -> ReconcilePorts:
+        """What controllers are given."""
+        return ReconcilePorts(
+            store=self.watched or self.store,
+            clock=self.clock,
+            randomness=self.randomness,
+            leader=self.leader,
+            reporter=self.reporter,
+            log=self.log,
+        )
 
 
 def operations_of(ports: ServicePorts, sagas: Sequence[AnyBound]) -> Operations:

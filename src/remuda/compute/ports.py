@@ -4,33 +4,20 @@ Of region it knows this port and nothing else. What is looked up for a caller is
 rights than both have (`asker`); what controllers and verbs do, compute does itself, for whoever pays.
 """
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from prometheus_client import CollectorRegistry
-
 from remuda.access.context import Context
+from remuda.assembling import ServicePorts
 from remuda.charging.ports import Amount, Charge, Ledger, Place, ProjectSeen
 from remuda.compute.settings import ComputeSettings
-from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
-from remuda.http.ratelimit import RateLimit
-from remuda.kernel.clock import Clock
-from remuda.kernel.randomness import Randomness
-from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.settings import OperationSettings
-from remuda.reconcile.driver import DriverSettings, ReconcilePorts
-from remuda.reconcile.leader import Alone, Leader
-from remuda.reconcile.reporter import Reporter, Silent
+from remuda.reconcile.driver import DriverSettings
 from remuda.reconcile.scans import ScanSettings
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import MetadataWrite
-from remuda.store.contract import Store
-from remuda.store.logs import Log
 
 __all__ = [
     "AuthoritySeen",
@@ -288,43 +275,12 @@ class RegionPort(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ComputePorts:
+class ComputePorts(ServicePorts):
     """Everything outside compute that it touches."""
 
-    store: Store
-    log: Log
-    clock: Clock
-    randomness: Randomness
-    sealer: Sealer
     authenticator: Authenticator
     identity: IdentityPort
     region: RegionPort
     settings: ComputeSettings = field(default_factory=ComputeSettings)
-    watched: Store | None = None
-    """What controllers read and watch, where that is not the store itself."""
-    is_alone: bool = True
-    """No other process uses this store."""
-    leader: Leader = field(default_factory=Alone)
-    reporter: Reporter = field(default_factory=Silent)
-    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
-    counts: OperationMetrics | None = None
-    """What counts operations, where the services of a process share it."""
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process begins to stop: streams end by it."""
-    rate: RateLimit = field(default_factory=RateLimit)
-    api: ApiSettings = field(default_factory=ApiSettings)
-    operations: OperationSettings = field(default_factory=OperationSettings)
     control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=5.0)))
     """A full scan of 100,000 instances takes hours, and so next to nothing."""
-
-    @property
-    def reconciling(self) -> ReconcilePorts:
-        """What controllers are given."""
-        return ReconcilePorts(
-            store=self.watched or self.store,
-            clock=self.clock,
-            randomness=self.randomness,
-            leader=self.leader,
-            reporter=self.reporter,
-            log=self.log,
-        )

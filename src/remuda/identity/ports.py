@@ -5,21 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from prometheus_client import CollectorRegistry
-
-from remuda.http.api import ApiSettings
-from remuda.http.ratelimit import RateLimit
+from remuda.assembling import ServicePorts
 from remuda.identity.settings import IdentitySettings
-from remuda.kernel.clock import Clock
-from remuda.kernel.randomness import Randomness
-from remuda.kernel.sealing import Sealer
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.settings import OperationSettings
-from remuda.reconcile.driver import DriverSettings, ReconcilePorts
-from remuda.reconcile.leader import Alone, Leader
-from remuda.reconcile.reporter import Reporter, Silent
-from remuda.store.contract import Store
-from remuda.store.logs import Log
 
 __all__ = ["Aside", "Fetch", "Fetched", "IdentityPorts", "in_thread"]
 
@@ -53,41 +40,9 @@ more than we read."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class IdentityPorts:
+class IdentityPorts(ServicePorts):
     """Everything outside identity that it touches."""
 
-    store: Store
-    log: Log
-    clock: Clock
-    randomness: Randomness
-    sealer: Sealer
     fetch: Fetch
     aside: Aside = in_thread
     settings: IdentitySettings = field(default_factory=IdentitySettings)
-    watched: Store | None = None
-    """What controllers read and watch, where that is not the store itself."""
-    is_alone: bool = True
-    """No other process uses this store."""
-    leader: Leader = field(default_factory=Alone)
-    reporter: Reporter = field(default_factory=Silent)
-    metrics: CollectorRegistry = field(default_factory=CollectorRegistry)
-    counts: OperationMetrics | None = None
-    """What counts operations, where the services of a process share it."""
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when the process begins to stop: streams end by it."""
-    rate: RateLimit = field(default_factory=RateLimit)
-    api: ApiSettings = field(default_factory=ApiSettings)
-    operations: OperationSettings = field(default_factory=OperationSettings)
-    control: DriverSettings = field(default_factory=DriverSettings)
-
-    @property
-    def reconciling(self) -> ReconcilePorts:
-        """What controllers are given."""
-        return ReconcilePorts(
-            store=self.watched or self.store,
-            clock=self.clock,
-            randomness=self.randomness,
-            leader=self.leader,
-            reporter=self.reporter,
-            log=self.log,
-        )
