@@ -184,6 +184,7 @@ def _run(request: Mapping[str, Any], line: socket.socket, out: int, error: int) 
     for handle, place in ((os.open(os.devnull, os.O_RDONLY), 0), (out, 1), (error, 2)):
         os.dup2(handle, place)
         os.close(handle)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # where we run in the background, it is ignored
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.argv = ["-c", *request["words"]]
