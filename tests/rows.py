@@ -19,8 +19,10 @@ ROWS = {
     "m16": "a change of the instance wakes its controller, and so does one of its server",
     "m17": "servers, GPUs and public addresses are charged to the instance, never to the hidden server",
     "m18": "a network that goes takes its instances with it",
+    "m19": "region's first API is gone",
     "m20": "one flat space: labels say whose a thing is, lists are narrowed before rights are asked, and payers stay",
     "m21": "what goes with what, what keeps what, what is charged, and who acts unseen: all of it is written down",
+    "m22": "all providers are behind one contract",
     "m24": "what no event tells is polled at the provider, and becomes status, log and metric",
     "m25": "the end of a project reaches everything that region has in it",
     "m26": "no update is lost, nothing goes that is needed, and what fails half-way is taken back",
@@ -39,13 +41,16 @@ ROWS = {
     "c11": "after a crash anywhere, an operation ends as done or as never begun",
     "c12": "damaged labels are refused, told or mended, and never an internal error",
     "c13": "what was wanted decides, never what is observed: drift is shown and destroys nothing",
+    "b01": "lists are watched and read in pages, writes have keys and preconditions",
+    "b02": "a plan says what is lost and can be demanded; what happened, and what is waited for, is told",
+    "b03": "an operation is done or never begun, wherever it is cut off",
+    "b04": "one command runs all of it on one machine, and the same code runs over Kubernetes",
 }
 """What this release shows."""
 
 OTHERS = {
-    "m19": "region's first API is gone",
-    "m22": "all providers are behind one contract",
     "m23": "OpenStack: one user and project for each identity",
     "m28": "Kubernetes is a store, with an admission policy",
+    "b05": "real machines on one machine",
 }
 """What others show, or later releases."""

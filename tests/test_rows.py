@@ -10,7 +10,7 @@ import pytest
 from tests.rows import OTHERS, ROWS
 
 TESTS = Path(__file__).parent
-_IDS = re.compile(r"test((?:_[mc]\d\d)+)_")
+_IDS = re.compile(r"test((?:_[mcb]\d\d)+)_")
 
 
 def ids_of(test: str) -> list[str]:

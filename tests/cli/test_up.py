@@ -18,7 +18,7 @@ from tests.cli.running import UNPRIVILEGED, refused, remuda, running, running_co
 from tests.example.asking import ask, judged
 
 
-def test_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:
+def test_b04_the_first_start_makes_everything_private_and_answers(tmp_path: Path) -> None:
     data = tmp_path / "deep" / "data"
     with running_cold(data) as one:
         assert ask(f"{one.url}/healthz").json() == {"status": "ok"}

@@ -70,7 +70,7 @@ def test_an_api_server_accepts_every_kind_of_compute(compute_cluster: Cluster) -
         assert found["kind"].endswith("List")
 
 
-async def test_m28_an_instance_comes_up_changes_and_goes(compute_cluster: Cluster) -> None:
+async def test_m28_b04_an_instance_comes_up_changes_and_goes(compute_cluster: Cluster) -> None:
     namespace = compute_cluster.namespace()
     async with on_cluster(compute_cluster, namespace) as house:
         network = await house.region.network()

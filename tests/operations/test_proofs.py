@@ -17,7 +17,7 @@ PROOFS = [PITCH_PROOF]
 
 
 @pytest.mark.parametrize("case", [case for proof in PROOFS for case in cases(proof)], ids=str)
-def test_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
+def test_b03_an_operation_ends_as_done_or_as_never_begun(case: Case) -> None:
     case.run()
 
 

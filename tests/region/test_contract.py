@@ -45,7 +45,7 @@ def test_an_operation_asks_who_it_is_where_the_contract_says_so(operation: Opera
     assert (route.scope != "public") == operation.authenticated
 
 
-def test_what_is_deprecated_is_not_there_for_anybody() -> None:
+def test_m19_what_is_deprecated_is_not_there_for_anybody() -> None:
     deprecated = _deprecated()
     assert len(deprecated) == 24
 

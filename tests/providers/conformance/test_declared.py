@@ -19,7 +19,7 @@ def on(candidate: Candidate, directory: Path, check: Callable[[Provider], None])
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda each: each.name)
-def test_what_a_candidate_declares_is_what_its_provider_has(candidate: Candidate, tmp_path: Path) -> None:
+def test_m22_what_a_candidate_declares_is_what_its_provider_has(candidate: Candidate, tmp_path: Path) -> None:
     def check(provider: Provider) -> None:
         assert set(provider.capabilities) == candidate.capabilities
 
@@ -27,7 +27,7 @@ def test_what_a_candidate_declares_is_what_its_provider_has(candidate: Candidate
 
 
 @pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda each: each.name)
-def test_every_capability_has_all_verbs_of_its_protocol(candidate: Candidate, tmp_path: Path) -> None:
+def test_m22_every_capability_has_all_verbs_of_its_protocol(candidate: Candidate, tmp_path: Path) -> None:
     def check(provider: Provider) -> None:
         for capability in provider.capabilities:
             for verb in verbs_of(capability):
