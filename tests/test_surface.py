@@ -52,7 +52,7 @@ def is_text(statement: ast.stmt) -> bool:
 
 def has_a_sentence(value: object) -> bool:
     """Tell whether a class or function has a docstring of its own that somebody wrote."""
-    if inspect.isfunction(value):
+    if inspect.isfunction(inspect.unwrap(value) if callable(value) else value):
         return bool(value.__doc__)
     if not inspect.isclass(value):
         return False

@@ -5,9 +5,10 @@ The answer is worked out when somebody asks, never at import, because most proce
 """
 
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-__all__ = ["ServiceDescriptor", "describe", "revision_of"]
+__all__ = ["ServiceDescriptor", "describe", "release", "revision_of"]
 
 _UNKNOWN = "unknown"
 
@@ -26,9 +27,15 @@ class ServiceDescriptor:
 
 def describe() -> ServiceDescriptor:
     """Describe the Remuda that is running."""
+    return ServiceDescriptor(name="remuda", version=release(), revision=revision_of(Path(__file__).parent))
+
+
+@cache
+def release() -> str:
+    """Return the release that is installed."""
     from importlib.metadata import version  # noqa: PLC0415  costs more than everything else here
 
-    return ServiceDescriptor(name="remuda", version=version("remuda"), revision=revision_of(Path(__file__).parent))
+    return version("remuda")
 
 
 def revision_of(package: Path) -> str:

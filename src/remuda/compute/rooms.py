@@ -1,6 +1,5 @@
 """The rooms of compute over their ports."""
 
-from importlib.metadata import version
 
 from remuda.compute.catalogue.service import Catalogue
 from remuda.compute.history.service import History
@@ -12,6 +11,7 @@ from remuda.compute.policies.service import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.service import Compute
 from remuda.operations.operations import Operations
+from remuda.version import release
 
 __all__ = ["rooms"]
 
@@ -27,7 +27,7 @@ def rooms(ports: ComputePorts, operations: Operations) -> Compute:
         operations=operations,
     )
     return Compute(
-        catalogue=Catalogue(region=region, settings=ports.settings, version=version("remuda")),
+        catalogue=Catalogue(region=region, settings=ports.settings, version=release()),
         instances=instances,
         updates=Updates(instances),
         verbs=Verbs(instances=instances, region=region, matches=Matches.over(region, ports.metrics), log=ports.log),

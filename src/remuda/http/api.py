@@ -10,7 +10,6 @@ status; anything else is a defect, answered 500 and logged under the trace id th
 """
 
 from collections.abc import Collection as Many
-from importlib.metadata import version as release_of
 from typing import Any
 
 import structlog
@@ -37,6 +36,7 @@ from remuda.http.replies import Collection
 from remuda.http.routes import NOTHING, AnyHandler, Call, Table
 from remuda.http.timing import within
 from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, Unauthenticated
+from remuda.version import release
 
 __all__ = ["Api", "ApiPorts", "ApiSettings"]
 
@@ -47,7 +47,7 @@ class Api:
     """Answers the requests of one service."""
 
     def __init__(self, table: Table, service: object, ports: ApiPorts) -> None:
-        self._component = Component(name=table.service, version=release_of("remuda"))
+        self._component = Component(name=table.service, version=release())
         self._service = service
         self._ports, self._settings = ports, ports.settings
         self._tree = SegmentTree((route.method, route.path, Endpoint(route)) for route in table.routes)

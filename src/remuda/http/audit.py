@@ -21,8 +21,6 @@ organization's, or else the system's.
 """
 
 from collections.abc import Mapping, Sequence
-from functools import cache
-from importlib.metadata import version as release_of
 
 import msgspec
 import structlog
@@ -30,6 +28,7 @@ import structlog
 from remuda.access.principal import Principal
 from remuda.kernel.errors import RemudaError
 from remuda.store.logs import Log, Record
+from remuda.version import release
 
 __all__ = [
     "STREAM",
@@ -198,7 +197,7 @@ def audit_record(
     where the actor belongs there. Like every record it must hold nothing that somebody typed, and no secret.
     """
     record = AuditRecord(
-        component=Component(name=component, version=_release()),
+        component=Component(name=component, version=release()),
         actor=actor,
         operation=operation,
         scope=scope or {},
@@ -216,11 +215,6 @@ def subject_of_organization(organization: str | None) -> str:
 
 def _stored(record: AuditRecord, subject: str) -> Record:
     return Record(stream=STREAM, subject=subject, data=msgspec.Raw(msgspec.json.encode(record)))
-
-
-@cache
-def _release() -> str:
-    return release_of("remuda")
 
 
 def _has_to_do_with(who: Principal, organization: str) -> bool:

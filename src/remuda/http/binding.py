@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from types import NoneType, UnionType
 from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 from urllib.parse import parse_qsl
@@ -39,6 +40,7 @@ class _Field:
     name: str
     read: Callable[[str], Any]
     is_array: bool
+    is_required: bool
     type: Any
 
 
@@ -50,10 +52,10 @@ class Binder(Generic[ParametersT]):
     ) -> None:
         """Take the type, for a path the names in their order, and for a query the names that are refused."""
         self._type = parameters
-        self._fields = {field.encode_name: _field(field) for field in msgspec.structs.fields(parameters)}
+        self._fields = _fields(parameters)
         self._in_path = tuple(self._fields[name] for name in order)
         self._refused = frozenset(refused)
-        self._nothing = None if any(map(_is_required, msgspec.structs.fields(parameters))) else parameters()
+        self._nothing = None if any(each.is_required for each in self._fields.values()) else parameters()
 
     def bind_path(self, values: tuple[str, ...]) -> ParametersT:
         """Return the parameters of a path from its values."""
@@ -120,15 +122,17 @@ def _read(field: _Field, value: str) -> Any:
         raise _wrong(field) from None
 
 
-def _is_required(field: msgspec.structs.FieldInfo) -> bool:
-    return field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+@cache  # many routes share a few types, and msgspec works the fields of a type out anew each time
+def _fields(parameters: type[Parameters]) -> Mapping[str, _Field]:
+    return {field.encode_name: _field(field) for field in msgspec.structs.fields(parameters)}
 
 
 def _field(field: msgspec.structs.FieldInfo) -> _Field:
     plain = _plain(field.type)
     is_array = get_origin(plain) in {list, tuple, frozenset}
     read = _reader(_plain(get_args(plain)[0]) if is_array else plain)
-    return _Field(field.encode_name, read, is_array, field.type)
+    is_required = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
+    return _Field(field.encode_name, read, is_array=is_array, is_required=is_required, type=field.type)
 
 
 def _plain(annotation: Any) -> Any:

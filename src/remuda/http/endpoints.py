@@ -109,8 +109,8 @@ class Endpoint:
 
 def _refuses_watch(route: AnyRoute) -> bool:
     """Tell whether a route says that it cannot be watched, rather than ending at once; OAuth2 ignores what is odd."""
-    fields = {field.encode_name for field in msgspec.structs.fields(route.query_type)}
-    return "watch" not in fields and (route.is_list or (route.method == "GET" and route.scope != "public"))
+    takes = route.query_type.__struct_encode_fields__
+    return "watch" not in takes and (route.is_list or (route.method == "GET" and route.scope != "public"))
 
 
 def _body_reader(route: AnyRoute) -> BodyReader[Any] | FormReader[Any] | None:

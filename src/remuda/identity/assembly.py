@@ -1,7 +1,6 @@
 """Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them."""
 
 from collections.abc import Iterable, Sequence
-from importlib.metadata import version
 
 from remuda.assembling import api_ports, not_begun, operations_of
 from remuda.http.api import Api
@@ -38,6 +37,7 @@ from remuda.identity.tokens.room import token_room
 from remuda.operations.recovery import Recovery
 from remuda.reconcile.driver import Driver
 from remuda.store.duties import Duties
+from remuda.version import release
 
 __all__ = ["IdentityApp"]
 
@@ -65,7 +65,7 @@ class IdentityApp:
             store=store, clock=clock, randomness=randomness, settings=settings, room=self.tokens, rights=rights
         )
         self.service = Identity(
-            tenancy=Tenancy(store=store, clock=clock, version=version("remuda")),
+            tenancy=Tenancy(store=store, clock=clock, version=release()),
             people=people_room(persons, operations=self.operations, grants=rights, settings=settings),
             rights=rights,
             oauth=oauth,

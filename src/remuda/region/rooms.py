@@ -1,6 +1,5 @@
 """The rooms of region over their ports."""
 
-from importlib.metadata import version
 
 from remuda.operations.operations import Operations
 from remuda.region.authorities.service import Authorities
@@ -24,6 +23,7 @@ from remuda.region.servers.room import ServerRoom
 from remuda.region.servers.service import Servers
 from remuda.region.servers.verbs import Verbs
 from remuda.region.service import Region
+from remuda.version import release
 
 __all__ = ["rooms"]
 
@@ -34,7 +34,7 @@ def rooms(ports: RegionPorts, clouds: Clouds, operations: Operations) -> Region:
     servers = Servers(store=store, clock=clock, identity=identity, clouds=clouds)
     looking = Looking(store=store, clock=clock, clouds=clouds)
     return Region(
-        catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=version("remuda")),
+        catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=release()),
         images=ImageRoom(
             images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
             snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
