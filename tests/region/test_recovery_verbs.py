@@ -13,6 +13,7 @@ from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
+from remuda.region.kinds.orphans import Orphan, claimed
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.recovery.wire import AdoptWrite
 from remuda.resources.regional import identity_of
@@ -294,6 +295,39 @@ def test_a_lost_server_is_adopted_where_it_is() -> None:
         await house.until_gone(f"/api/v2/servers/{server}")
         assert house.north.operator.servers() == []
         assert (await house.store.list(Address)).items == []
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_what_is_being_removed_is_not_adopted() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        network = await house.network()
+        await abandoned_server(monitored, network)
+        orphan, wanted = await monitored.orphan("server"), {"name": "server", "networkId": network}
+        await house.store.update(claimed(await house.store.get(Orphan, orphan), "removal", house.clock.now()))
+        status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
+        assert (status, "is being removed:" in sentence) == (422, True), "before the provider has heard of it"
+        assert (await monitored.operator.post(f"{ORPHANS}/{orphan}/forget", {"remove": True})).status == 202
+        assert [each.state for each in house.north.operator.servers()] == ["removing"]
+        status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/adopt", wanted))
+        assert (status, "is being removed at its provider" in sentence) == (422, True)
+        assert (await house.store.list(Server)).items == []
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_what_is_being_adopted_is_not_removed_unless_that_was_cut_short() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        await abandoned_server(monitored, await house.network())
+        orphan = await monitored.orphan("server")
+        await house.store.update(claimed(await house.store.get(Orphan, orphan), "adoption", house.clock.now()))
+        status, sentence = refusal(await monitored.operator.post(f"{ORPHANS}/{orphan}/forget", {"remove": True}))
+        assert (status, "is being adopted" in sentence) == (422, True)
+        assert [each.state for each in house.north.operator.servers()] == ["running"]
+        await house.clock.sleep(360)
+        assert (await monitored.operator.post(f"{ORPHANS}/{orphan}/forget", {"remove": True})).status == 202
 
     in_a_region(scenario, settings=unwatched())
 

@@ -2,10 +2,15 @@
 
 There is one record for each, whose name follows from where the thing is, so that nobody records it twice. It stays for
 as long as the thing is there and nobody's.
+
+Whoever is about to make it an object again, or to remove it, says so on the record before: the second to come reads
+what the first is about, and a server is not removed under the hands of its new object.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
+
+from msgspec.structs import replace
 
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.names import Handle, id_in, uid_in
@@ -15,12 +20,15 @@ from remuda.resources import regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
-__all__ = ["HOLD_ADDRESSES", "ORPHAN", "Orphan", "OrphanSpec", "Why", "new_orphan", "orphan_id"]
+__all__ = ["HOLD_ADDRESSES", "ORPHAN", "Claim", "Orphan", "OrphanSpec", "Why", "claimed", "new_orphan", "orphan_id"]
 
 Why = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
 """Why it is nobody's: our store knows nothing of its object; its object was deleted, and the provider had nothing more;
 an operator let its object go without it; its object has another server in its place."""
-
+Claim = Literal["adoption", "removal"]
+"""What somebody is about to do with it. One excludes the other."""
+_ADOPTION_TAKES = timedelta(minutes=5)
+"""Far longer than a request: who said so before is no longer at it. A removal has no end before the thing is gone."""
 
 HOLD_ADDRESSES: frozenset[Subject] = frozenset({"port", "balancer"})
 """What has an address on its network."""
@@ -42,6 +50,8 @@ class OrphanSpec(StoredStruct, frozen=True):
     """Which incarnation of that object."""
     reason: str = ""
     """What the operator said who let its object go without it."""
+    claim: Claim | None = None
+    claimed_at: datetime | None = None
 
     @property
     def handle(self) -> Handle:
@@ -53,6 +63,12 @@ class OrphanSpec(StoredStruct, frozen=True):
         """It has an address on its network, which nobody else may have before it is gone."""
         return self.subject in HOLD_ADDRESSES
 
+    def is_claimed(self, claim: Claim, now: datetime) -> bool:
+        """Tell whether somebody is about to do this with it."""
+        if self.claim != claim or self.claimed_at is None:
+            return False
+        return claim == "removal" or now < self.claimed_at + _ADOPTION_TAKES
+
 
 class Orphan(Resource, frozen=True):
     """Something at a provider that is nobody's. A label says of which region."""
@@ -63,6 +79,11 @@ class Orphan(Resource, frozen=True):
 def orphan_id(region: str, subject: Subject, handle: Handle) -> str:
     """Return the id of the record of something at a provider."""
     return derived_id(region, f"{subject}/{handle.tenancy}/{handle.name}")
+
+
+def claimed(orphan: Orphan, claim: Claim, now: datetime) -> Orphan:
+    """Return a record that says what somebody is about to do."""
+    return replace(orphan, spec=replace(orphan.spec, claim=claim, claimed_at=now.replace(microsecond=0)))
 
 
 def new_orphan(region: str, subject: Subject, handle: Handle, why: Why, seen: datetime, *, reason: str = "") -> Orphan:

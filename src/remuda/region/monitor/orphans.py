@@ -22,7 +22,7 @@ from remuda.reconcile.pacing import Pace
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud
-from remuda.region.kinds.orphans import Orphan, Why, new_orphan
+from remuda.region.kinds.orphans import Orphan, Why, claimed, new_orphan
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.holdings import Holding, find_holding, holdings_of
 from remuda.region.monitor.metrics import MonitorMetrics
@@ -93,8 +93,13 @@ class OrphanSearch:
         return await self.ports.store.get(Orphan, wanted.name)
 
     async def _remove(self, holding: Holding, record: Orphan) -> None:
-        with suppress(Conflict):  # another process counts at the same time: at the next look
+        now = self.ports.clock.now()
+        if record.spec.is_claimed("adoption", now):
+            return
+        with suppress(Conflict):  # another process counts, or an operator is at it: at the next look
             if await self.breaker.allow(record, self._run(record)) is None:
+                if not record.spec.is_claimed("removal", now):
+                    await self.ports.store.update(claimed(record, "removal", now))
                 with suppress(InUse):  # what stands on it goes first
                     await holding.remove(record.spec.handle)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from ipaddress import IPv4Address
 
 import msgspec
@@ -13,7 +14,7 @@ from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.orphans import Orphan
+from remuda.region.kinds.orphans import Claim, Orphan, claimed
 from remuda.region.kinds.servers import Adopted, Server
 from remuda.region.networks.plan import mac_of
 from remuda.region.networks.rules import tenancy_of, to_cloud
@@ -32,6 +33,7 @@ __all__ = [
     "annotated",
     "check_adoptable",
     "check_place",
+    "claimed_for",
     "is_given_up",
     "port_of",
     "read_orphan",
@@ -106,6 +108,16 @@ def check_adoptable(orphan: Orphan, wanted: AdoptWrite) -> None:
             "is not the one that the server had on this network",
             remedy="name both as they were when it was made",
         )
+
+
+def claimed_for(claim: Claim, orphan: Orphan, now: datetime) -> Orphan:
+    """Return the record of an orphan that says what is to be done with it; refuse it if the opposite is."""
+    if claim == "adoption" and orphan.spec.is_claimed("removal", now):
+        remedy = "wait until it is gone; or forget it, and adopt it if it is found again"
+        raise Invalid("orphan", "is being removed", remedy=remedy)
+    if claim == "removal" and orphan.spec.is_claimed("adoption", now):
+        raise Invalid("orphan", "is being adopted", remedy="look at it again in a few minutes")
+    return claimed(orphan, claim, now)
 
 
 def port_of(orphan: Orphan) -> Handle:

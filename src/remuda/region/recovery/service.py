@@ -29,7 +29,7 @@ from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.orphans import HOLD_ADDRESSES, ORPHAN, Orphan, OrphanSpec, new_orphan, orphan_id
+from remuda.region.kinds.orphans import HOLD_ADDRESSES, ORPHAN, Claim, Orphan, OrphanSpec, new_orphan, orphan_id
 from remuda.region.kinds.recovering import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
@@ -119,6 +119,7 @@ class Recovery:
         payer = paying_for(context.principal, Place(organization_of(lost.network), project_of(lost.network)))
         groups = await self._groups(lost.port.spec.groups)
         server = rules.adopted_server(lost, wanted.name, groups, payer, operation=context.operation)
+        await self._claim("adoption", orphan)
         made = await self.store.create(server, log=witnessed(context, SERVER.plural, server))
         await self._drop(record.name)
         await self._drop(orphan_id(region_of(record), "port", rules.port_of(record)))
@@ -137,6 +138,7 @@ class Recovery:
         holding = need(find_holding(cloud.provider, record.spec.subject))
         if await self.owners.why_orphaned(holding, record.spec.handle) is None:
             raise Invalid("orphan", "has its object again", remedy="delete that")
+        await self._claim("removal", orphan)
         await holding.remove(record.spec.handle)
 
     async def release(self, context: Context) -> None:
@@ -145,12 +147,21 @@ class Recovery:
         for group in ("", EVERYTHING):  # orphans are in no project: what counts for one counts for all
             await self.breaker.release(group)
 
+    async def _claim(self, claim: Claim, orphan: str) -> None:
+        async def write() -> None:
+            record = await self.store.get(Orphan, orphan)
+            await self.store.update(rules.claimed_for(claim, record, self.clock.now()))
+
+        await until_written(write)
+
     async def _find_lost(self, record: Orphan, network: Network) -> rules.Lost:
         home = await self.store.get(Identity, identity_of(network))
         provider = (await self.clouds.get(region_of(record))).provider
         found = await need(provider.servers).find_server(record.spec.handle)
         if found is None:
             raise NotFound("server at the provider", record.spec.provider_name)
+        if found.state == "removing":
+            raise Invalid("orphan", "is being removed at its provider", remedy="make a new server when it is gone")
         port = rules.check_place(record, network, home, await need(provider.ports).find_port(rules.port_of(record)))
         return rules.Lost(orphan=record, network=network, found=found, port=port)
 
