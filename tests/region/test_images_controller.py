@@ -1,6 +1,7 @@
 """Images on their way: fetched by the controller, checked on the way, given to the cloud once, whatever happens."""
 
 import hashlib
+from datetime import timedelta
 from functools import partial
 
 import pytest
@@ -69,6 +70,18 @@ def test_an_image_that_is_ready_is_the_clouds_and_we_forget_where_it_came_from()
         await ground.driver.scan()
         await ground.world.clock.sleep(60)
         assert not ground.finds.found
+
+    on_ground(scenario)
+
+
+def test_an_image_that_is_ready_is_forgotten_also_where_the_clock_was_set_back_by_hours() -> None:
+    async def scenario(ground: Ground) -> None:
+        name = await ground.begin()
+        await ground.world.clock.sleep(30)
+        ground.world.clock.jump(timedelta(hours=-6))
+        await ground.world.clock.sleep(120)
+        assert await _is_gone(ground, name)
+        assert [each.id for each in await ground.owned()] == [name]
 
     on_ground(scenario)
 
