@@ -4,7 +4,10 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
+import uvloop
+
 from remuda.kernel.backoff import Backoff
+from remuda.kernel.clock import SystemClock
 from remuda.reconcile.queue import Queue, Rank
 from tests.sim.runner import World, simulate
 
@@ -236,3 +239,15 @@ def test_pauses_differ_by_chance_and_are_never_all_the_same() -> None:
             assert max(pauses) - min(pauses) > longest_s / 10
 
     simulated(scenario)
+
+
+def test_delays_that_are_nearly_over_are_kept_beside_each_other_on_the_loop_of_production() -> None:
+    async def scenario() -> None:
+        queue = Queue(SystemClock())
+        queue.add_after("late", 0.0004)
+        queue.add_after("soon", 0.0001)
+        assert {await key_of(queue.take()), await key_of(queue.take())} == {"late", "soon"}
+        queue.close()
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(scenario())

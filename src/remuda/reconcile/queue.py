@@ -65,7 +65,8 @@ class Queue:
         self._failures: dict[str, int] = {}
         self._scanned: set[str] = set()
         self._takers: deque[asyncio.Future[None]] = deque()
-        self._alarm: asyncio.TimerHandle | None = None
+        self._alarm: asyncio.Handle | None = None
+        self._rings_at = math.inf
         self._is_closed = False
 
     @property
@@ -196,13 +197,13 @@ class Queue:
         due = self._delayed.first()
         if due is None:
             return
-        loop = asyncio.get_running_loop()
-        delay_s = max(0.0, due - self._clock.monotonic())
         if self._alarm is not None:
-            if self._alarm.when() <= loop.time() + delay_s:
+            if self._rings_at <= due:
                 return
             self._alarm.cancel()
-        self._alarm = loop.call_later(delay_s, self._ring)
+        # When it rings we remember ourselves: uvloop's handle of a delay that is nearly over does not tell.
+        self._rings_at = due
+        self._alarm = asyncio.get_running_loop().call_later(max(0.0, due - self._clock.monotonic()), self._ring)
 
     def _ring(self) -> None:
         self._alarm = None
