@@ -125,6 +125,27 @@ def test_a_process_that_dies_at_any_write_leaves_nothing_behind(case: str, momen
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
+def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_somebody_asks(moment: Moment) -> None:
+    async def trial(world: World, number: int) -> bool:
+        store, quotas = await begun(world, nothing)
+        fuse = Fuse(number, moment)
+        dying = service(FusedStore(store, fuse), world.clock, world.randomness, intent_life=LIFE)
+        with suppress(CrashError):
+            await take(dying)
+        with suppress(NotFound):  # it was not even begun
+            await release(quotas)
+        (head,) = (await store.list(Quota)).items
+        assert (head.spec.intents, used_in(head)) == ((), 0)
+        with pytest.raises(NotFound):
+            await confirm(quotas)
+        await check_law(store, ORG)
+        await store.close()
+        return fuse.has_blown
+
+    each_write(trial)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
 @pytest.mark.parametrize("case", CASES)
 def test_what_a_dead_process_began_can_be_asked_for_again(case: str, moment: Moment) -> None:
     prepare, act, _, done = CASES[case]

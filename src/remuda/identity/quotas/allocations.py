@@ -98,9 +98,14 @@ class Allocations:
         )
 
     async def release(self, context: Context, organization: str, project: str, allocation: str) -> None:
-        """Hold nothing any more. Twice is fine."""
+        """Hold nothing any more, not even for what was begun and never made. Twice is fine."""
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
-        row = await self._row(organization, project, allocation)
+        try:
+            row = await self._row(organization, project, allocation)
+        except NotFound:
+            if await self.ledger.take_back(organization, project, allocation):
+                return
+            raise
         await self.ledger.release(
             row.name,
             check=lambda row: check_state(context, row, rules.writable_allocation(row)),

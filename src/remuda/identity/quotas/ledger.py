@@ -140,6 +140,14 @@ class Ledger:
                 return  # otherwise it was changed or confirmed first
         raise Conflict("Allocation", name)
 
+    async def take_back(self, organization: str, project: str, name: str) -> bool:
+        """Hold nothing for a row that was never made, because whoever began it died; tell whether anything was."""
+        intent = find_intent((await self.heads.current(organization, about=name)).spec, name)
+        if intent is None or intent.project != project:
+            return False
+        await self.settling.close(organization, intent)
+        return True
+
     async def renew(self, name: str, *, log: Sequence[Record] = ()) -> Allocation:
         """Hold again what a row held when it was released, if there is room; it has to be confirmed anew."""
         for _ in range(TRIES):
