@@ -11,6 +11,7 @@ from remuda.kernel.errors import NotFound
 from remuda.kernel.secrets import Secret
 from remuda.providers.called.catalogue import image_key
 from remuda.providers.contract.catalogue import Image
+from remuda.providers.simulated.images import SimImages
 from remuda.region.images.rules import to_cloud
 from remuda.region.images.transfers import Transfers
 from remuda.region.kinds.images import ImageImport
@@ -70,6 +71,25 @@ def test_an_image_that_is_ready_is_the_clouds_and_we_forget_where_it_came_from()
         await ground.driver.scan()
         await ground.world.clock.sleep(60)
         assert not ground.finds.found
+
+    on_ground(scenario)
+
+
+def test_an_image_that_is_given_up_just_when_its_arrival_is_forgotten_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(ground: Ground) -> None:
+        name = await ground.begin()
+        await ground.world.clock.sleep(55)
+        assert not await _is_gone(ground, name)
+        remove = SimImages.remove_image
+
+        async def remove_slowly(images: SimImages, image: str) -> None:
+            await remove(images, image)
+            await ground.world.clock.sleep(15)
+
+        monkeypatch.setattr(SimImages, "remove_image", remove_slowly)
+        assert (await ground.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
+        assert await _is_gone(ground, name)
+        assert await ground.owned() == []
 
     on_ground(scenario)
 

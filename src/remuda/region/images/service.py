@@ -82,12 +82,18 @@ class Images:
         if on_its_way is not None and region_of(on_its_way) != where.region:
             on_its_way = None
         await self._check_removable(cloud, where, on_its_way)
-        if on_its_way is None or on_its_way.status.state == "ready":
+        is_at_cloud = on_its_way is None or on_its_way.status.state == "ready"
+        if is_at_cloud:
             await need(cloud.provider.images).remove_image(where.image)
             cloud.forget_images()
-        if on_its_way is not None:
-            log = witnessed(context, IMAGE_IMPORT.plural, on_its_way)
+        if on_its_way is None:
+            return
+        log = witnessed(context, IMAGE_IMPORT.plural, on_its_way)
+        try:
             await self.store.delete(ImageImport, on_its_way.name, uid=on_its_way.uid, log=log)
+        except NotFound:  # its controller has forgotten it meanwhile, because it is at the provider
+            if not is_at_cloud:
+                await self.delete(context, where)
 
     async def _create(self, context: Context, new: ImageImport) -> ImageImport:
         try:
