@@ -41,10 +41,11 @@ class Passing:
         *,
         uid: str,
         version: str | None = None,
+        unused: bool = False,
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
         return await self.around(
-            "delete", None, lambda: self.inner.delete(kind, name, uid=uid, version=version, log=log)
+            "delete", None, lambda: self.inner.delete(kind, name, uid=uid, version=version, unused=unused, log=log)
         )
 
     async def append(self, records: Sequence[Record]) -> None:

@@ -100,6 +100,19 @@ def test_coming_and_going_always_count() -> None:
         listening(Source(Animal, when=when), scenario)
 
 
+def test_where_arrivals_do_not_count_going_and_changes_still_do() -> None:
+    async def scenario(here: Farm, ear: Ear) -> None:
+        bella = await here.store.create(animal("bella"))
+        assert await ear.keys() == []
+        bella = await here.store.update(recoloured(bella, "brown"))
+        assert await ear.keys() == ["bella"]
+        await here.store.delete(Animal, "bella", uid=bella.uid)
+        assert await ear.keys() == ["bella"]
+
+    for when in (generation_changed, intent_changed, version_changed):
+        listening(Source(Animal, when=when, arrivals=False), scenario)
+
+
 def test_a_generation_moves_by_spec_and_deletion_mark_alone() -> None:
     async def scenario(here: Farm, ear: Ear) -> None:
         bella = await here.store.create(animal("bella", finalizers=("a.example.org/x",)))

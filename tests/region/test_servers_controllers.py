@@ -1,11 +1,14 @@
 """What the controller of servers makes of them at a cloud: addresses, ports, what is changed, and what goes."""
 
+import asyncio
 from ipaddress import IPv4Address
 
 import pytest
 
 from remuda.kernel.conditions import find_condition
+from remuda.kernel.errors import NotFound
 from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.addresses import take_this_address
 from remuda.region.networks.plan import mac_of
 from remuda.region.networks.rules import plan_of
@@ -19,6 +22,7 @@ from tests.region.servers_ground import (
     encoded,
     in_yard,
     update,
+    wanted,
 )
 
 
@@ -173,6 +177,50 @@ def test_a_server_is_made_after_its_network_and_groups_are() -> None:
         assert await _status(yard, server) == "provisioned"
         reply = await yard.groups.ask(TENANT).delete(f"/api/v2/securitygroups/{group}")
         assert refusal(reply) == (403, "security group is in use and cannot be deleted")
+
+    in_yard(scenario, at_work=True)
+
+
+def test_a_group_and_a_server_in_it_are_never_both_deleted_and_made() -> None:
+    async def scenario(yard: Yard) -> None:
+        network, outcomes = await yard.make_network(), set()
+        for number in range(30):
+            group = await yard.make_group(network)
+            body = wanted(network, f"web-{number}", networking={"securityGroups": [group]})
+            deleted, made = await asyncio.gather(
+                yard.groups.ask(TENANT).delete(f"/api/v2/securitygroups/{group}"),
+                yard.servers.ask(TENANT).post("/api/v2/servers", body),
+            )
+            outcomes.add((deleted.status, made.status < 300))
+        assert outcomes == {(202, False), (403, True)}
+
+    in_yard(scenario)
+
+
+@pytest.mark.parametrize("is_made", [True, False])
+def test_a_server_in_a_group_that_is_to_go_goes_on_with_it_if_it_is_there(is_made: bool) -> None:  # noqa: FBT001  a case
+    async def scenario(yard: Yard) -> None:
+        network = await yard.make_network()
+        if not is_made:
+            for nth in range(20):
+                yard.at_fault("error", "converge_group", after=nth)
+        body = {"metadata": {"name": "sg"}, "spec": {"networkId": network, "rules": []}}
+        group = (await yard.groups.ask(TENANT).post("/api/v2/securitygroups", body)).json["metadata"]["id"]
+        server = await yard.make_server(network, networking={"securityGroups": [group]})
+        await yard.world.clock.sleep(5 if is_made else 0.1)
+        stored = await yard.store.get(SecurityGroup, group)
+        # As with a store that cannot tell in the last moment whether anything uses it.
+        await yard.store.delete(SecurityGroup, group, uid=stored.uid)
+        await yard.rest()
+        available = await yard.available(server)
+        told = (available.status, available.message)
+        away = "a security group of it is being deleted: take it out of that"
+        assert told == (("True", "provisioned") if is_made else ("False", away))
+        await yard.put(server, update(networking={"securityGroups": []}))
+        await yard.rest()
+        assert await _status(yard, server) == "provisioned"
+        with pytest.raises(NotFound):
+            await yard.store.get(SecurityGroup, group)
 
     in_yard(scenario, at_work=True)
 

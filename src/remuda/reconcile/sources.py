@@ -1,8 +1,8 @@
 """Sources: which change of which kind wakes which keys.
 
 A source watches one kind from the version of a list, so that nothing between its beginning and its end goes unseen. It
-hands on keys and nothing else: what happened is read by the reconciler, never carried to it. Objects that come or go
-always count; of the others only those whose `when` has changed since it was last seen.
+hands on keys and nothing else: what happened is read by the reconciler, never carried to it. Objects that come (unless
+they are said not to) or go always count; of the others only those whose `when` has changed since it was last seen.
 
 A store in trouble only delays a source: it goes on after the last change it has handed on. If the store no longer
 remembers that one (Gone), it begins anew, and says so: nobody knows what has happened meanwhile, least of all to what
@@ -132,6 +132,8 @@ class Source(Generic[ResourceT]):
     when: When[ResourceT] = intent_changed
     keys: Keys[ResourceT] = own_name
     rank: Rank = Rank.USER
+    arrivals: bool = True
+    """Whether those that come count: where others wait for one to go, they do not."""
 
 
 class Watcher(Generic[ResourceT]):
@@ -185,6 +187,8 @@ class Watcher(Generic[ResourceT]):
             self._add(key, "event", self._source.rank)
 
     def _matters(self, change: Change[ResourceT]) -> bool:
+        if change.type == "added" and not self._source.arrivals:
+            return False
         if self._source.when is version_changed:
             return True
         name = change.resource.name

@@ -14,11 +14,20 @@ __all__ = ["request_deletion"]
 
 
 async def request_deletion(
-    store: Store, context: Context, found: Resource, writable: msgspec.Struct, log: Sequence[Record]
+    store: Store,
+    context: Context,
+    found: Resource,
+    writable: msgspec.Struct,
+    log: Sequence[Record],
+    *,
+    unused: bool = False,
 ) -> None:
-    """Mark what was found, if it is what the caller has seen. What is marked already stays as it is, unwitnessed."""
+    """Mark what was found, if it is what the caller has seen. What is marked already stays as it is, unwitnessed.
+
+    With `unused` it raises Conflict if something refers to it by now, so that its caller looks again.
+    """
     check_state(context, found, writable)
     if found.is_marked:
         return
     version = found.version if context.if_match is not None else None
-    await store.delete(type(found), found.name, uid=found.uid, version=version, log=log)
+    await store.delete(type(found), found.name, uid=found.uid, version=version, unused=unused, log=log)

@@ -168,9 +168,15 @@ class Store(Protocol):
         *,
         uid: str,
         version: str | None = None,
+        unused: bool = False,
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
-        """Request deletion. Return the marked object, or None if it is gone already."""
+        """Request deletion. Return the marked object, or None if it is gone already.
+
+        With `unused` it raises Conflict if something refers to the object: between a look and this write somebody may
+        have come. Kubernetes has no such condition of a write, so there the very last moment is not covered: what comes
+        in it keeps the object, marked as it is, until it goes itself.
+        """
         ...
 
     def stamp(self, parts: Iterable[Part] | None = None) -> int:

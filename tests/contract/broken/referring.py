@@ -35,6 +35,12 @@ class FreesATargetWithItsFirstReferrer(Referring):
         return left
 
 
+@breaks(FLAWS, laws.a_target_that_must_be_unused_is_not_marked)
+class DeletesWhatIsUsedAllTheSame(Referring):
+    async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:
+        return await self.sound.delete(kind, name, **options | {"unused": False})
+
+
 @breaks(FLAWS, laws.a_dying_referrer_holds_its_target)
 class CountsOnlyLivingReferrers(Referring):
     async def delete(self, kind: type[ResourceT], name: str, **options: Any) -> ResourceT | None:

@@ -1,6 +1,6 @@
 """What references promise: what is referred to cannot go."""
 
-from remuda.kernel.errors import ReferenceRefused
+from remuda.kernel.errors import Conflict, ReferenceRefused
 from remuda.store.contract import Referrer
 from tests.contract.harness import Harness, eventually, for_a_while
 from tests.contract.kinds import HORSE, RANCH, Corral, Horse, HorseSpec, corral, horse, ranch
@@ -32,6 +32,18 @@ async def a_target_waits_for_its_last_referrer(harness: Harness) -> None:
     for rider in riders:
         await waits(harness, target)
         await request_deletion(harness, rider)
+    await gone(harness, target)
+
+
+@law(LAWS, "What must be unused to be deleted is not even marked while somebody refers to it.")
+async def a_target_that_must_be_unused_is_not_marked(harness: Harness) -> None:
+    target = await harness.store.create(corral("pen"))
+    rider = await harness.store.create(horse_in(target))
+    await refused(Conflict, harness.store.delete(Corral, target.name, uid=target.uid, unused=True))
+    assert not (await harness.store.get(Corral, target.name)).is_marked
+    await request_deletion(harness, rider)
+    await gone(harness, rider)
+    await harness.store.delete(Corral, target.name, uid=target.uid, unused=True)
     await gone(harness, target)
 
 

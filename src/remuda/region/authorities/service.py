@@ -85,7 +85,7 @@ class Authorities:
             if not found.is_marked:
                 await refuse_if_used(self.store, found, "SSH certificate authority is in use and cannot be deleted")
             log = witnessed(context, AUTHORITY.plural, found)
-            await request_deletion(self.store, context, found, writable_authority(found), log)
+            await request_deletion(self.store, context, found, writable_authority(found), log, unused=True)
 
         await until_written(delete)
 

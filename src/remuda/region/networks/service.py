@@ -120,7 +120,7 @@ class Networks:
             await refuse_if_used(self.store, found, "network is in use and cannot be deleted")
             # In this very version nothing uses it. Its controller has its identity go, if we do not come to that.
             log = witnessed(context, NETWORK.plural, found)
-            await self.store.delete(Network, found.name, uid=found.uid, version=found.version, log=log)
+            await self.store.delete(Network, found.name, uid=found.uid, version=found.version, unused=True, log=log)
             root = await find(self.store, Identity, identity_of(found), marked=False)
             if root is not None:
                 with suppress(NotFound):  # its controller was faster

@@ -95,7 +95,7 @@ class SecurityGroups:
             if not found.is_marked:
                 await refuse_if_used(self.store, found, "security group is in use and cannot be deleted")
             log = witnessed(context, SECURITY_GROUP.plural, found)
-            await request_deletion(self.store, context, found, rules.writable_group(found), log)
+            await request_deletion(self.store, context, found, rules.writable_group(found), log, unused=True)
 
         await until_written(delete)
 

@@ -39,8 +39,14 @@ def driver(
         sources=(
             Source(Server),
             Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
-            Source(Address, keys=through(store, Server, "without address", network_of)),
-            Source(SecurityGroup, when=is_provisioned, keys=through(store, Server, "group", lambda group: group.name)),
+            Source(Address, keys=through(store, Server, "without address", network_of), arrivals=False),
+            Source(
+                SecurityGroup, when=_has_come_or_goes, keys=through(store, Server, "group", lambda group: group.name)
+            ),
         ),
         settings=settings,
     )
+
+
+def _has_come_or_goes(group: SecurityGroup) -> bool:
+    return group.is_marked or is_provisioned(group)

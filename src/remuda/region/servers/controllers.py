@@ -35,6 +35,7 @@ from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
 from remuda.region.networks.addresses import find_address, give_address_back, take_address
+from remuda.region.securitygroups.rules import handle_of
 from remuda.region.servers.adopting import take_adopted_address
 from remuda.region.servers.choosing import find_flavor
 from remuda.region.servers.clouding import port_handle, server_handle, wanted_port, wanted_server
@@ -119,10 +120,16 @@ class ServerController:
         if not is_provisioned(network):
             return Blocked("DependencyNotReady", "its network is being made")
         groups = [await self.store.get(SecurityGroup, group.id) for group in server.spec.security_groups]
-        if not all(is_provisioned(group) for group in groups):
+        if not all(group.is_marked or is_provisioned(group) for group in groups):
             return Blocked("DependencyNotReady", "its security groups are being made")
-        home = await self.store.get(Identity, identity_of(server))
-        return _Site(await self.clouds.get(region_of(server)), home, network, groups)
+        home, cloud = await self.store.get(Identity, identity_of(server)), await self.clouds.get(region_of(server))
+        for group in groups:  # one that goes waits for this server, and is there until then if it ever was
+            if (
+                group.is_marked
+                and await need(cloud.provider.security_groups).find_group(handle_of(group, home)) is None
+            ):
+                return Blocked("DependencyNotReady", "a security group of it is being deleted: take it out of that")
+        return _Site(cloud, home, network, groups)
 
     async def _port(self, server: Server, site: _Site, run: Run) -> Port | Step:
         """Return the port as it is wanted, or what was done to have it so."""
@@ -152,7 +159,7 @@ class ServerController:
         wanted = wanted_server(server, site.home, authority, turn.counter)
         was_there = bool(server.status.provider_id) and turn.done == turn.counter
         if was_there and not site.cloud.absences.is_gone(wanted.handle):
-            return Again(site.cloud.absences.apart_s, message="it is not where it was, looking for it once more")
+            return Again(site.cloud.absences.apart_s, "ServerVanished", "it is not at its provider, looking once more")
         missing = absent(server, self.clock.now()) if was_there else server
         try:
             made = await need(site.cloud.provider.servers).create_server(wanted)
@@ -169,7 +176,7 @@ class ServerController:
         entry = run.entry(server, "MadeAgain" if was_there else "Made", flavor=wanted.flavor, image=wanted.image)
         seen = observed(server, made, port, self.clock.now())
         seen = with_status(
-            seen,
+            _counted(seen, server, turn),
             applied_image_id=wanted.image,
             rebuild=None,
             replacement=_done(turn),
@@ -189,7 +196,7 @@ class ServerController:
         applied = server.status.applied_image_id
         if turn.done < turn.counter or not applied:  # we made it, and did not come to write that down
             applied, seen = found.image, with_status(seen, rebuild=None)
-        seen = with_status(seen, applied_image_id=applied, replacement=_done(turn))
+        seen = with_status(_counted(seen, server, turn), applied_image_id=applied, replacement=_done(turn))
         if found.id != server.status.provider_id:  # what failed before is gone
             seen = with_status(seen, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
@@ -243,6 +250,18 @@ def _settled(found: CloudServer) -> Done | None:
     """Tell whether nothing more comes of a server by itself; one that broke after it ran is shown, and left alone."""
     has_broken = found.state == "failed" and found.launched is not None
     return Done() if has_broken or found.state in {"running", "stopped", "suspended"} else None
+
+
+def _counted(seen: Server, before: Server, turn: Replacement) -> Server:
+    """Return a server with one more making counted, if another one is in its place that nobody had asked for.
+
+    It follows from what is written down, so whoever made it need not have come to say so.
+    """
+    was, status = before.status.provider_id, seen.status
+    is_meant = turn.done < turn.counter or before.status.provider_create_retrying
+    if is_meant or was in {"", status.provider_id}:
+        return seen
+    return with_status(seen, remade=status.remade + 1)
 
 
 def _done(turn: Replacement) -> Replacement:

@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from remuda.kernel.errors import Conflict
 from remuda.kernel.sealing import Sealer
 from remuda.store.codec import Codec, codecs
 from remuda.store.contract import View
@@ -154,10 +155,13 @@ class KubernetesStore(Reads):
         *,
         uid: str,
         version: str | None = None,
+        unused: bool = False,
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
         """Request deletion. Return the marked object, or None if it is gone already."""
         of = self.registry.of(kind)
+        if unused and await self.referrers(kind, name, limit=1):
+            raise Conflict(of.name, name)
         return await self._write(lambda: self._writer.delete(of, name, uid=uid, version=version), log)
 
     async def append(self, records: Sequence[Record]) -> None:

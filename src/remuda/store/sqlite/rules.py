@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.kernel.errors import AlreadyExists, NotFound, OwnerRefused, ReferenceRefused
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused, ReferenceRefused
 from remuda.kernel.ids import random_id
 from remuda.store.checks import check_metadata, check_spec, check_status
 from remuda.store.kinds import Kind
@@ -84,7 +84,14 @@ def update_status(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: S
 
 
 def delete(
-    batch: Batch, kind: Kind[ResourceT], name: str, uid: str, version: str | None, log: Sequence[Record]
+    batch: Batch,
+    kind: Kind[ResourceT],
+    name: str,
+    uid: str,
+    version: str | None,
+    log: Sequence[Record],
+    *,
+    unused: bool,
 ) -> Callable[[], ResourceT | None]:
     """Mark an object, and everything it owns; let go at once what nothing holds.
 
@@ -92,6 +99,8 @@ def delete(
     """
     stored = _find(batch, kind, name)
     check_precondition(kind, stored, uid=uid, version=version)
+    if unused and not stored.is_marked and _is_in_use(batch, kind, stored):
+        raise Conflict(kind.name, name)
     batch.log(log)
     if not stored.is_marked:
         _mark(batch, kind, stored)

@@ -104,11 +104,14 @@ class SqliteStore(Reads):
         *,
         uid: str,
         version: str | None = None,
+        unused: bool = False,
         log: Sequence[Record] = (),
     ) -> ResourceT | None:
         """Request deletion. Return the marked object, or None if it is gone already."""
         of = self.registry.of(kind)
-        outcome = await self._writer.submit(lambda batch: rules.delete(batch, of, name, uid, version, log))
+        outcome = await self._writer.submit(
+            lambda batch: rules.delete(batch, of, name, uid, version, log, unused=unused)
+        )
         return outcome()
 
     async def append(self, records: Sequence[Record]) -> None:
