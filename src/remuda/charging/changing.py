@@ -18,13 +18,14 @@ from remuda.charging.ports import Amount, Charge, Ledger
 from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRefused, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.operations.steps import Saga, Step, Work
+from remuda.reconcile.sources import Keys, through
 from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
-from remuda.store.objects import ResourceT
+from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["Change", "ChangingPorts", "about", "change_saga"]
+__all__ = ["Change", "ChangingPorts", "about", "change_saga", "made_by"]
 
 SpecT = TypeVar("SpecT")
 WantedT = TypeVar("WantedT")
@@ -63,6 +64,12 @@ def about(kind: Kind[Any]) -> Callable[[Operation], Iterable[str]]:
         return (spec.subject,) if spec.subject_kind == kind.qualified else ()
 
     return subject
+
+
+def made_by(store: Store, kind: type[Resource], about: Kind[Any]) -> Keys[Operation]:
+    """Map an operation about something of one kind to what it has made of another, or of the same."""
+    made = through(store, kind, "operation", lambda operation: operation.name)
+    return lambda operation: made(operation) if operation.spec.subject_kind == about.qualified else ()
 
 
 def change_saga(
@@ -105,6 +112,7 @@ class _Steps(Generic[ResourceT, ChangeT]):
         """Take the object that was judged in hand; another one is not changed."""
         while True:
             found = await ports.store.get(self._kind, work.input.id)
+            work.about.uid = found.uid
             if hand_of(found) == work.id:
                 return
             is_other = found.is_marked or before_of(found) != work.input.before

@@ -7,6 +7,7 @@ things that must get the same id whoever computes it: it depends on its namespac
 
 import hashlib
 import re
+from functools import lru_cache
 from uuid import UUID
 
 from remuda.kernel.randomness import Randomness
@@ -25,8 +26,12 @@ def random_id(randomness: Randomness) -> str:
     return _text(drawn, "4")
 
 
+@lru_cache(maxsize=4096)
 def derived_id(namespace: str, name: str) -> str:
-    """Return the UUIDv5 of the name, derived again from its own bytes until it starts with a letter."""
+    """Return the UUIDv5 of the name, derived again from its own bytes until it starts with a letter.
+
+    Remembered, because whatever looks after a new object derives the same few ids again.
+    """
     space = UUID(namespace).bytes
     derived = _version_5(space, name.encode())
     while derived[0] < _FIRST_LETTER:

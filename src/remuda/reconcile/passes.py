@@ -15,7 +15,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from structlog.contextvars import bind_contextvars
 
@@ -76,7 +76,7 @@ class Passes:
         else:
             ending = self._ended(result, failures)
         if run.wake_s is not None and (ending.pause_s is None or run.wake_s < ending.pause_s):
-            return replace(ending, pause_s=run.wake_s)
+            return Ending(ending.outcome, run.wake_s, ending.has_failed)
         return ending
 
     def _ended(self, result: Result, failures: int) -> Ending:

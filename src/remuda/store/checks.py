@@ -121,12 +121,10 @@ def _check_owners(metadata: Metadata) -> None:
 
 def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
     """Raise Invalid if a keyed list at or below `value` has two items of one key: an API server would refuse it."""
-    if tree is None or value is None:
+    if tree is None or not value:
         return
-    if tree.key is not None:
-        keys = [_by_json_name(item, tree.key) for item in value]
-        if len(set(keys)) != len(keys):
-            raise Invalid(field, f"has two items with the same {tree.key}", remedy="keep one of them")
+    if tree.key is not None and len({_by_json_name(item, tree.key) for item in value}) != len(value):
+        raise Invalid(field, f"has two items with the same {tree.key}", remedy="keep one of them")
     for item in (value,) if tree.key is None else value:
         for name, below in tree.below.items():
             _check_keys(f"{field}.{name}", _by_json_name(item, name), below)
@@ -135,7 +133,13 @@ def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
 
 
 def _by_json_name(struct: msgspec.Struct, name: str) -> Any:
-    return getattr(struct, struct.__struct_fields__[struct.__struct_encode_fields__.index(name)])
+    return getattr(struct, _field_of(type(struct), name))
+
+
+@lru_cache(maxsize=1024)
+def _field_of(kind: type[msgspec.Struct], name: str) -> str:
+    """Return what a field is called that has this name in JSON. Remembered, because a list asks it for each item."""
+    return kind.__struct_fields__[kind.__struct_encode_fields__.index(name)]
 
 
 def check_qualified(field: str, text: str) -> None:

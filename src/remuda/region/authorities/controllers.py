@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from remuda.charging.changing import made_by
 from remuda.charging.making import OPERATION_OPEN, begins, is_being_made
 from remuda.charging.ports import Place
 from remuda.operations.kinds import Operation
@@ -9,9 +10,9 @@ from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Run
-from remuda.reconcile.sources import Source, through
+from remuda.reconcile.sources import Source
 from remuda.region.authorities.sagas import reference_of
-from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort
 from remuda.resources.labels import organization_of, project_of
 from remuda.resources.lifecycle import IN_CARE
@@ -64,7 +65,7 @@ def driver(ports: ReconcilePorts, identity: IdentityPort, *, settings: DriverSet
             Source(
                 Operation,
                 when=lambda operation: operation.phase,
-                keys=through(store, SSHCertificateAuthority, "operation", lambda operation: operation.name),
+                keys=made_by(store, SSHCertificateAuthority, AUTHORITY),
             ),
         ),
         settings=settings,

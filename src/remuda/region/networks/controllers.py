@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.changing import made_by
 from remuda.charging.making import (
     OPERATION_OPEN,
     SOON_S,
@@ -40,7 +41,7 @@ from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.going import until_gone
 from remuda.region.kinds.identities import Identity, OpenstackIdentity, OpenstackIdentitySpec
 from remuda.region.kinds.lifecycle import IpRange
-from remuda.region.kinds.networks import VLANS_EXHAUSTED, Network, NetworkOpenstack
+from remuda.region.kinds.networks import NETWORK, VLANS_EXHAUSTED, Network, NetworkOpenstack
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.vlans import VLANAllocation, region_of_vlans
 from remuda.region.networks import rules
@@ -245,7 +246,7 @@ def drivers(
                 Source(
                     Operation,
                     when=lambda operation: operation.phase,
-                    keys=through(store, Identity, "operation", lambda operation: operation.name),
+                    keys=made_by(store, Identity, NETWORK),
                 ),
             ),
             settings=settings,
@@ -268,7 +269,7 @@ def drivers(
                 Source(
                     Operation,
                     when=lambda operation: operation.phase,
-                    keys=through(store, Network, "operation", lambda operation: operation.name),
+                    keys=made_by(store, Network, NETWORK),
                 ),
             ),
             settings=settings,

@@ -140,9 +140,9 @@ class Batch:
         for stream, subject in once:
             if once.count((stream, subject)) > 1 or self._side.logs.has(stream, subject):
                 raise AlreadyExists(stream, subject)
-        for record in records:
+        if records:
             self.is_dirty = True
-            self._side.logs.append(record, self.now)
+            self._side.logs.append(records, self.now)
 
     def children(self, owner: Resource, *, after: str = "", limit: int = 100) -> Iterator[tuple[Kind[Any], str]]:
         """Yield some of the objects that an owner owns, of each kind those whose names come after `after`."""

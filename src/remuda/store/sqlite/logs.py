@@ -1,6 +1,6 @@
 """Log records as rows, written in the commit of the change they belong to."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -22,14 +22,12 @@ class LogTables:
     def __init__(self, connection: apsw.Connection) -> None:
         self._run = Sql(connection)
 
-    def append(self, record: Record, now: datetime) -> None:
-        """Keep a record."""
-        self._run(
+    def append(self, records: Iterable[Record], now: datetime) -> None:
+        """Keep records."""
+        time = now.timestamp()
+        self._run.each(
             "INSERT INTO logs (stream, subject, time, data) VALUES (?, ?, ?, ?)",
-            record.stream,
-            record.subject,
-            now.timestamp(),
-            bytes(record.data),
+            [(record.stream, record.subject, time, bytes(record.data)) for record in records],
         )
 
     def has(self, stream: str, subject: str) -> bool:
