@@ -28,7 +28,7 @@ GROUPS: Mapping[str, Groups] = {
     "operations": {"sqlite": ("journal", "speed")},
     "identity": {"sqlite": ("checking", "rights", "ledger", "tokens", "reading", "holding", "starting")},
     "region": {"sqlite": ("commits", "creating", "reconciling", "monitoring", "idling", "holding")},
-    "compute": {"sqlite": ("commits", "creating")},
+    "compute": {"sqlite": ("commits", "creating", "scaling", "starting", "idling", "holding")},
 }
 """By benchmark and backend: the modules of its groups."""
 

@@ -13,7 +13,7 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = ["MACHINE", "POOL", "REGISTRY", "SEALER", "Machine", "Pool", "labels_of", "machine", "name_of"]
+__all__ = ["KEYRING", "MACHINE", "POOL", "REGISTRY", "SEALER", "Machine", "Pool", "labels_of", "machine", "name_of"]
 
 LABEL = "bench.unikorn-cloud.org"
 ORGANIZATION = f"{LABEL}/organization"
@@ -79,7 +79,8 @@ class Pool(Resource, frozen=True):
 POOL = Kind(type=Pool, group="bench.remuda", version="v1alpha1", plural="pools")
 MACHINE = Kind(type=Machine, group="bench.remuda", version="v1alpha1", plural="machines")
 REGISTRY = Registry([POOL, MACHINE, OPERATION])
-SEALER = Sealer(Keyring(SealingKey("bench", b"\x01" * 32)))
+KEYRING = Keyring(SealingKey("bench", b"\x01" * 32))
+SEALER = Sealer(KEYRING)
 
 
 def name_of(number: int) -> str:

@@ -2,14 +2,14 @@
 
 import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
 from typing import Any, Protocol
 
 import msgspec
 
 from bench.cpu import of_process
 
-__all__ = ["CLIENTS", "Serving", "read", "send", "until_quiet"]
+__all__ = ["CLIENTS", "Serving", "pieces", "read", "send", "until_quiet"]
 
 CLIENTS = 32
 """How many."""
@@ -64,13 +64,16 @@ async def until_quiet(pid: int) -> float:
 
 async def read(process: Serving, path: str) -> Any:
     """Return a list, which comes in pieces."""
+    return msgspec.json.decode(b"".join([piece async for piece in pieces(process, path)]))
+
+
+async def pieces(process: Serving, path: str) -> AsyncIterator[bytes]:
+    """Yield the pieces of a list."""
     lines = (f"GET {path} HTTP/1.1", "Host: bench", f"Authorization: Bearer {process.token}", "", "")
     reader, writer = await asyncio.open_connection("127.0.0.1", process.port)
     writer.write("\r\n".join(lines).encode())
     await reader.readuntil(b"\r\n\r\n")
-    body = b""
     while size := int((await reader.readline()).strip(), 16):
-        body += await reader.readexactly(size)
+        yield await reader.readexactly(size)
         await reader.readline()
     writer.close()
-    return msgspec.json.decode(body)

@@ -17,6 +17,7 @@ from remuda.compute.settings import ComputeSettings
 from remuda.config.schema import Server as ServerSection
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.registry import Sagas
+from remuda.store.readside.reader import ReaderSettings
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["INSTANCES", "ComputeHouse", "housed"]
@@ -57,10 +58,15 @@ class ComputeHouse:
 
 @asynccontextmanager
 async def housed(
-    bed: Bed, *, at: Path | None = None, is_new: bool = True, ports: SqlitePorts | None = None
+    bed: Bed,
+    *,
+    at: Path | None = None,
+    is_new: bool = True,
+    ports: SqlitePorts | None = None,
+    cache_bytes: int = ReaderSettings.cache_bytes,
 ) -> AsyncIterator[ComputeHouse]:
     """Run all three services for the time of a block."""
-    async with region_housed(bed, at=at, is_new=is_new, ports=ports) as region:
+    async with region_housed(bed, at=at, is_new=is_new, ports=ports, cache_bytes=cache_bytes) as region:
         ground = region.ground
         async with begun_compute(
             ground,

@@ -1,7 +1,7 @@
 """Many servers that run, written with bare SQL: copies of some that were made as they should be, here and at the cloud.
 
-To make 100,000 in earnest takes minutes. A copy has an id, a uid, an address and names of its own; whoever looks at it
-finds nothing to do.
+To make 100,000 in earnest takes minutes. A copy has an id, a uid, an operation, an address and names of its own;
+whoever looks at it finds nothing to do.
 """
 
 import uuid
@@ -15,9 +15,10 @@ from typing import Any
 import apsw
 import msgspec
 
-from bench.kinds import SEALER, name_of
-from bench.region.catalogue import CLOUD
-from remuda.app import registry
+from bench.kinds import name_of
+from bench.region.files import BareFile, BareStore
+from bench.region.house import cloud_file
+from remuda.datadir import DataDirectory
 from remuda.providers.contract.names import Handle, port_name, server_name
 from remuda.providers.contract.servers import PortSpec, ServerSpec
 from remuda.providers.simulated.shelf import encode
@@ -26,21 +27,11 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.plan import mac_of
 from remuda.region.networks.rules import plan_of
+from remuda.region.servers.rules import server_id
 from remuda.resources.labels import NAME
-from remuda.store.codec import codecs
-from remuda.store.objects import Resource
-from remuda.store.readside.tables import ADDED, Tables
-from remuda.store.readside.terms import Names, terms_of
-from remuda.store.sqlite.file import open_file
-from remuda.store.sqlite.indexing import admit_kinds
 
-__all__ = ["Model", "fill"]
+__all__ = ["BareCloud", "Model", "copies", "fill"]
 
-_REVISION = (
-    "INSERT INTO revisions (version, kind, name, change, time, document, before) VALUES (?, ?, ?, ?, ?, ?, NULL)"
-)
-_OBJECT = "INSERT INTO objects (kind, name, version) VALUES (?, ?, ?)"
-_ENTRY = "INSERT INTO entries (index_id, value, name) VALUES (?, ?, ?)"
 _SERVER = (
     "INSERT INTO servers (tenancy, name, version, id, state, created, launched, flavor, image, port, host, boot_s, "
     "boots, document) SELECT tenancy, ?, version || ?, ?, state, created, launched, flavor, image, ?, host, boot_s, "
@@ -62,14 +53,19 @@ class Model:
 
 def fill(directory: Path, models: Sequence[Model], count: int) -> None:
     """Write so many copies, of the models in turn."""
-    with _Ours(directory / "remuda.db") as ours, _Cloud(directory / f"{CLOUD}.db") as cloud:
-        free = [_free(model) for model in models]
-        for number in range(count):
-            which = number % len(models)
-            copy = _copy(models[which], number, next(free[which]))
+    with BareStore(DataDirectory(directory).store) as ours, BareCloud(directory) as cloud:
+        for number, (model, copy) in enumerate(copies(models, count)):
             ours.add(copy.server)
             ours.add(copy.address)
-            cloud.add(models[which], copy, number)
+            cloud.add(model, copy, number)
+
+
+def copies(models: Sequence[Model], count: int) -> Iterator[tuple[Model, Model]]:
+    """Yield so many copies, of the models in turn, each with its model."""
+    free = [_free(model) for model in models]
+    for number in range(count):
+        which = number % len(models)
+        yield models[which], _copy(models[which], number, next(free[which]))
 
 
 def _free(model: Model) -> Iterator[IPv4Address]:
@@ -79,74 +75,27 @@ def _free(model: Model) -> Iterator[IPv4Address]:
 
 
 def _copy(model: Model, number: int, ip: IPv4Address) -> Model:
-    name, uid, mac = name_of(number), str(uuid.UUID(int=number)), mac_of(model.network.name, ip)
-    server, address = model.server, model.address
-    labels = {**server.metadata.labels, NAME: f"copy-{number}"}
+    label, uid, mac = f"copy-{number}", str(uuid.UUID(int=number)), mac_of(model.network.name, ip)
+    server, address, name = model.server, model.address, server_id(model.network.name, label)
+    about = replace(server.metadata, name=name, uid=uid, labels={**server.metadata.labels, NAME: label})
     status = replace(server.status, private_ip=str(ip), mac_address=mac, provider_id=name_of(number))
+    wanted = replace(server.spec, operation=name_of(number))
     spec = replace(address.spec, ip=str(ip), mac=mac, holder=name, holder_uid=uid)
     in_name = replace(address.metadata, name=address_name(model.network.name, ip), uid=f"{uid[:-1]}a")
     return Model(
-        server=replace(server, metadata=replace(server.metadata, name=name, uid=uid, labels=labels), status=status),
+        server=replace(server, metadata=about, spec=wanted, status=status),
         address=replace(address, metadata=in_name, spec=spec),
         network=model.network,
         at_cloud=Handle(model.at_cloud.tenancy, server_name(name, uid, 0)),
     )
 
 
-class _File:
-    """A file that is written in one go."""
+class BareCloud(BareFile):
+    """The cloud's file in the directory of a house."""
 
-    connection: apsw.Connection
-
-    def __enter__(self) -> Any:
-        self.connection.pragma("synchronous", "off")
-        self.connection.execute("BEGIN IMMEDIATE")
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.connection.execute("COMMIT")
-        self.close()
-
-    def close(self) -> None:
-        """Let go of it."""
-        self.connection.close()
-
-
-class _Ours(_File):
-    """The store."""
-
-    def __init__(self, path: Path) -> None:
-        self._file, known = open_file(path), registry()
-        self.connection = self._file.writer
-        self._names, self._codecs = Names(self.connection, known), codecs(known, SEALER)
-        self._known = known
-        admit_kinds(Tables(self.connection), self._names, self._codecs)
-        self._version, _ = Tables(self.connection).horizon()
-
-    def add(self, resource: Resource) -> None:
-        """Write an object as the store would have."""
-        self._version += 1
-        kind = self._known.of(type(resource))
-        number, name, born = self._names.kind(kind), resource.name, resource.metadata.creation_timestamp
-        stamped = replace(resource, metadata=replace(resource.metadata, resource_version=str(self._version)))
-        document = self._codecs[type(resource)].encode(stamped)
-        assert born is not None
-        self.connection.execute(_REVISION, (self._version, number, name, ADDED, born.timestamp(), document))
-        self.connection.execute(_OBJECT, (number, name, self._version))
-        terms = self._names.indexed(number, sorted(terms_of(kind, resource)))
-        self.connection.executemany(_ENTRY, [(index, value, name) for index, value in terms])
-
-    def close(self) -> None:
-        """Say how far the store has come, and let go of it."""
-        self.connection.execute("UPDATE horizon SET version = ?", (self._version,))
-        self._file.close()
-
-
-class _Cloud(_File):
-    """The cloud's file."""
-
-    def __init__(self, path: Path) -> None:
-        self.connection = apsw.Connection(str(path))
+    def __init__(self, directory: Path) -> None:
+        self.connection = apsw.Connection(str(cloud_file(directory)))
+        self._models: dict[tuple[str, Handle], Any] = {}
 
     def add(self, model: Model, copy: Model, number: int) -> None:
         """Write a server with its port."""
@@ -166,7 +115,9 @@ class _Cloud(_File):
         self.connection.execute("INSERT INTO addresses VALUES (?, ?, ?, ?)", address)
 
     def _document(self, table: str, handle: Handle, kind: Any) -> Any:
-        query = f"SELECT document FROM {table} WHERE tenancy = ? AND name = ?"
-        row: Any
-        (row,) = self.connection.execute(query, (handle.tenancy, handle.name)).fetchall()
-        return msgspec.msgpack.decode(row[0], type=kind)
+        if (table, handle) not in self._models:
+            query = f"SELECT document FROM {table} WHERE tenancy = ? AND name = ?"
+            row: Any
+            (row,) = self.connection.execute(query, (handle.tenancy, handle.name)).fetchall()
+            self._models[table, handle] = msgspec.msgpack.decode(row[0], type=kind)
+        return self._models[table, handle]

@@ -15,7 +15,7 @@ from remuda.region.networks.addresses import find_address
 from remuda.region.servers.clouding import server_handle
 from remuda.resources.regional import identity_of
 
-__all__ = ["NETWORKS", "fleet", "prepared"]
+__all__ = ["NETWORKS", "fleet", "model_of", "prepared"]
 
 NETWORKS = 100
 """So many networks have all the servers."""
@@ -41,11 +41,12 @@ async def _make(bed: Bed, directory: Path, count: int) -> None:
         networks = await house.networks(NETWORKS)
         names = [await house.server(network, "model") for network in networks]
         await house.settled()
-        models = [await _model(house, name, network) for name, network in zip(names, networks, strict=True)]
+        models = [await model_of(house, name, network) for name, network in zip(names, networks, strict=True)]
     fill(directory, models, count - NETWORKS)
 
 
-async def _model(house: House, name: str, network: str) -> Model:
+async def model_of(house: House, name: str, network: str) -> Model:
+    """Return a server that runs as something to copy."""
     server = await house.store.get(Server, name)
     address: Address | None = await find_address(house.store, server)
     assert address is not None, "it runs"

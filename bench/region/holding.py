@@ -25,22 +25,24 @@ from remuda.region.monitor.census import Census
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.monitor import monitor_of
 
-__all__ = ["measures"]
+__all__ = ["Case", "measures", "watch"]
 
 _LIMIT_MS = 10.0
 _COUNTING_S = 10.0
 
 Work = Callable[[], Awaitable[object]]
 Case = tuple[str, Work]
+"""What is done, by its title."""
 
 
 def measures(bed: Bed) -> Iterator[Measure]:
     """Run each work under watch."""
     prepare_interpreter()
-    yield from asyncio.run(_watch(_cases(bed)))
+    yield from asyncio.run(watch(_cases(bed)))
 
 
-async def _watch(cases: AsyncIterator[Case]) -> list[Measure]:
+async def watch(cases: AsyncIterator[Case]) -> list[Measure]:
+    """Run the work of each case, and return how long it held the loop at most."""
     found: list[Measure] = []
     async for title, work in cases:
         async with watched() as held:

@@ -41,7 +41,7 @@ from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 
-__all__ = ["REGION", "TENANT", "House", "housed"]
+__all__ = ["REGION", "TENANT", "House", "cloud_file", "housed"]
 
 REGION = region_id(CLOUD)
 """The only region."""
@@ -103,13 +103,18 @@ class House:
 
 @asynccontextmanager
 async def housed(
-    bed: Bed, *, at: Path | None = None, is_new: bool = True, ports: SqlitePorts | None = None
+    bed: Bed,
+    *,
+    at: Path | None = None,
+    is_new: bool = True,
+    ports: SqlitePorts | None = None,
+    cache_bytes: int = ReaderSettings.cache_bytes,
 ) -> AsyncIterator[House]:
     """Run identity and region for the time of a block, on the files in a directory; if it `is_new`, it is furnished."""
     directory = at or bed.directory(bed.fresh().stem)
     clock, randomness = SystemClock(), SystemRandomness()
-    store = _opened(directory / "remuda.db", ports)
-    cloud = open_cloud(directory / f"{CLOUD}.db", roomy(), clock=clock, randomness=randomness)
+    store = _opened(DataDirectory(directory).store, ports, cache_bytes)
+    cloud = open_cloud(cloud_file(directory), roomy(), clock=clock, randomness=randomness)
     await cloud.start()
     async with identity_housed(bed, *([TENANT] if is_new else []), store=store) as identity:
         metrics = CollectorRegistry()
@@ -142,7 +147,12 @@ async def housed(
 _SPEC = RegionSpec(provider="simulated", simulated=RegionSimulated(CLOUD))
 
 
-def _opened(path: Path, ports: SqlitePorts | None) -> SqliteStore:
-    reader = ReaderSettings(bookmark_interval_s=3_600)
+def cloud_file(directory: Path) -> Path:
+    """Return the file of the cloud in a directory."""
+    return DataDirectory(directory).clouds / f"{CLOUD}.db"
+
+
+def _opened(path: Path, ports: SqlitePorts | None, cache_bytes: int) -> SqliteStore:
+    reader = ReaderSettings(cache_bytes=cache_bytes, bookmark_interval_s=3_600)
     settings = SqliteSettings(reader=reader, upkeep=UpkeepSettings(interval_s=3_600))
     return open_store(path, registry(), SEALER, ports=ports, settings=settings)

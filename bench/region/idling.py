@@ -24,7 +24,7 @@ from remuda.region.catalogue.clouds import need
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.monitor import Watch, monitor_of
 
-__all__ = ["measures"]
+__all__ = ["eyes", "measures", "poll_share", "searching"]
 
 _LIMIT_PERCENT = 1.0
 _MOST_WAITS = 10
@@ -47,22 +47,22 @@ async def _spent(bed: Bed) -> tuple[float, float, float]:
             if await idle_share(bed.sizes.idle_s / 8) < _LIMIT_PERCENT:
                 break
         began, version = time.process_time() - start, house.store.stamp((Server,))
-        watch = _watch(house)
-        poll = await _poll_share(house, watch)
-        async with _searching(house, watch):
+        watch = eyes(house)
+        poll = await poll_share(house, watch)
+        async with searching(house, watch):
             idle = await idle_share(bed.sizes.idle_s)
         assert version == house.store.stamp((Server,)), "nothing was to be done"
     return idle, poll, began
 
 
-def _watch(house: House) -> Watch:
+def eyes(house: House) -> Watch:
     """Return a monitor's eyes, beside those of the house."""
     region = house.region
     apart = replace(region.ports, metrics=CollectorRegistry())
     return monitor_of(apart, region.clouds, region.drivers["servers"].wake).watch(REGION)
 
 
-async def _poll_share(house: House, watch: Watch) -> float:
+async def poll_share(house: House, watch: Watch) -> float:
     """Return how much of a core the monitor's short looks take, in percent of their period."""
     cloud = await house.region.clouds.get(REGION)
     servers = need(cloud.provider.servers)
@@ -74,7 +74,7 @@ async def _poll_share(house: House, watch: Watch) -> float:
 
 
 @asynccontextmanager
-async def _searching(house: House, watch: Watch) -> AsyncIterator[None]:
+async def searching(house: House, watch: Watch) -> AsyncIterator[None]:
     """Have orphans searched for."""
     search = asyncio.ensure_future(watch.orphans.look(await house.region.clouds.get(REGION)))
     try:

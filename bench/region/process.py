@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from bench.cpu import of_process
 from bench.region.catalogue import FLAVOR, IMAGE, TOML
 from remuda.datadir import DataDirectory
 
@@ -30,6 +32,10 @@ class Process:
     """Of a platform administrator."""
     place: dict[str, Any]
     """What the first start made, as `credentials.json` has it."""
+    started_s: float
+    """How long it took until it said that it is ready."""
+    started_cpu_s: float
+    """How much CPU that was."""
 
     def post(self, path: str, name: str, spec: Any) -> bytes:
         """Return the request that makes something."""
@@ -70,23 +76,24 @@ class Process:
 
 
 @contextmanager
-def serving(directory: Path) -> Iterator[Process]:
-    """Have it run while the block does."""
+def serving(directory: Path, *, settings: str = "") -> Iterator[Process]:
+    """Have it run while the block does, with these settings beside those that nothing is measured without."""
     catalogue, configuration = directory / "catalogue.toml", directory / "remuda.toml"
     catalogue.write_text(TOML)
     configuration.write_text(
-        f'[server]\nrate_limit = 1000000000\n[region]\ninstant = true\ncatalogue = "{catalogue}"\n'
+        f'[server]\nrate_limit = 1000000000\n[region]\ninstant = true\ncatalogue = "{catalogue}"\n{settings}'
     )
     told = ["--data", str(directory), "--config", str(configuration)]
-    command = [_PROGRAM, "up", *told, "--listen", "127.0.0.1:0"]
+    command, began = [_PROGRAM, "up", *told, "--listen", "127.0.0.1:0"], time.perf_counter()
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as process:
         assert process.stdout is not None
         ready = next(line for line in process.stdout if line.startswith(_READY))
+        started_s, started_cpu_s = time.perf_counter() - began, of_process(process.pid)
         port = int(ready.removeprefix(_READY).split()[0].rpartition(":")[2])
         token = [_PROGRAM, "token", "issue", "--subject", _ADMINISTRATOR, "--lifetime", "1h", *told]
         issued = subprocess.run(token, check=True, capture_output=True, text=True)
         place = msgspec.json.decode(DataDirectory(directory).credentials.read_bytes())
-        yield Process(process.pid, port, issued.stdout.strip(), place)
+        yield Process(process.pid, port, issued.stdout.strip(), place, started_s, started_cpu_s)
         process.terminate()
         process.communicate()
     assert process.returncode == 0, "the server ended well"

@@ -11,6 +11,7 @@ import msgspec
 
 from bench.bed import FULL, Bed
 from bench.kinds import Machine, name_of
+from bench.memory import peak_mib
 from bench.report import Measure, at_most
 
 __all__ = ["measures"]
@@ -44,14 +45,7 @@ async def _open(path: Path) -> Opened:
     await store.get(Machine, name_of(0))
     seconds = time.perf_counter() - start
     await store.close()
-    return Opened(seconds, _peak_mib())
-
-
-def _peak_mib() -> float:
-    """Return the largest resident size of this process; `ru_maxrss` would tell of its parent's too."""
-    status = Path("/proc/self/status").read_text()
-    (line,) = [line for line in status.splitlines() if line.startswith("VmHWM:")]
-    return int(line.split()[1]) / 1024
+    return Opened(seconds, peak_mib())
 
 
 if __name__ == "__main__":

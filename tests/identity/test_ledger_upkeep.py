@@ -15,7 +15,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.ports import Fetched, IdentityPorts
 from remuda.identity.quotas.controllers import drivers
 from remuda.identity.quotas.heads import OrganizationGoes
-from remuda.identity.quotas.monitor import Monitor, drift_of
+from remuda.identity.quotas.monitor import Monitor, drift_of, pause_s
 from remuda.identity.quotas.retention import Retention
 from remuda.identity.quotas.service import Quotas
 from remuda.kernel.errors import NotFound
@@ -137,9 +137,11 @@ def test_limits_of_a_project_go_with_it() -> None:
     simulate(scenario, [0])
 
 
-def monitor_of(world: World, store: SqliteStore, quotas: Quotas) -> tuple[Monitor, CollectorRegistry]:
+def monitor_of(
+    world: World, store: SqliteStore, quotas: Quotas, *, every_s: float = 300.0
+) -> tuple[Monitor, CollectorRegistry]:
     metrics = CollectorRegistry()
-    return Monitor(store, quotas.ledger, clock=world.clock, leader=Alone(), metrics=metrics), metrics
+    return Monitor(store, quotas.ledger, clock=world.clock, leader=Alone(), metrics=metrics, every_s=every_s), metrics
 
 
 def test_the_monitor_finds_nothing_wrong_while_everybody_writes() -> None:
@@ -180,6 +182,32 @@ def test_a_head_that_is_wrong_twice_is_written_anew_from_its_rows() -> None:
         assert metrics.get_sample_value("remuda_quota_drift") == 0
         await check_law(store, ORG)
         assert used_in(await store.get(Quota, ORG)) == 5
+        await store.close()
+
+    simulate(scenario, [0])
+
+
+def test_an_organization_with_very_many_rows_is_looked_at_less_often() -> None:
+    async def scenario(world: World) -> None:
+        store, quotas = await opened(world)
+        for number in range(3):
+            await quotas.allocations.allocate(
+                context(world, f"key-{number}"), *WHERE, asking(f"owner-{number}", servers=1)
+            )
+        world.invariants.clear()
+        monitor, metrics = monitor_of(world, store, quotas, every_s=0.01)  # three rows are very many for that
+        head = await store.get(Quota, ORG)
+        wrong = msgspec.structs.replace(head.spec, totals=(Amount(kind="servers", committed=9),), projects=())
+        await store.update(msgspec.structs.replace(head, spec=wrong))
+        await monitor.look()
+        await monitor.look()
+        assert metrics.get_sample_value("remuda_quota_drift") == 1, "it is still known to be wrong"
+        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 0, "and was not looked at again"
+        await world.clock.sleep(pause_s(3, 0.01))
+        await monitor.look()
+        assert metrics.get_sample_value("remuda_quota_rebuilds_total") == 1
+        assert metrics.get_sample_value("remuda_quota_drift") == 0
+        await check_law(store, ORG)
         await store.close()
 
     simulate(scenario, [0])

@@ -12,6 +12,7 @@ from remuda.access.principal import Principal
 from remuda.charging.ports import Amount, Charge, Place
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
+from remuda.links import sending
 from remuda.links.identity import IdentityLink
 from tests.identity.household import ORGANIZATIONS, told
 from tests.links.ground import WAYS, Ground, followed, link_of
@@ -19,6 +20,7 @@ from tests.links.ground import WAYS, Ground, followed, link_of
 ABSENT = "f0000000-0000-4000-8000-0000000000ff"
 REFERENCE = "networks.region.unikorn-cloud.org/f0000000-0000-4000-8000-000000000001"
 REGION = "unikorn-region"
+COMPUTE = "unikorn-compute"
 each_way = pytest.mark.parametrize("way", WAYS)
 
 
@@ -104,6 +106,22 @@ async def test_no_more_is_held_than_there_may_be(tmp_path: Path, way: str) -> No
         with pytest.raises(Forbidden):
             await link.change(charge(place, committed=3))
         assert await _used(ground, place) == 2
+
+
+@each_way
+async def test_everything_that_is_held_in_a_project_is_told_however_much_it_is(
+    tmp_path: Path, way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "_PAGE", 2)
+    async with followed(tmp_path, way, service=COMPUTE) as ground:
+        link, place = link_of(ground, COMPUTE), Place(ground.house.organization, ground.house.project)
+        for number in (1, 2, 3):
+            await link.allocate(charge(place, number, committed=1))
+        held = [each async for each in link.held_in(place)]
+        assert {each.id for each in held} == {charge(place, number).id for number in (1, 2, 3)}
+        assert {each.is_confirmed for each in held} == {False}
+        assert [each async for each in link.held_in(replace(place, project=ABSENT))] == []
+        assert [each async for each in link.held_in(Place(ABSENT, ABSENT))] == [], "there is no such organization"
 
 
 async def _lacks(link: IdentityLink, place: Place) -> bool:

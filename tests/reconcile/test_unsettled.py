@@ -222,10 +222,42 @@ def test_a_scan_gives_way_when_everything_is_to_be_looked_at_anew() -> None:
         assert driver._term is not None
         driver._term.scan.ask()  # as a source does that begins anew
         await stud.rest(1)
-        assert stud.looked() == set(made[:10])
+        assert stud.looked() == set(made[30:40]), "it goes on where it was"
         assert stud.notes.scans == [0, 30, 0]
         await stud.rest(100)
-        assert stud.looked() == set(made[10:])
+        assert stud.looked() == {*made[:30], *made[40:]}, "and comes to all, also to what was looked at before"
+        assert stud.notes.scans == [0, 30, 0, 100]
+
+    at_the_stud(scenario)
+
+
+def test_the_last_is_looked_at_however_often_everything_is_to_be_looked_at_anew() -> None:
+    async def scenario(stud: Stud) -> None:
+        made = await stud.settle(100)
+        driver = await stud.keep()
+        for _ in range(8):
+            await stud.rest(15)
+            assert driver._term is not None
+            driver._term.scan.ask()  # as a source does that begins anew
+        assert stud.looked() == set(made)
+
+    at_the_stud(scenario)
+
+
+def test_a_scan_that_was_broken_off_comes_to_what_was_made_or_removed_meanwhile() -> None:
+    async def scenario(stud: Stud) -> None:
+        made = await stud.settle(30)
+        driver = await stud.keep()
+        await stud.rest(5)
+        assert stud.looked() == set(made[:10])
+        assert driver._term is not None
+        gone = await stud.foal("f009")
+        await stud.store.update(replace(gone, metadata=replace(gone.metadata, finalizers=())))
+        await stud.store.delete(Foal, gone.name, uid=gone.uid)
+        driver._term.scan.ask()
+        await stud.rest(100)
+        assert stud.looked() >= {each for each in made if each != "f009"}
+        assert stud.notes.scans[-1] == 29
 
     at_the_stud(scenario)
 

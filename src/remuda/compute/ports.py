@@ -4,7 +4,7 @@ Of region it knows this port and nothing else. What is looked up for a caller is
 rights than both have (`asker`); what controllers and verbs do, compute does itself, for whoever pays.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -20,6 +20,7 @@ from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import MetadataWrite
 
 __all__ = [
+    "AllTold",
     "AuthoritySeen",
     "ComputePorts",
     "GroupSeen",
@@ -61,8 +62,12 @@ class IdentityPort(Ledger, Protocol):
         """Return what is held for something of ours, or None if nothing is."""
         ...
 
-    async def held_in(self, place: Place) -> Sequence[Held]:
-        """Return everything that is held in a project, whatever it is for."""
+    def held_in(self, place: Place) -> AsyncIterator[Held]:
+        """Yield everything that is held in a project, whatever it is for."""
+        ...
+
+    async def free_in(self, place: Place) -> Mapping[str, int]:
+        """Return how much a project may still have, by the kind of quota: of its own and of its organization's."""
         ...
 
     async def let_go(self, held: Held) -> None:
@@ -173,9 +178,20 @@ class ServerSeen:
     private_ip: str = ""
     public_ip: str = ""
     mac_address: str = ""
+    drift: str = ""
+    """How it has become another at its provider than it was made, if it has."""
+    remade: int = 0
+    """How often it was gone from its provider, unasked, and was made again: with nothing on its disk."""
     is_marked: bool = False
     is_gone: bool = False
     """Only a watch tells of one that is gone."""
+
+
+@dataclass(frozen=True, slots=True)
+class AllTold:
+    """Everything that is there has been told: what is not among these is gone, maybe while nobody watched."""
+
+    ids: frozenset[str]
 
 
 class RegionPort(Protocol):
@@ -189,8 +205,13 @@ class RegionPort(Protocol):
         """Return the regions that the caller may know of."""
         ...
 
-    async def flavors(self, context: Context, organization: str, region: str) -> Sequence[FlavorRead]:
-        """Return the flavors that the caller may use, with how many are free where the region tells."""
+    async def flavors(
+        self, context: Context, organization: str, region: str, *, fresh: bool = False
+    ) -> Sequence[FlavorRead]:
+        """Return the flavors that the caller may use, with how many are free where the region tells.
+
+        That was so a few seconds ago, unless it is to be fresh.
+        """
         ...
 
     async def images(self, context: Context, organization: str, region: str) -> Sequence[ImageRead]:
@@ -265,8 +286,11 @@ class RegionPort(Protocol):
         """Make an image of a server."""
         ...
 
-    def servers(self) -> AsyncIterator[ServerSeen]:
-        """Yield every server that says it belongs to an instance, then each that changes or goes, without end."""
+    def servers(self) -> AsyncIterator[ServerSeen | AllTold]:
+        """Yield every server that says it belongs to an instance, then each that changes or goes, without end.
+
+        When every one has been told, at first or anew, that is said.
+        """
         ...
 
     def networks(self) -> AsyncIterator[NetworkSeen]:
@@ -282,5 +306,5 @@ class ComputePorts(ServicePorts):
     identity: IdentityPort
     region: RegionPort
     settings: ComputeSettings = field(default_factory=ComputeSettings)
-    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=5.0)))
+    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=2.0)))
     """A full scan of 100,000 instances takes hours, and so next to nothing."""

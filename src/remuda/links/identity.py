@@ -4,7 +4,7 @@ Every call is made as the service that asks, for whoever pays. An allocation is 
 asked for twice is held once, and it can be found again without being told its id.
 """
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, replace
 
 from remuda.access.context import Context
@@ -103,14 +103,22 @@ class IdentityLink:
         except NotFound:
             return None
 
-    async def held_in(self, place: Place) -> Sequence[Held]:
-        """Return everything that is held in a project."""
+    async def held_in(self, place: Place) -> AsyncGenerator[Held]:
+        """Yield everything that is held in a project."""
         context = await self._context(place)
         path, query = OrganizationPath(organization=place.organization), UsageQuery(project=place.project)
         try:
-            return [_held(each) for each in await self.send.ask("list_usage", path, context, query=query)]
+            async for page in self.send.pages("list_usage", path, context, query=query):
+                for each in page:
+                    yield _held(each)
         except NotFound:
-            return []
+            return
+
+    async def free_in(self, place: Place) -> Mapping[str, int]:
+        """Return how much a project may still have, by the kind of quota."""
+        path = ProjectPath(organization=place.organization, project=place.project)
+        read = await self.send.ask("get_project_quotas", path, await self._context(path))
+        return {quota.kind: quota.free for quota in read.quotas}
 
     async def let_go(self, held: Held) -> None:
         """Hold it no more; what is not held is fine."""

@@ -4,7 +4,7 @@ In this process a route's handler is called with the service itself; elsewhere t
 the same rights are asked for, the same answer comes back, and what goes wrong is raised as the same error.
 """
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import msgspec
@@ -17,6 +17,7 @@ from remuda.http.remote import claim_of
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
 from remuda.http.secrets import hide
+from remuda.kernel.turns import let_others_run
 
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
     from remuda.http.client import Client
@@ -26,7 +27,7 @@ __all__ = ["Here", "Send", "ServiceNow", "There", "by_name"]
 ServiceNow = Callable[[], Awaitable[Principal]]
 """Returns the service that asks, with its rights as they are now."""
 
-_PAGE = 100
+_PAGE = 25
 
 
 class Send(Protocol):
@@ -40,6 +41,12 @@ class Send(Protocol):
         self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
     ) -> Any:
         """Do the same, and return the answer. A list is returned whole, so what asks for one asks for few."""
+        ...
+
+    def pages(
+        self, name: str, path: Parameters, context: Context, query: Parameters | None = None
+    ) -> AsyncGenerator[Sequence[Any]]:
+        """Yield a list's items, some at a time, so that it may be long."""
         ...
 
 
@@ -68,9 +75,17 @@ class Here:
             case Rendered():
                 return self._decode[name](answer.body)
             case Collection():
-                return [self._decode[name](each) async for each in _all(answer)]
+                return [each async for page in _pages(answer, self._decode[name]) for each in page]
             case _:
                 return answer
+
+    async def pages(
+        self, name: str, path: Parameters, context: Context, query: Parameters | None = None
+    ) -> AsyncGenerator[Sequence[Any]]:
+        """Call the handler, and read what is in its list."""
+        answer = await self._handled(self._routes[name], path, context, None, query)
+        async for page in _pages(answer, self._decode[name]):
+            yield page
 
     async def _handled(
         self, route: AnyRoute, path: Parameters, context: Context, body: Any, query: Parameters | None
@@ -106,6 +121,13 @@ class There:
             return await self._client.collect(route, path=path, query=query, context=context)
         return await self._client.send(route, path=path, query=query, body=body, context=context)
 
+    async def pages(
+        self, name: str, path: Parameters, context: Context, query: Parameters | None = None
+    ) -> AsyncGenerator[Sequence[Any]]:
+        """Send a request for each page."""
+        async for page in self._client.pages(self._routes[name], path=path, query=query, context=context):
+            yield page
+
 
 def by_name(table: Table) -> dict[str, AnyRoute]:
     """Return a table's routes by their names."""
@@ -124,15 +146,15 @@ def _decoder(route: AnyRoute) -> Callable[[bytes], Any]:
     return msgspec.json.Decoder(answer, dec_hook=hide).decode
 
 
-async def _all(collection: Collection[Any, Any]) -> AsyncIterator[bytes]:
+async def _pages(collection: Collection[Any, Any], decode: Callable[[bytes], Any]) -> AsyncGenerator[Sequence[Any]]:
     store, after = collection.store, None
     while True:
         page = await store.list(
             collection.kind, labels=collection.labels, index=collection.index, limit=_PAGE, after=after
         )
-        for resource in page.items:
-            if collection.visible is None or collection.visible(resource):
-                yield bare(collection.view, collection.view(resource))
+        shown = [each for each in page.items if collection.visible is None or collection.visible(each)]
+        yield [decode(bare(collection.view, collection.view(each))) for each in shown]
         if page.next is None:
             return
         after = page.next
+        await let_others_run()

@@ -36,7 +36,7 @@ __all__ = ["Anew", "Followed", "News", "Synced", "Told", "Watch", "WatchHere", "
 
 ItemT = TypeVar("ItemT")
 
-_PAGE = 100
+_PAGE = 50
 _PAUSE = Backoff(0.1, 10.0)
 
 

@@ -8,11 +8,14 @@ import structlog
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
+from remuda.kernel.turns import let_others_run
 from remuda.reconcile.leader import Leader
 
 __all__ = ["Pace", "every", "while_leading"]
 
 _STRIDE = 10
+_TURN = 3
+"""So many things are looked at in one turn on the loop: each may take a millisecond."""
 Work = Callable[[], Awaitable[None]]
 
 
@@ -27,6 +30,8 @@ class Pace:
         self._count += 1
         if self._count % _STRIDE == 0:
             await self._clock.sleep(self._pause_s)
+        elif self._count % _TURN == 0:
+            await let_others_run()
 
 
 async def every(period: timedelta, clock: Clock, work: Work, *, at_once: bool = False, **facts: str) -> None:

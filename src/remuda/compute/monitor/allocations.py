@@ -46,7 +46,7 @@ class Allocations:
         """Look once at what is held in each project."""
         look = self.findings.begin("allocation-without-owner")
         for place in sorted(self._places):
-            for held in await self.ports.identity.held_in(place):
+            async for held in self.ports.identity.held_in(place):
                 await self.pace.step()
                 if not await _is_nobodys(held, self.ports.store):
                     continue

@@ -20,9 +20,9 @@ from remuda.reconcile.pacing import Pace, every, while_leading
 
 __all__ = ["Monitor", "monitor_of"]
 
-_JUDGED_PER_S = 4.0
-_HELD_PER_S = 200.0
-_SELDOM = 72  # every six hours, unless set otherwise: what is held is listed whole, project by project
+_JUDGED_PER_S = 2.0
+_HELD_PER_S = 6.0
+_SELDOM = 72  # every six hours, unless set otherwise
 
 
 def monitor_of(ports: ComputePorts, wake: Callable[[str], None]) -> "Monitor":

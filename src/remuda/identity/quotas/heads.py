@@ -10,6 +10,7 @@ import msgspec
 
 from remuda.identity.kinds.quotas import (
     Allocation,
+    Amount,
     Amounts,
     Intent,
     Limits,
@@ -25,6 +26,7 @@ from remuda.resources.labels import PROJECT
 __all__ = [
     "MOST_INTENTS",
     "Catalogue",
+    "Counted",
     "OrganizationGoes",
     "OwnerHolds",
     "charged",
@@ -175,21 +177,45 @@ def _check(old: Amounts, new: Amounts, was: Mapping[str, int], now: Mapping[str,
             raise Forbidden(f"total {amount.kind} allocation of {total} would exceed {what} limit of {limit}")
 
 
+class Counted:
+    """What the totals of a head must be, of the organization and of each project, by its intents and its living rows.
+
+    Rows are counted one by one, since an organization may have very many.
+    """
+
+    def __init__(self, spec: QuotaSpec) -> None:
+        self._under_way = {intent.allocation for intent in spec.intents}
+        self._sums: dict[tuple[str, str], tuple[int, int]] = {}
+        for intent in spec.intents:
+            self._add(intent.project, intent.holds)
+
+    def count(self, row: Allocation) -> None:
+        """Count a row."""
+        if row.spec.life != "released" and row.name not in self._under_way:
+            self._add(row.metadata.labels[PROJECT], row.spec.allocations)
+
+    def totals(self) -> tuple[Amounts, Mapping[str, Amounts]]:
+        """Return what was counted."""
+        whole: Amounts = ()
+        projects: dict[str, Amounts] = {}
+        for (project, kind), (committed, reserved) in self._sums.items():
+            amounts = (Amount(kind=kind, committed=committed, reserved=reserved),)
+            whole = plus(whole, amounts)
+            projects[project] = plus(projects.get(project, ()), amounts)
+        return whole, {project: amounts for project, amounts in projects.items() if amounts}
+
+    def _add(self, project: str, amounts: Amounts) -> None:
+        for amount in amounts:
+            committed, reserved = self._sums.get((project, amount.kind), (0, 0))
+            self._sums[project, amount.kind] = committed + amount.committed, reserved + amount.reserved
+
+
 def expected_totals(spec: QuotaSpec, rows: Iterable[Allocation]) -> tuple[Amounts, Mapping[str, Amounts]]:
-    """Return what the totals must be, of the organization and of each project, by the intents and all living rows."""
-    whole: Amounts = ()
-    projects: dict[str, Amounts] = {}
-    under_way = {intent.allocation for intent in spec.intents}
-    counted = [(intent.project, intent.holds) for intent in spec.intents]
-    counted += [
-        (row.metadata.labels[PROJECT], row.spec.allocations)
-        for row in rows
-        if row.spec.life != "released" and row.name not in under_way
-    ]
-    for project, amounts in counted:
-        whole = plus(whole, amounts)
-        projects[project] = plus(projects.get(project, ()), amounts)
-    return whole, {project: amounts for project, amounts in projects.items() if amounts}
+    """Return what the totals must be by the intents and all living rows, which are few."""
+    counted = Counted(spec)
+    for row in rows:
+        counted.count(row)
+    return counted.totals()
 
 
 def with_totals(spec: QuotaSpec, whole: Amounts, projects: Mapping[str, Amounts]) -> QuotaSpec:

@@ -18,6 +18,7 @@ from remuda.store.objects import Resource, ResourceT
 from remuda.store.parts import Part, field_index, label_index
 from remuda.store.readside.cache import Cache, Entry
 from remuda.store.readside.feed import Feed, Landed
+from remuda.store.readside.orders import Orders
 from remuda.store.readside.paging import Position, read_token, write_token
 from remuda.store.readside.stamps import Stamps
 from remuda.store.readside.storage import Storage
@@ -70,6 +71,7 @@ class Reader:
         self._clock = clock
         self._codecs = codecs
         self._cache = Cache(settings.cache_bytes)
+        self._orders = Orders(tables)
         self._kinds: dict[int, Kind[Any]] = {names.kind(kind): kind for kind in registry.kinds}
         self._stamps = Stamps(registry.kinds)
         version, floor = tables.horizon()
@@ -246,7 +248,7 @@ class Reader:
         number = self.names.kind(kind)
         found = [(self.names.find_index(number, name), value) for name, value in wanted]
         terms = [(where, value) for where, value in found if where is not None]
-        return self.tables.rarest_first(terms) if len(terms) == len(found) else None
+        return self._orders.rarest_first(terms) if len(terms) == len(found) else None
 
     def children(self, owner: Resource, *, limit: int = _ALL) -> Sequence[tuple[Kind[Any], str]]:
         """Return what an owner owns."""

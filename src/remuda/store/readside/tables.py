@@ -20,10 +20,6 @@ ChangeCode = Literal[1, 2, 3]
 
 _AFTER_ALL = "~"
 """Comes after every name."""
-_FEW = 10
-"""A term with fewer entries than this is as rare as need be."""
-_COUNTS = (200, 1_000, 5_000)
-"""How far index entries are counted, in turn: beyond the last, any term is as good as another."""
 
 ADDED: ChangeCode = 1
 """It made the object."""
@@ -115,19 +111,11 @@ class Tables:
         rows = self._run(sql, *term, after, distance - 1)
         return rows[0][0] if rows else None
 
-    def rarest_first(self, terms: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
-        """Order terms so that a walk under the first is short. It counts no further than the rarest goes."""
-        if len(terms) <= 1:
-            return terms
-        count = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT ?)"
-        for term in terms:
-            if self._run(count, *term, _FEW)[0][0] < _FEW:
-                return [term, *(other for other in terms if other is not term)]
-        for limit in _COUNTS:
-            counts = {term: self._run(count, *term, limit)[0][0] for term in terms}
-            if min(counts.values()) < limit:
-                return sorted(terms, key=counts.__getitem__)
-        return terms
+    def count_under(self, term: IndexedTerm, *, limit: int) -> int:
+        """Return how many names lie under a term, counting so far at most."""
+        sql = "SELECT count(*) FROM (SELECT 1 FROM entries WHERE index_id = ? AND value = ? LIMIT ?)"
+        ((count,),) = self._run(sql, *term, limit)
+        return int(count)
 
     def changes(self, kind: int, *, after: int, limit: int) -> Sequence[Revision]:
         """Return the changes of a kind after a version, in order."""

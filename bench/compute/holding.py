@@ -1,0 +1,78 @@
+"""Nothing holds the loop: the most CPU time of one callback, at a start, in serving, and in everybody's rounds.
+
+Rounds go as fast as they can here instead of for hours; each of their turns on the loop is the same.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+
+from bench.bed import Bed
+from bench.callers import CALLERS, by_callers
+from bench.compute.fleet import at_rest, fleet
+from bench.compute.house import INSTANCES, ComputeHouse, housed
+from bench.compute.idling import monitor_beside
+from bench.http.inside import Request
+from bench.region.holding import Case, watch
+from bench.region.house import TENANT
+from bench.report import Measure
+from remuda.compute.monitor.allocations import Allocations
+from remuda.compute.monitor.sweep import Sweep
+from remuda.identity.quotas.monitor import drift_of
+from remuda.interpreter import prepare_interpreter
+from remuda.reconcile.pacing import Pace
+
+__all__ = ["measures"]
+
+_AT_ONCE = 1_000_000.0
+_LOOKING_S = 30.0
+
+
+def measures(bed: Bed) -> Iterator[Measure]:
+    """Run each work under watch."""
+    prepare_interpreter()
+    yield from asyncio.run(watch(_cases(bed)))
+
+
+async def _cases(bed: Bed) -> AsyncIterator[Case]:
+    count = bed.sizes.networked
+    async with housed(bed) as house:
+        (network,) = await house.region.networks(1)
+        yield f"{count:,} instances made by {CALLERS} callers", partial(_make, house, network, count)
+        yield f"all {count:,} instances looked at", partial(_scan, house)
+        yield f"a project with {count:,} instances given up", house.region.end_project
+    async for case in _among_many(bed, f"{bed.sizes.fleet:,} instances"):
+        yield case
+
+
+async def _among_many(bed: Bed, many: str) -> AsyncIterator[Case]:
+    async with fleet(bed, bed.sizes.fleet) as house:
+        yield f"what a start with {many} goes on with", at_rest
+        monitor = await monitor_beside(house)
+        everything = Request(house.compute.api, INSTANCES, token=house.region.identity.root)
+        yield f"a list of {many}", everything.send
+        yield f"the ledger of {many} compared", partial(drift_of, house.store, TENANT.id)
+        yield f"what is held for {many} looked at", partial(_for_a_while, _hurried(house, monitor.allocations))
+        yield f"{many} looked at by the monitor", partial(_for_a_while, _hurried(house, monitor.sweep))
+
+
+async def _make(house: ComputeHouse, network: str, count: int) -> None:
+    await by_callers(lambda number: house.instance(network, f"instance-{number}"), range(count))
+    await house.settled()
+
+
+async def _scan(house: ComputeHouse) -> None:
+    await house.compute.drivers["instances"].scan()
+    await house.settled()
+
+
+def _hurried(house: ComputeHouse, round_: Sweep | Allocations) -> Sweep | Allocations:
+    return replace(round_, pace=Pace(house.compute.ports.clock, _AT_ONCE))
+
+
+async def _for_a_while(round_: Sweep | Allocations) -> None:
+    with suppress(TimeoutError):
+        async with asyncio.timeout(_LOOKING_S):
+            await round_.look()

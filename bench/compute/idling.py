@@ -1,0 +1,93 @@
+"""Many instances to which nothing happens: how much of a core everything takes, at the periods of the default.
+
+What goes on for hours after a start goes on while we watch: both controllers look at what is at rest, region's monitor
+at servers and for orphans, compute's at instances and at what is held for them. What is short and comes again is added
+as a share of its period: region's poll, and identity's look at the ledger.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+
+from prometheus_client import CollectorRegistry
+
+from bench.bed import Bed
+from bench.compute.fleet import at_rest, fleet
+from bench.compute.house import ComputeHouse
+from bench.cpu import idle_share
+from bench.loops import run
+from bench.region.house import TENANT
+from bench.region.idling import eyes, poll_share, searching
+from bench.report import Measure, at_most, figure
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.monitor.monitor import Monitor, monitor_of
+from remuda.identity.kinds.quotas import Allocation
+from remuda.identity.quotas.monitor import compared, pause_s
+from remuda.region.kinds.servers import Server
+
+__all__ = ["measures", "monitor_beside"]
+
+_LIMIT_PERCENT = 1.0
+_LEARNING_S = 2.0
+
+
+def measures(bed: Bed) -> Iterator[Measure]:
+    """Open a house, let it begin, and wait."""
+    idle, poll, ledger = run(_spent(bed))
+    count = f"{bed.sizes.fleet:,} idle instances"
+    yield at_most(1, f"{count}, scans, polls and rounds included", idle + poll + ledger, _LIMIT_PERCENT, "% CPU")
+    yield figure(f"{count}: the polls' part", poll, "% CPU")
+    yield figure(f"{count}: the ledger's part", ledger, "% CPU")
+
+
+async def _spent(bed: Bed) -> tuple[float, float, float]:
+    async with fleet(bed, bed.sizes.fleet) as house:
+        await at_rest()
+        version, watch = house.store.stamp((Server, ComputeInstance, Allocation)), eyes(house.region)
+        poll, ledger = await poll_share(house.region, watch), await _ledger_share(house)
+        async with searching(house.region, watch), _rounds(house):
+            idle = await idle_share(bed.sizes.idle_s)
+        assert version == house.store.stamp((Server, ComputeInstance, Allocation)), "nothing was to be done"
+    return idle, poll, ledger
+
+
+async def _ledger_share(house: ComputeHouse) -> float:
+    """Return how much of a core identity's look at the ledger takes, in percent of its period."""
+    start = time.process_time()
+    drift, rows = await compared(house.store, TENANT.id)
+    assert drift is None, "it is right"
+    return (time.process_time() - start) / pause_s(rows) * 100
+
+
+@asynccontextmanager
+async def _rounds(house: ComputeHouse) -> AsyncIterator[None]:
+    """Have compute's monitor look at everything meanwhile."""
+    monitor = await monitor_beside(house)
+    looks = [asyncio.ensure_future(look()) for look in (monitor.sweep.look, monitor.allocations.look)]
+    try:
+        await monitor.stuck.look()
+        await monitor.strays.look()
+        yield
+    finally:
+        assert not any(look.done() for look in looks), "they take hours"
+        await _ended(looks)
+
+
+async def monitor_beside(house: ComputeHouse) -> Monitor:
+    """Return a monitor beside that of the house, which knows the projects there are."""
+    compute = house.compute
+    apart = replace(compute.ports, metrics=CollectorRegistry())
+    monitor = monitor_of(apart, compute.drivers["instances"].wake)
+    learning = asyncio.ensure_future(monitor.allocations.keep_places())
+    await asyncio.sleep(_LEARNING_S)
+    await _ended([learning])
+    return monitor
+
+
+async def _ended(tasks: Sequence[asyncio.Future[None]]) -> None:
+    for task in tasks:
+        task.cancel()
+    for ended in await asyncio.gather(*tasks, return_exceptions=True):
+        assert isinstance(ended, asyncio.CancelledError), ended
