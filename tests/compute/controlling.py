@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -33,6 +34,18 @@ UNHURRIED = DriverSettings(scan=ScanSettings(keys_per_s=0.001, chunk=1, interval
 """After a start only the first of those at rest is looked at."""
 SERVERS = "/api/v2/servers"
 _USUAL = {"ConditionChanged", "Held", "LetGo"}
+
+
+class Counting:
+    """A store that counts what it is asked."""
+
+    def __init__(self, store: Any) -> None:
+        self._store = store
+        self.asked: Counter[str] = Counter()
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked[name] += 1
+        return getattr(self._store, name)
 
 
 async def network_of(house: ComputeHouse, name: str = "net", **spec: Any) -> str:

@@ -10,12 +10,16 @@
 
         in_a_compute(scenario)
 
+Such a test is run twice (`conftest`): all three in one process, and `apart`, as if each had one of its own.
+
 Every answer of all three services is held against their documents and the wire contract. `house.root` is a client of a
 platform administrator; `house.region.organization` and `house.region.project` are there to begin with.
 """
 
-from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,7 +46,25 @@ SERVICE = "unikorn-compute"
 JAMMY = "b1f0c0de-0001-4000-8000-000000000001"
 """An image that every simulated cloud has, without a Kubernetes on it."""
 
+_MOST_STEPS = 5_000_000
+
 T = TypeVar("T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What a test wants otherwise."""
+
+    is_instant: bool = False
+    """The clouds take no time for anything."""
+    ports: Mapping[str, Any] = field(default_factory=dict)
+    """Those of `ComputePorts`."""
+    regional: Mapping[str, Any] = field(default_factory=dict)
+    """Those of `RegionPorts`."""
+
+
+Way = Callable[[World, Given], AbstractAsyncContextManager["ComputeHouse"]]
+"""How the services of a simulated machine are put together."""
 
 
 class ComputeHouse:
@@ -97,15 +119,17 @@ class ComputeHouse:
 
     async def until_gone(self, instance: str) -> None:
         """Wait until an instance is no longer there."""
-        await self.awaited(instance, lambda reply: reply.status == 404, "gone")
+        await self.awaited(instance, lambda reply: reply.status == 404, "gone", every_s=0.5)
 
-    async def awaited(self, instance: str, holds: Callable[[Reply], bool], what: str) -> Reply:
+    async def awaited(
+        self, instance: str, holds: Callable[[Reply], bool], what: str, *, every_s: float = 0.05
+    ) -> Reply:
         """Wait until what is told of an instance holds, and return it."""
         deadline = self.clock.monotonic() + PATIENCE_S
         while not holds(reply := await self.root.get(f"{INSTANCES}/{instance}")):
             late = f"{instance} is not {what} in {PATIENCE_S:g} s: {reply.body.decode()}"
             assert self.clock.monotonic() < deadline, late
-            await self.clock.sleep(0.05)
+            await self.clock.sleep(every_s)
         return reply
 
 
@@ -159,6 +183,34 @@ async def running(
         yield house
 
 
+@asynccontextmanager
+async def together(world: World, given: Given) -> AsyncIterator[ComputeHouse]:
+    """Run everything in one process, over one store, in simulated time for the time of a block."""
+    store = open_simulated(world, registry())
+    async with (
+        housed(
+            store,
+            world.clock,
+            world.randomness,
+            directory=None,
+            is_instant=given.is_instant,
+            aside={"aside": at_once},
+            more=dict(given.regional),
+        ) as region,
+        with_compute(region, dict(given.ports)) as house,
+    ):
+        yield house
+
+
+async def at_once(work: Callable[[], T]) -> T:
+    """Do what would be done in a thread."""
+    return work()
+
+
+WAY: ContextVar[Way] = ContextVar("WAY", default=together)
+"""In which way scenarios are run."""
+
+
 def in_a_compute(
     scenario: Callable[[ComputeHouse], Coroutine[Any, Any, None]],
     *,
@@ -172,23 +224,9 @@ def in_a_compute(
     `ports` are those of `ComputePorts`, and `regional` those of `RegionPorts`, that a test wants otherwise.
     """
 
-    async def at_once(work: Callable[[], T]) -> T:
-        return work()
-
     async def run(world: World) -> None:
-        store = open_simulated(world, registry())
-        async with (
-            housed(
-                store,
-                world.clock,
-                world.randomness,
-                directory=None,
-                is_instant=is_instant,
-                aside={"aside": at_once},
-                more=regional or {},
-            ) as region,
-            with_compute(region, ports) as house,
-        ):
+        given = Given(is_instant=is_instant, ports=ports, regional=regional or {})
+        async with WAY.get()(world, given) as house:
             await scenario(house)
 
-    simulate(run, [seed])
+    simulate(run, [seed], max_steps=_MOST_STEPS)

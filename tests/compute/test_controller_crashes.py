@@ -80,7 +80,7 @@ def test_ended_in_the_middle_of_a_delete_it_is_finished_by_the_next(after_s: flo
 def test_c03_a_replacement_that_nobody_came_to_write_down_is_shown_and_not_asked_for_again(trouble: Exception) -> None:
     async def scenario(house: ComputeHouse) -> None:
         instance = await made(house, await network_of(house), flavorId=STANDARD)
-        store, failures = type(house.store), [trouble]
+        store, failures = type(house.app.ports.store), [trouble]
         plain = store.update_status
 
         async def failing(self: Any, resource: Any, **more: Any) -> Any:

@@ -1,6 +1,8 @@
 """The monitor: instances, servers and what is held for them, held against each other."""
 
+from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import msgspec
 import pytest
@@ -34,6 +36,7 @@ from tests.compute.house import ComputeHouse, in_a_compute
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
 LOOK_S = 310.0
+RELEASE = "/api/v2/recovery/removals/release"
 replace = msgspec.structs.replace
 
 
@@ -60,6 +63,20 @@ def test_c08_all_is_well_where_all_is_well() -> None:
     in_a_compute(scenario)
 
 
+class Deaf:
+    """Region, of which nobody hears what becomes of servers."""
+
+    def __init__(self, house: ComputeHouse) -> None:
+        self._region, self._clock = house.app.ports.region, house.clock
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._region, name)
+
+    async def servers(self) -> AsyncIterator[Any]:
+        await self._clock.sleep(1_000_000)
+        yield
+
+
 def test_c08_an_instance_without_server_is_found_where_no_event_told_and_gets_one() -> None:
     async def scenario(house: ComputeHouse) -> None:
         network = await network_of(house)
@@ -69,7 +86,7 @@ def test_c08_an_instance_without_server_is_found_where_no_event_told_and_gets_on
         async def vanish() -> None:
             await house.store.delete(Server, server.name, uid=server.uid)
 
-        async with begun_anew(house, vanish):
+        async with begun_anew(house, vanish, region=Deaf(house)):
             assert await server_of(house, instance) is None
             await rest(house, LOOK_S)
             assert await found(house, instance) == ["instance-without-server"]
@@ -126,8 +143,46 @@ def test_c08_no_more_strays_are_removed_at_once_than_the_breaker_lets_pass() -> 
         await rest(house, 4 * LOOK_S)
         assert len((await house.store.list(Server)).items) == 5
         assert findings(house, "server-without-instance") == 5
+        assert (await house.root.post(RELEASE)).status == 202
+        await rest(house, 2 * LOOK_S)
+        assert (await house.store.list(Server)).items == []
 
     in_a_compute(scenario, is_instant=True)
+
+
+def test_c08_leftovers_that_were_kept_from_going_by_the_dozen_go_when_an_operator_lets_them() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house)
+        names = [f"i{number}" for number in range(5)]
+        for name in names:
+            instance = await house.instance(network, name)
+            uid = (await stored(house, instance)).uid
+            await house.root.delete(at(instance))
+            await house.until_gone(instance)
+            await tagged_server(house, network, name, instance=instance, uid=uid)
+        anew = [await house.instance(network, name) for name in names]
+        await rest(house, 60)
+        told = [(await house.read(each))["metadata"]["provisioningStatusDetail"]["reason"] for each in anew]
+        assert sorted(told) == ["MassDestruction"] * 2 + ["Provisioned"] * 3
+        assert (await house.root.post(RELEASE)).status == 202
+        for each in anew:
+            await house.until(each, "provisioned")
+
+    in_a_compute(scenario, is_instant=True)
+
+
+def test_c08_a_server_of_another_incarnation_than_was_let_go_waits_for_an_operator() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house)
+        instance = await made(house, network, "web")
+        await house.root.delete(at(instance))
+        await house.until_gone(instance)
+        other = await tagged_server(house, network, "web", instance=instance, uid=NOBODY)
+        await rest(house, 4 * LOOK_S)
+        assert await server_of(house, other) is not None
+        assert findings(house, "server-without-instance") == 1
+
+    in_a_compute(scenario)
 
 
 def test_c08_what_is_held_for_nobody_is_given_back_after_two_looks() -> None:

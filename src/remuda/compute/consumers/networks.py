@@ -2,7 +2,8 @@
 
 An instance looks at its network once more when it is there, so once a network is marked no new one comes to stay, and
 to look once after the mark is enough. To ask twice is fine, so every process asks, whoever leads. A network that went
-while nobody watched is not told of: its instances have no server any more, by which the monitor finds them.
+while nobody watched is not told of. But its instances have no server any more, which is noticed at once (`following`),
+and the monitor ends them.
 """
 
 from contextlib import aclosing

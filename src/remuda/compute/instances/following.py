@@ -2,7 +2,8 @@
 
 That is one lookup by key, however many instances there are. When it begins every server is told once. Whatever its
 instance already shows is passed over, so a start wakes nobody without a reason: what was unsettled the controller looks
-at by itself, and what has changed meanwhile differs.
+at by itself, and what has changed meanwhile differs. When all servers have been told, then or anew, instances are held
+against them: one whose server went while nobody watched is looked at now, and not when the next scan comes by.
 
 A server whose instance is not there, or is another incarnation, and one that is not its instance's own are odd: they
 are counted, told in the log, and handed to the monitor. Where there is an instance, its controller tells in its
@@ -20,13 +21,14 @@ from remuda.charging.making import is_provisioned
 from remuda.compute.instances.asking import is_asked_for
 from remuda.compute.instances.projecting import is_shown, is_under_way, is_untold
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import ComputePorts, ServerSeen
+from remuda.compute.ports import AllTold, ComputePorts, ServerSeen
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import RemudaError
+from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.turns import let_others_run
 from remuda.reconcile.pacing import while_leading
+from remuda.reconcile.sources import names
 from remuda.resources.reading import find
 
 __all__ = ["Following", "Odd", "Wakeable", "followed"]
@@ -35,7 +37,8 @@ Odd = Literal["missing", "stale", "duplicate"]
 """Why a server is odd: it has no instance, one that took the place of its own, or is not the one of its instance."""
 
 T = TypeVar("T")
-_STRIDE = 20
+_STRIDE = 10
+_NAMES = 100
 _MOST_REMEMBERED = 10_000
 _HAS_BEGUN_S = 0.05
 _PAUSE = Backoff(0.5, 30.0)
@@ -102,11 +105,31 @@ class Following:
         servers = followed(ports.region.servers, "servers", ports.clock, ports.randomness)
         async with aclosing(servers):
             count = 0
-            async for server in servers:
-                await self._notice(server)
+            async for each in servers:
+                if isinstance(each, AllTold):
+                    await self._miss(each.ids)
+                    continue
+                await self._notice(each)
                 count += 1
                 if count % _STRIDE == 0:
                     await let_others_run()
+
+    async def _miss(self, there: frozenset[str]) -> None:
+        """Wake those whose server is not there. Nearly always a server has its instance's id, so few are read."""
+        count = 0
+        async for name in names(self._store, ComputeInstance):
+            count += 1
+            if count % _NAMES == 0:
+                await let_others_run()
+            if name not in there and await self._misses_its_server(name, there):
+                self._controller.wake(name)
+
+    async def _misses_its_server(self, instance: str, there: frozenset[str]) -> bool:
+        try:
+            found = await find(self._store, ComputeInstance, instance)
+        except (Unreadable, Unsealable):
+            return False  # the monitor tells of it
+        return found is not None and found.status.has_server and found.spec.server_id not in there
 
     async def _notice(self, server: ServerSeen) -> None:
         """Wake whom it concerns; one instance that cannot be judged keeps no other from being woken."""

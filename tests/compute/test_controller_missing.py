@@ -1,0 +1,76 @@
+"""Servers that went while nobody watched: noticed as soon as somebody watches again."""
+
+import asyncio
+import dataclasses
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+
+from remuda.compute.instances.following import Following
+from remuda.compute.ports import AllTold
+from remuda.region.kinds.servers import Server
+from tests.compute.controlling import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
+from tests.compute.house import ComputeHouse, in_a_compute
+
+
+def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house)
+        last = max([await made(house, network, name) for name in ("one", "other", "third")])
+        server = await house.store.get(Server, last)
+
+        async def vanish() -> None:
+            await house.store.delete(Server, server.name, uid=server.uid)
+
+        async with begun_anew(house, vanish, control=UNHURRIED):
+            assert await server_of(house, last) is None
+            await rest(house, 120)
+            assert await events(house, last) == ["ServerMade", "MadeAgain"], "the monitor had no look yet"
+            await house.until(last, "provisioned")
+
+    in_a_compute(scenario)
+
+
+class Told:
+    """Region, as far as servers are followed: what is told, and whether all of it was heard."""
+
+    def __init__(self, *told: AllTold) -> None:
+        self._told = told
+        self.is_heard = asyncio.Event()
+
+    async def servers(self) -> AsyncIterator[AllTold]:
+        for each in self._told:
+            yield each
+        self.is_heard.set()
+        await asyncio.Event().wait()
+
+
+class Woken:
+    """A controller that is only woken."""
+
+    has_begun = True
+
+    def __init__(self) -> None:
+        self.keys: list[str] = []
+
+    def wake(self, key: str) -> None:
+        self.keys.append(key)
+
+
+def test_whenever_all_is_told_anew_those_without_their_server_are_woken_and_few_are_read() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house)
+        instances = [await made(house, network, f"i{number}") for number in range(5)]
+        gone, *others = instances
+        beginning = await house.instance(network, "beginning")
+        region = Told(AllTold(frozenset(instances)), AllTold(frozenset(others)))
+        counting, woken = Counting(house.app.ports.store), Woken()
+        ports: Any = house.app.ports
+        fresh = {"metrics": type(ports.metrics)(), "region": region, "store": counting}
+        following = asyncio.create_task(Following(dataclasses.replace(ports, **fresh), woken).keep())
+        await region.is_heard.wait()
+        following.cancel()
+        assert woken.keys == [gone], "one that has none yet misses none"
+        assert counting.asked == Counter(list_names=2, get=3), f"of {gone} and {beginning}, which were not told"
+
+    in_a_compute(scenario)

@@ -1,0 +1,78 @@
+"""Servers as compute follows them: all of them, then that this is all, then what happens."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from remuda.access.principal import Principal
+from remuda.compute.ports import AllTold
+from remuda.compute.tags import INSTANCE
+from remuda.kernel.randomness import SystemRandomness
+from remuda.links.region import SERVERS, RegionLink
+from remuda.links.watching import Anew, Synced, Told, Watch
+from tests.identity.household import told
+from tests.links.ground import SERVICE, WAYS, Ground, followed
+from tests.region.house import STANDARD, UBUNTU, RegionHouse
+
+OWNER = "f0000000-0000-4000-8000-0000000000aa"
+
+
+@pytest.mark.parametrize("way", WAYS)
+async def test_that_all_servers_of_instances_are_told_is_said(tmp_path: Path, way: str) -> None:
+    async with followed(tmp_path, way) as ground:
+        network = await ground.house.network()
+        await ground.house.server(network, "of-nobody")
+        ours = {await _tagged(ground.house, network, name) for name in ("first", "second")}
+        *seen, all_told = await _heard(ground.region, 3)
+        assert all_told == AllTold(frozenset(ours))
+        assert {each.id for each in seen} == ours
+
+
+async def test_whatever_went_before_all_was_told_anew_is_not_among_what_is_there(tmp_path: Path) -> None:
+    async with followed(tmp_path, "here") as ground:
+        one, other = await _servers(ground)
+
+        async def script(_: Any) -> AsyncGenerator[Any]:
+            for each in (
+                *(Anew(), Told("added", one), Told("added", other), Told("deleted", other), Synced()),
+                *(Told("added", other), Told("modified", one)),
+                *(Anew(), Told("added", other)),  # broken off
+                *(Anew(), Told("added", one), Synced()),
+            ):
+                yield each
+
+        heard = [each.ids for each in await _heard(cast("Watch", script), 9) if isinstance(each, AllTold)]
+        assert heard == [{one.metadata.id}, {one.metadata.id}]
+
+
+async def _servers(ground: Ground) -> list[Any]:
+    network = await ground.house.network()
+    ids = [await _tagged(ground.house, network, name) for name in ("one", "other")]
+    known = await ground.follow(SERVERS).until_synced()
+    return [known[each] for each in ids]
+
+
+async def _tagged(house: RegionHouse, network: str, name: str) -> str:
+    """Make a server that says it belongs to an instance."""
+    body = {
+        "metadata": {"name": name, "tags": [{"name": INSTANCE, "value": OWNER}]},
+        "spec": {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU},
+    }
+    service = house.service(SERVICE, actor="ann@example.com", organization=house.organization, project=house.project)
+    return str(told(await service.post("/api/v2/servers", body), 201)["metadata"]["id"])
+
+
+async def _heard(watch: Watch, count: int) -> list[Any]:
+    """Return the first few things that compute is told of servers."""
+
+    async def service() -> Principal:
+        return Principal(subject=SERVICE, type="system")
+
+    unasked = cast("Any", None)
+    link = RegionLink(asking=unasked, acting=unasked, service=service, watch=watch, randomness=SystemRandomness())
+    servers = cast("AsyncGenerator[Any]", link.servers())
+    heard = [await anext(servers) for _ in range(count)]
+    await servers.aclose()
+    return heard
