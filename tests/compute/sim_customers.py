@@ -9,7 +9,7 @@ from typing import Any
 from remuda.compute.api import TABLE
 from remuda.compute.instances.rules import instance_id
 from tests.compute.house import INSTANCES
-from tests.compute.sim_book import ComputeBook
+from tests.compute.sim_book import ANEW, ComputeBook, Firm, made_of, wishes_of
 from tests.compute.sim_house import WholeHouse
 from tests.example.contract import Reply
 from tests.identity.household import ORGANIZATIONS
@@ -28,6 +28,7 @@ USER_DATA = tuple(
 )
 MOST = 5
 """How many instances are on a network at most."""
+_LOOKS = ("", "/timeline", "/operations", "/explain", "/sshkey", "/consoleoutput", "/consolesession", "list")
 _PARAMETER = re.compile(r"\{[^}]*\}")
 _OPERATIONS = [
     (route.method, re.compile(_PARAMETER.sub("[^/]+", route.path)), route.name)
@@ -104,7 +105,8 @@ class Owners(Tenant):
         if name == AGAIN:  # whose the server of that name is, nobody can say any more
             for what in (THERE, "image", "public"):
                 self.book.facts[what, "server", id_].ask(UNKNOWN, lasts=True)
-        wishes: Wishes = {(THERE, "instance", id_): THERE, **_wishes(id_, spec)}
+        said = wishes_of(id_, {"protection": {"deletion": False, "plan": False}, **spec})
+        wishes: Wishes = {(THERE, "instance", id_): THERE, **said}
         with self.book.asking(wishes) as asked:
             reply, asked.verdict = await self._twice("POST", INSTANCES, body, key)
             if asked.verdict != "yes":
@@ -126,8 +128,7 @@ class Owners(Tenant):
     async def _use(self, instance: str) -> None:
         path, draw = f"{INSTANCES}/{instance}", self._randomness.uniform(0, 1)
         if draw < 0.2:
-            with self.book.asking({(THERE, "instance", instance): GONE}) as asked:
-                _, asked.verdict = await self._twice("DELETE", path, None, "")
+            await self._delete(instance)
         elif draw < 0.6:
             await self._change(instance, path)
         elif draw < 0.8:
@@ -143,6 +144,14 @@ class Owners(Tenant):
         else:
             await self._look(instance)
 
+    async def _delete(self, instance: str) -> None:
+        """Ask for an instance to go. Where the policy of its project is against that, it stays."""
+        policy, there = self._policy(instance, "keeps"), Firm(self.book, (THERE, "instance", instance))
+        with self.book.asking({(THERE, "instance", instance): GONE}) as asked:
+            reply, asked.verdict = await self._twice("DELETE", f"{INSTANCES}/{instance}", None, "")
+        is_kept = policy.is_still(value=True) and there.is_still(THERE, asked)
+        assert not (is_kept and reply.status == 202), f"the policy keeps the instance {instance}, and it was deleted"
+
     async def _change(self, instance: str, path: str) -> None:
         """Want some of it otherwise: at once, or as a plan says that was asked for before."""
         read = await self.ask("GET", path)
@@ -156,8 +165,24 @@ class Owners(Tenant):
             if planned.status != 200 or self.chance(0.3):
                 return
             query = {"plan": planned.json["hash"]}
-        with self.book.asking(_wishes(instance, spec)) as asked:
-            _, asked.verdict = await self._twice("PUT", path, body, "", query=query)
+            self.book.agreed[instance].add(made_of(spec))
+        await self._put(instance, body, query)
+
+    async def _put(self, instance: str, body: Mapping[str, Any], query: Mapping[str, str]) -> None:
+        """Ask for a change. Where the policy of its project demands a plan, nothing is destroyed without its hash."""
+        wishes, policy = wishes_of(instance, body["spec"]), self._policy(instance, "plans")
+        before = {key: Firm(self.book, key) for key in wishes if key[0] in ANEW}
+        with self.book.asking(wishes) as asked:
+            reply, asked.verdict = await self._twice("PUT", f"{INSTANCES}/{instance}", body, "", query=query)
+        is_destroyed = any(
+            firm.value not in {UNKNOWN, wishes[key]} and firm.is_still(firm.value, asked)
+            for key, firm in before.items()
+        )
+        is_demanded = policy.is_still(value=True) and not query
+        assert not (is_demanded and is_destroyed and reply.status == 202), f"the instance {instance} changed unplanned"
+
+    def _policy(self, instance: str, what: str) -> Firm:
+        return Firm(self.book, (f"policy {what}", "project", self.book.known["instance"][instance].project))
 
     async def _undercut(self, instance: str) -> None:
         """Remove its server at region, behind compute's back; it is made again, with another port."""
@@ -165,11 +190,10 @@ class Owners(Tenant):
         await self.remove("server", instance)
 
     async def _look(self, instance: str) -> None:
-        path = f"{INSTANCES}/{instance}"
-        what = self.one_of(("", "", "/timeline", "/operations", "/explain", "/sshkey", "/consoleoutput", "list"))
-        reply = await self.ask("GET", INSTANCES if what == "list" else f"{path}{what}")
-        if what == "/sshkey" and reply.status == 200:
-            self.book.private_keys.add(reply.json["privateKey"])
+        for what in (self.one_of(_LOOKS), self.one_of(_LOOKS)):
+            reply = await self.ask("GET", INSTANCES if what == "list" else f"{INSTANCES}/{instance}{what}")
+            if what == "/sshkey" and reply.status == 200:
+                self.book.private_keys.add(reply.json["privateKey"])
 
     def _drawn(self, network: str) -> dict[str, Any]:
         """Return something that can be wanted of an instance on a network."""
@@ -204,16 +228,3 @@ class Owners(Tenant):
 
     def _key(self) -> str:
         return self._randomness.token_bytes(8).hex() if self.chance(0.5) else ""
-
-
-def _wishes(id_: str, spec: Mapping[str, Any]) -> Wishes:
-    """Return what is said of an instance by one who wants it so."""
-    networking = spec.get("networking") or {}
-    return {
-        ("instance flavor", "instance", id_): spec["flavorId"],
-        ("instance image", "instance", id_): spec["imageId"],
-        ("instance authority", "instance", id_): spec.get("sshCertificateAuthorityId", ""),
-        ("instance public", "instance", id_): bool(networking.get("publicIP")),
-        ("instance groups", "instance", id_): tuple(networking.get("securityGroups", ())),
-        ("instance data", "instance", id_): spec.get("userData", ""),
-    }

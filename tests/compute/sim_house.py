@@ -10,6 +10,7 @@ from remuda.app.linking import identity_link, region_link
 from remuda.compute.api import TABLE
 from remuda.compute.assembly import ComputeApp
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.identity.kinds.people import User, UserSpec, user_id
 from remuda.kernel.errors import AlreadyExists, Unavailable
@@ -87,7 +88,7 @@ class WholeProcess(Process):
 
 
 class WholeSight(Sight):
-    """Sees instances as well. What is at work on them is apart: two may want to make the same one, and one does."""
+    """Sees instances and policies as well. What is at work on instances is apart: two may make the same one."""
 
     async def look(self) -> Seen:
         """Return everything."""
@@ -96,6 +97,7 @@ class WholeSight(Sight):
         objects = {
             **seen.objects,
             "instance": await self._all(ComputeInstance),
+            "policy": await self._all(ProjectPolicy),
             "operations": {name: each for name, each in seen.operations.items() if name not in of_instances},
             INSTANCE_OPERATIONS: of_instances,
         }

@@ -9,6 +9,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION
 from remuda.region.kinds.servers import Server
 from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID
+from remuda.resources.regional import network_of
 from tests.compute.sim_book import ComputeBook
 from tests.compute.sim_rest import cost_of, held_by, instances, rows_of, tags_of
 from tests.identity.sim_book import GONE
@@ -21,11 +22,13 @@ READ: Mapping[str, Callable[[ComputeInstance], Hashable]] = {
     "instance authority": lambda instance: instance.spec.ssh_certificate_authority_id,
     "instance public": lambda instance: bool(instance.spec.networking.public_ip),
     "instance groups": lambda instance: instance.spec.networking.security_group_ids,
+    "instance kept": lambda instance: instance.spec.protection.deletion,
+    "instance planned": lambda instance: instance.spec.protection.plan,
     "instance data": lambda instance: "" if instance.spec.user_data is None else instance.spec.user_data.reveal(),
 }
 """How facts are read from instances."""
 _ANEW = ("flavor_id", "image_id", "ssh_certificate_authority_id")
-"""What makes a server anew if it becomes another."""
+"""What makes a server anew if it becomes another, in the order in which the book has it."""
 
 
 def check_instances(seen: Seen, book: ComputeBook) -> None:
@@ -93,8 +96,13 @@ class Lives:
     def check_step(self, before: Seen, after: Seen) -> None:
         """No law of two moments is broken, one after the other."""
         for was, found in _changes(instances(before), instances(after)):
-            self._wishes[found.uid] += any(getattr(was.spec, each) != getattr(found.spec, each) for each in _ANEW)
+            is_made_anew = _made_of(was) != _made_of(found)
+            self._wishes[found.uid] += is_made_anew
             self._check_addresses(was, found)
+            if is_made_anew and was.spec.protection.plan:
+                is_agreed = _made_of(found) in self._book.agreed[found.name]
+                assert is_agreed, f"the instance {found.name} becomes another, and nobody has agreed to a plan for that"
+        _check_protected(before, after)
         servers: Mapping[str, Server] = after.of("server")
         self._without.update(each.uid for each in servers.values() if not each.spec.wants_public_ip)
         for earlier, server in _changes(before.of("server"), servers):
@@ -123,6 +131,22 @@ class Lives:
         one, other = was.status.public_ip, found.status.public_ip
         is_kept = not one or one == other or found.uid in self._without or found.is_marked
         assert is_kept, f"the public address of the server {found.name} was {one} and is {other}"
+
+
+def _check_protected(before: Seen, after: Seen) -> None:
+    """What is protected from deletion goes with its network or project, and never alone."""
+    for name, was in instances(before).items():
+        if was.is_marked or not was.spec.protection.deletion:
+            continue
+        found = instances(after).get(name)
+        is_there = found is not None and found.uid == was.uid and not found.is_marked
+        homes = (after.of("network").get(network_of(was)), after.of("project").get(was.metadata.labels[PROJECT]))
+        is_ending = any(home is None or home.is_marked for home in homes)
+        assert is_there or is_ending, f"the instance {name} is protected, and was deleted all the same"
+
+
+def _made_of(instance: ComputeInstance) -> tuple[str, ...]:
+    return tuple(getattr(instance.spec, each) for each in _ANEW)
 
 
 def _changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[tuple[Any, Any]]:

@@ -10,11 +10,12 @@ from remuda.charging import changing
 from remuda.charging.making import payer_of
 from remuda.charging.ports import Charge
 from remuda.compute.consumers.networks import NetworkConsumer
-from remuda.compute.instances import asking, keeping, making
+from remuda.compute.instances import asking, keeping, making, service
 from remuda.compute.instances.asking import Asked, Asking
 from remuda.compute.instances.controllers import InstanceController
 from remuda.compute.instances.projecting import projected
 from remuda.compute.instances.sagas import charge_for
+from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.ports import Replacement, ServerSeen, ServerWanted
 from remuda.kernel.ids import derived_id, random_id
@@ -70,7 +71,7 @@ async def _release_by_name(self: IdentityLink, charge: Charge) -> None:
     if charge.kind != INSTANCE.qualified:
         await _release(self, charge)
         return
-    for held in await self.held_in(charge.payer):
+    async for held in self.held_in(charge.payer):
         if held.id == charge.id:
             await self.let_go(held)
 
@@ -97,6 +98,8 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "a change costs nothing": (changing, "_hold", _nothing),
     "whoever loses a name gives back what the winner holds": (IdentityLink, "release", _release_by_name),
     "an instance shows what its server was at first": (keeping, "projected", _as_at_first),
+    "what is protected is deleted all the same": (service, "refuse_if_protected", _nothing),
+    "no plan is ever demanded": (Updates, "_check_consent", _nothing),
     "a replacement is another one each time it is asked for": (asking, "derived_id", _never_the_same()),
 }
 """What is replaced, and by what."""

@@ -29,7 +29,7 @@ INSTANCE_OPERATIONS = "instance operations"
 
 def unrest_of_instances(seen: Seen, book: ComputeBook, *, is_empty: bool) -> list[str]:
     """Return what keeps instances from being at rest; if it `is_empty`, whatever is there does."""
-    left = [*_operations(seen), *_going(seen), *_servers(seen), *_paid(seen)]
+    left = [*_operations(seen), *_going(seen), *_servers(seen), *_paid(seen), *_policies(seen)]
     for instance in instances(seen).values():
         left += [f"the instance {instance.name} {what}" for what in _unsettled(seen, instance, book)]
     if is_empty:
@@ -87,6 +87,12 @@ def _going(seen: Seen) -> Iterator[str]:
     for instance in instances(seen).values():
         if instance.is_marked:
             yield f"the instance {instance.name} is still going: {available(instance)}"
+
+
+def _policies(seen: Seen) -> Iterator[str]:
+    """A policy goes with its project."""
+    for name in seen.of("policy").keys() - seen.of("project").keys():
+        yield f"the policy of the project {name} is left"
 
 
 def _servers(seen: Seen) -> Iterator[str]:

@@ -1,10 +1,13 @@
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
+from remuda.providers.kubernetes.nodes import NODE_CLASS
 from tests.contract.kinds import REGISTRY
 from tests.kubernetes.cluster import Cluster, OwnCluster, given_cluster, own_cluster
+
+NODES = "/api/v1/nodes"
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +33,19 @@ def fragile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OwnCluster]:
     """A plane of one's own, to break."""
     with own_cluster(tmp_path_factory.mktemp("fragile"), REGISTRY) as own:
         yield own
+
+
+@pytest.fixture
+def node(proxied_cluster: OwnCluster) -> Iterator[Callable[..., None]]:
+    """Makes nodes of a class, which go again."""
+    made: list[str] = []
+
+    def make(name: str, node_class: str | None, *, arch: str = "amd64", cpus: str = "16") -> None:
+        labels = {"kubernetes.io/arch": arch} | ({} if node_class is None else {NODE_CLASS: node_class})
+        proxied_cluster.request("POST", NODES, {"metadata": {"name": name, "labels": labels}})
+        made.append(name)
+        proxied_cluster.request("PATCH", f"{NODES}/{name}/status", {"status": {"capacity": {"cpu": cpus}}})
+
+    yield make
+    for name in made:
+        proxied_cluster.request("DELETE", f"{NODES}/{name}")

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, OutcomeUnknown, Unavailable
+from remuda.store.kubernetes.journal_entries import journal_name
 from remuda.store.kubernetes.kinds import JOURNAL
 from remuda.store.kubernetes.store import KubernetesStore
 from remuda.store.logs import Record
@@ -111,10 +112,29 @@ async def test_a_record_is_kept_once_though_its_answer_was_lost(proxied_cluster:
     async with troubled(proxied_cluster, tmp_path) as (store, proxy):
         await store.append([record("first")])
         proxy.lose_answers(1)
-        await store._log._keep_surely(record("second"))
+        await store._log._keep_surely([record("second")])
         assert len(store._errands) == 1
         await until(lambda: not store._errands)
         assert await said(store) == ["first", "second"]
+
+
+async def test_records_of_one_write_are_one_write_of_their_journal(cluster: Cluster) -> None:
+    async with opened(cluster, cluster.namespace()) as store:
+        made = await store.create(horse("bella"), log=[record("one"), record("two"), record("two")])
+        await store.update_status(made, log=[record("three"), record("elsewhere", subject="other"), record("four")])
+        assert await said(store) == ["one", "two", "two", "three", "four"]
+        assert await said(store, subject="other") == ["elsewhere"]
+        journal = store._known.find(JOURNAL, journal_name("timeline", "bella"))
+        assert journal is not None
+        assert journal.metadata.generation == 2
+
+
+async def test_what_another_process_wrote_to_a_journal_stays(cluster: Cluster) -> None:
+    namespace = cluster.namespace()
+    async with opened(cluster, namespace) as store, opened(cluster, namespace) as other:
+        await asyncio.gather(*((store, other)[number % 2].append([record(f"{number}")]) for number in range(10)))
+        await until(lambda: len(store._log._entries("timeline", "bella")) == 10)
+        assert sorted(await said(store), key=int) == [str(number) for number in range(10)]
 
 
 async def test_many_write_to_one_journal_at_once(cluster: Cluster) -> None:

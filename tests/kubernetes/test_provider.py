@@ -1,6 +1,6 @@
 """A cluster as a provider, on a real API server: its nodes are flavors, and it says what it lacks."""
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.kubernetes.cloud import KubernetesCloud
-from remuda.providers.kubernetes.nodes import NODE_CLASS
 from remuda.region.catalogue.clusters import cluster_of
 from remuda.region.kinds.hardware import Cpu, Gpu
 from remuda.region.kinds.region_kubernetes import KubernetesNode, RegionKubernetes
@@ -22,7 +21,6 @@ from tests.kubernetes.proxy import write_plain_kubeconfig
 
 pytestmark = pytest.mark.kubernetes
 
-NODES = "/api/v1/nodes"
 MANY = 230
 """So many nodes come in several parts."""
 SMALL = KubernetesNode(id="small", name="Small", cpu=Cpu(count=4, family="EPYC"), memory=8 << 30, disk=10**11)
@@ -36,22 +34,6 @@ GRAPHIC = KubernetesNode(
     gpu=Gpu(vendor="NVIDIA", model="H100", physical_count=8, logical_count=8, memory=80 << 30),
 )
 LACKING = KubernetesNode(id="lacking", name="Lacking", cpu=Cpu(count=1), memory=1 << 30, disk=10**9)
-
-
-@pytest.fixture
-def node(proxied_cluster: OwnCluster) -> Iterator[Callable[..., None]]:
-    """Makes nodes of a class, which go again."""
-    made: list[str] = []
-
-    def make(name: str, node_class: str | None, *, arch: str = "amd64", cpus: str = "16") -> None:
-        labels = {"kubernetes.io/arch": arch} | ({} if node_class is None else {NODE_CLASS: node_class})
-        proxied_cluster.request("POST", NODES, {"metadata": {"name": name, "labels": labels}})
-        made.append(name)
-        proxied_cluster.request("PATCH", f"{NODES}/{name}/status", {"status": {"capacity": {"cpu": cpus}}})
-
-    yield make
-    for name in made:
-        proxied_cluster.request("DELETE", f"{NODES}/{name}")
 
 
 def region_at(kubeconfig: Path | str, *nodes: KubernetesNode) -> RegionSpec:

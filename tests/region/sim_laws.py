@@ -2,12 +2,15 @@
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
+from functools import cache
+from ipaddress import IPv4Address
 from typing import Any, cast
 
 from remuda.charging.making import is_charged
+from remuda.identity.quotas.rows import allocation_id
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.resources.labels import NAME, ORGANIZATION, PROJECT, RESOURCE_ID
-from remuda.resources.regional import identity_of, network_of
+from remuda.resources.regional import NETWORK, identity_of, network_of
 from tests.identity.sim_book import GONE
 from tests.identity.sim_facts import UNKNOWN
 from tests.identity.sim_laws import check_head
@@ -53,6 +56,17 @@ def check_addresses(seen: Seen) -> None:
         if network is None or network.is_marked:
             continue
         assert held.get(uid) == row.address, f"{row.name} has {row.address} and holds {held.get(uid)}"
+    _check_storage_apart(seen)
+
+
+def _check_storage_apart(seen: Seen) -> None:
+    """No storage is reached at an address that something else holds."""
+    held = [(each.metadata.labels[NETWORK], IPv4Address(each.spec.ip)) for each in seen.of("address").values()]
+    for storage in seen.of("storage").values():
+        for each in storage.spec.attachments:
+            first, last = IPv4Address(each.ip_range.start_ip), IPv4Address(each.ip_range.end_ip)
+            both = [ip for network, ip in held if network == each.network_id and first <= ip <= last]
+            assert not both, f"the storage {storage.name} is where something else is: {both}"
 
 
 def check_paid(seen: Seen) -> None:
@@ -89,6 +103,17 @@ def check_operations(seen: Seen) -> None:
         if each.is_open and each.spec.saga.endswith(".create")
     )
     assert not [subject for subject, count in at_work.items() if count > 1], f"two operations at once: {at_work}"
+    begun = {
+        intent.allocation for head in seen.heads.values() for intent in head.spec.intents if intent.action == "take"
+    }
+    for each in seen.operations.values() if begun else ():
+        is_held = each.status.phase == "undone" and not begun.isdisjoint(_allocations(each.name))
+        assert not is_held, f"the operation {each.name} was undone, and something is still being held for it"
+
+
+@cache
+def _allocations(operation: str) -> frozenset[str]:
+    return frozenset(allocation_id(service, operation) for service in ("unikorn-region", "unikorn-compute"))
 
 
 def check_told(seen: Seen, book: RegionBook) -> None:

@@ -1,6 +1,7 @@
 """One thing of each kind, made and removed: deleted at every step of its making, and with a crash at every commit.
 
-Nothing else goes wrong here, so whatever is left over is left by the order in which we do things.
+Nothing else goes wrong here, so whatever is left over is left by the order in which we do things; or one thing does at
+the cloud, which a test chooses for each time: so what is left over is left by how we take that.
 """
 
 import asyncio
@@ -11,17 +12,19 @@ from typing import Any
 from remuda.app import registry
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import RemudaError
+from remuda.providers.simulated.faults import Fault
 from remuda.region.filestorage.classes import class_id
 from tests.example.contract import Reply
 from tests.example.watchdog import at_once
 from tests.identity.household import ORGANIZATIONS
 from tests.identity.sim_book import GONE, THERE, Place, verdict_of
 from tests.region.house import STANDARD, UBUNTU
-from tests.region.sim_asking import PATHS
+from tests.region.sim_asking import PATHS, UNAVAILABLE
 from tests.region.sim_customers import KEY, STORAGE_CLASS, Landlords
 from tests.region.sim_house import REGIONS, House
 from tests.region.sim_rest import unrest
 from tests.region.sim_watching import Watchdog
+from tests.sim.faults import Count
 from tests.sim.machine import SimMachine
 from tests.sim.platter import Keep
 from tests.sim.runner import World
@@ -48,12 +51,18 @@ _SPECS: Mapping[str, Mapping[str, Any]] = {
 class Bench(Landlords):
     """Makes and removes one thing after the other."""
 
+    _planned: tuple[Fault | None, int] = (None, 0)
+
     def __init__(self, world: World) -> None:
         super().__init__(House(SimMachine(world, registry())))
         self.world = world
         world.invariants[:] = [Watchdog(self.house, lambda: self.house.store._writer.version).check]
         self._place, self._network = Place(), ""
         self._made: dict[str, str] = {}
+
+    def plan(self, fault: Fault | None, nth: int) -> None:
+        """Have this go wrong at the nth call to a cloud that it can happen to, once the next thing is there."""
+        self._planned = (fault, nth)
 
     async def open(self) -> None:
         """Begin, with a project to work in."""
@@ -67,10 +76,11 @@ class Bench(Landlords):
         if kind in {*ON_A_NETWORK, "storage"}:
             reply = await self.post("network", "stays", "")
             self._network = reply.json["metadata"]["id"]
-        await self.rest()
+            await self.rest()
 
     async def close(self) -> None:
-        """End, with everything as it should be."""
+        """End, with everything as it should be, once everything has gone wrong that is to."""
+        await self._until(self._has_all_gone_wrong)
         await self.house.come_to_rest()
         await self.remove_everything()
         await self.house.come_to_rest(is_empty=True)
@@ -124,12 +134,14 @@ class Bench(Landlords):
             assert (await self.delete(kind, id_)).status in {202, 204}
         await self.rest()
         assert id_ not in self._things(kind), f"the {kind} {id_} is gone"
+        self._forget()
         return was_done
 
     async def delete_project_after(self, kind: str, steps: int) -> bool:
         """Delete the project of a thing so many steps after that is first there; tell whether it was done by then."""
         await self.begin()
         self._place = self.book.known["project"][project := self.living("project")[-1]]
+        await self.furnish(kind)
         id_, making = await self._after(kind, steps)
         was_done = making.done() and self._is_done(kind, id_)
         await self.remove("project", project, f"{ORGANIZATIONS}/{self._place.organization}/projects/{project}")
@@ -137,6 +149,7 @@ class Bench(Landlords):
         await self.rest()
         assert id_ not in self._things(kind), f"the {kind} {id_} is gone"
         assert project not in self._things("project"), f"the project {project} is gone"
+        self._forget()
         return was_done
 
     async def _after(self, kind: str, steps: int) -> tuple[str, "asyncio.Task[Reply]"]:
@@ -147,6 +160,7 @@ class Bench(Landlords):
         def count() -> None:
             if not appeared and (new := self._things(kind).keys() - known):
                 appeared.append((new.pop(), self.world.loop.steps))
+                self._let_go_wrong()
             if appeared and self.world.loop.steps - appeared[0][1] >= steps:
                 due.set()
 
@@ -156,10 +170,18 @@ class Bench(Landlords):
         self.world.invariants.remove(count)
         return appeared[0][0], making
 
+    def _forget(self) -> None:
+        """Forget what is gone, as everything is at rest: it would be held against the laws with all that comes."""
+        for kind, known in self.book.known.items():
+            for id_ in [id_ for id_ in known if id_ not in self._things(kind)]:
+                del known[id_]
+                del self.book.facts[THERE, kind, id_]
+
     async def crash_at(self, kind: str, sync: int, keep: Keep) -> bool:
         """Make and remove a thing, and lose power at the nth commit of that; tell whether there were so many."""
         name = self.book.name(kind)
         self.world.plan_power_cut(sync, keep=keep)
+        self._let_go_wrong()
         with suppress(RemudaError):
             await asyncio.wait_for(self._story(kind, name), PATIENCE_S)
         if not self.house.machine.is_down:
@@ -170,12 +192,23 @@ class Bench(Landlords):
         await self.rest()
         await self._story(kind, name)
         await self.rest()
+        self._forget()
         return True
+
+    def _let_go_wrong(self) -> None:
+        (fault, nth), faults = self._planned, self.world.faults
+        if fault is not None:
+            name = f"cloud.{fault}"
+            faults.at(name, faults.counts.get(name, Count()).asked + nth)
+
+    def _has_all_gone_wrong(self) -> bool:
+        faults = self.world.faults
+        return all(faults.counts[name].fired for name in faults.planned)
 
     async def _story(self, kind: str, name: str) -> None:
         """Make a thing, see it come, remove it and see it go. What was answered need not be asked again."""
         if name not in self._made:
-            reply = await self.post(kind, name, f"key-{name}")
+            reply = await self._post_until_known(kind, name)
             if reply.status == 201:
                 self._made[name] = reply.json["metadata"]["id"]
             assert self.house.machine.is_down or reply.status == 201, reply
@@ -187,6 +220,12 @@ class Bench(Landlords):
             reply = await self.delete(kind, id_)
             assert self.house.machine.is_down or reply.status in {202, 204, 404}, reply
         await self._until(lambda: id_ not in self._things(kind))
+
+    async def _post_until_known(self, kind: str, name: str) -> Reply:
+        while (reply := await self.post(kind, name, f"key-{name}")).status == UNAVAILABLE:
+            if self.house.machine.is_down:
+                break
+        return reply
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         deadline = self.world.clock.monotonic() + PATIENCE_S

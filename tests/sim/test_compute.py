@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 from remuda.store.sqlite import writer as writing
 from tests.compute.sim_book import ComputeBook
 from tests.compute.sim_customers import USER_DATA, Hosts, Owners
+from tests.compute.sim_guards import Guards
 from tests.compute.sim_house import WholeHouse
 from tests.compute.sim_planted import PLANTED
 from tests.compute.sim_timeline import check_timelines
@@ -26,7 +27,7 @@ from tests.sim.test_region import RATES, REGISTRY, SIGNATURES, check_secrets, le
 SEEDS = 104
 ACTS = 10
 PAUSE_S = 4.0
-CROWD = {Hosts: 1, Networkers: 4, Holders: 2, Drivers: 1, Imagers: 1, Services: 1, Operators: 1, Owners: 16}
+CROWD = {Hosts: 1, Networkers: 4, Holders: 2, Drivers: 1, Imagers: 1, Services: 1, Operators: 1, Owners: 16, Guards: 3}
 
 EXPECTED = {
     *("GET 200", "POST 201", "POST 202", "POST 400", "POST 403", "POST 409", "POST 503"),
@@ -35,7 +36,9 @@ EXPECTED = {
 """What customers have to be told at least once for this to be a test."""
 USED = {
     *(f"{verb}_instance" for verb in ("create", "get", "update", "delete", "start", "stop", "reboot", "explain")),
-    *("list_instances", "list_instance_timeline", "get_instance_console_output", "delete_server"),
+    *("list_instances", "list_instance_timeline", "list_instance_operations", "get_instance_console_output"),
+    *("open_instance_console", "get_instance_ssh_key", "snapshot_instance", "delete_server"),
+    *("get_project_policy", "update_project_policy"),
 }
 """What has to succeed at least once."""
 

@@ -1,8 +1,12 @@
-"""The providers that the conformance suite runs on. A new one is one more candidate here."""
+"""The providers that the conformance suite runs on. A new one is one more candidate here.
+
+One that needs more than this process runs the same scenarios elsewhere: `scenarios` has them all, with what each needs.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Protocol
 
@@ -33,6 +37,15 @@ CPU, UBUNTU, DEBIAN = (
     "33333333-3333-3333-3333-333333333333",
     "b1f0c0de-0003-4000-8000-000000000003",
 )
+
+
+@dataclass(frozen=True)
+class Part:
+    """A scenario of the suite."""
+
+    name: str
+    needed: frozenset[str]
+    scenario: Scenario
 
 
 class Candidate(Protocol):
@@ -108,6 +121,14 @@ def _candidates() -> list[Candidate]:
 CANDIDATES = _candidates()
 
 
+def scenarios() -> list[Part]:
+    """Return the whole suite."""
+    files = sorted(Path(__file__).parent.glob("test_*.py"))
+    modules = [import_module(f"tests.providers.conformance.{file.stem}") for file in files]
+    tests = [each for module in modules for each in vars(module).values()]
+    return [vars(test)["of_suite"] for test in tests if callable(test) and "of_suite" in getattr(test, "__dict__", {})]
+
+
 def on_every_provider(*needed: str) -> Callable[[Scenario], Callable[[Candidate, Path], None]]:
     """Make a test of a scenario: it runs on each provider that says that it has what is needed."""
 
@@ -119,6 +140,7 @@ def on_every_provider(*needed: str) -> Callable[[Scenario], Callable[[Candidate,
             candidate.run(scenario, tmp_path)
 
         test.__name__ = getattr(scenario, "__name__", "test")
+        vars(test)["of_suite"] = Part(test.__name__, frozenset(needed), scenario)
         return pytest.mark.parametrize("candidate", CANDIDATES, ids=lambda each: each.name)(test)
 
     return made

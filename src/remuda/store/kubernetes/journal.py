@@ -5,27 +5,27 @@ before its write, and taken back if that is not done; every other record follows
 that grow without bound, such as audit, go to a sink instead.
 """
 
-import hashlib
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from typing import TypeVar
+from weakref import WeakValueDictionary
 
-import msgspec
 import structlog
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, RemudaError, Unavailable
-from remuda.store.checks import check_limit
 from remuda.store.kubernetes.backoff import Backoffs
-from remuda.store.kubernetes.delivery import Delivery
+from remuda.store.kubernetes.delivery import Delivery, Written
 from remuda.store.kubernetes.errands import Errands
-from remuda.store.kubernetes.kinds import JOURNAL, Journal, JournalEntry, JournalSpec
+from remuda.store.kubernetes.journal_entries import empty, grown, journal_name, page_of
+from remuda.store.kubernetes.kinds import JOURNAL, Journal, JournalEntry
 from remuda.store.kubernetes.known import Known
 from remuda.store.kubernetes.writer import Writer
-from remuda.store.logs import Entry, LogPage, Record, Retention
-from remuda.store.objects import Metadata
+from remuda.store.logs import LogPage, Record, Retention
 from remuda.store.parts import field_index
 
 __all__ = ["JournalLog", "Sink"]
@@ -34,10 +34,17 @@ ResultT = TypeVar("ResultT")
 Sink = Callable[[Record, datetime], None]
 """Takes the records of one stream out of the store."""
 
-_KEPT = 200
-_KEPT_BYTES = 256 << 10
 _ATTEMPTS = 60
 _FIRST_S, _LONGEST_S = 0.005, 0.2
+
+
+@dataclass(slots=True, weakref_slot=True)
+class _Turn:
+    """Who of this process writes to a journal, for as long as anybody does."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    journal: Journal | None = None
+    """As the one before left it: our informer may not have shown it yet."""
 
 
 class JournalLog:
@@ -63,13 +70,14 @@ class JournalLog:
         self._backoffs = backoffs
         self._errands = errands
         self._sinks = sinks
+        self._turns: WeakValueDictionary[str, _Turn] = WeakValueDictionary()
         self._log = structlog.get_logger()
 
     async def append(self, records: Sequence[Record]) -> None:
         """Keep records that belong to no write of an object."""
         await self._before(records)
-        for record in records:
-            await self._keep(record, self._clock.now())
+        for part in self._parts(records):
+            await self._keep(part, self._clock.now())
 
     async def around(self, write: Callable[[], Awaitable[ResultT]], records: Sequence[Record]) -> ResultT:
         """Do a write with its records: those that come first, then the write, then the others."""
@@ -81,9 +89,19 @@ class JournalLog:
         except Exception:
             await self._take_back(made)
             raise
-        for record in records:
-            await self._keep_surely(record)
+        for part in self._parts(records):
+            await self._keep_surely(part)
         return written
+
+    def _parts(self, records: Iterable[Record]) -> list[Sequence[Record]]:
+        """Return what is kept after a write: for a sink record by record, for a journal all that goes there at once."""
+        parts: dict[object, list[Record]] = {}
+        for number, record in enumerate(records):
+            if record.stream in self._sinks:
+                parts[number] = [record]
+            elif not record.once:
+                parts.setdefault((record.stream, record.subject), []).append(record)
+        return list(parts.values())
 
     async def _before(self, records: Iterable[Record]) -> list[Journal]:
         """Keep the records that must be there before their write; return what to take back if that is not done."""
@@ -91,7 +109,7 @@ class JournalLog:
         for record in records:
             if not record.once:
                 continue
-            journal = _begun(record, _entry(record, self._clock.now(), 1))
+            journal = grown(empty(record), [record], self._clock.now())
             try:
                 await self._delivery.shown(await self._writer.create(journal))
             except AlreadyExists:
@@ -121,61 +139,68 @@ class JournalLog:
                 with suppress(Unavailable):  # it is gone; that our own informer lags is no matter
                     await self._delivery.shown(removed)
 
-    async def _keep_surely(self, record: Record) -> None:
-        """Keep a record of a write that is done: what happens to the record must not look like a refusal of that."""
-        now = self._clock.now()
+    async def _keep_surely(self, part: Sequence[Record]) -> None:
+        """Keep records of a write that is done: what happens to them must not look like a refusal of that."""
+        now, subject = self._clock.now(), part[0].subject
         try:
-            await self._keep(record, now)
+            await self._keep(part, now)
         except Unavailable as error:
-            self._log.warning("record not yet kept", subject=record.subject, cause=error.sentence)
-            self._errands.add(f"to keep a record of {record.subject}", lambda: self._keep(record, now))
+            self._log.warning("record not yet kept", subject=subject, cause=error.sentence)
+            self._errands.add(f"to keep a record of {subject}", lambda: self._keep(part, now))
         except Exception:  # noqa: BLE001  a sink may fail in ways of its own, and the write is done
-            self.lost += 1
-            self._log.exception("record lost", stream=record.stream, subject=record.subject)
+            self.lost += len(part)
+            self._log.exception("record lost", stream=part[0].stream, subject=subject)
 
-    async def _keep(self, record: Record, now: datetime) -> None:
-        if record.stream in self._sinks:
-            self._sinks[record.stream](record, now)
-        elif not record.once:
-            await self._add(record, now)
+    async def _keep(self, part: Sequence[Record], now: datetime) -> None:
+        first = part[0]
+        if first.stream in self._sinks:
+            self._sinks[first.stream](first, now)
+        else:
+            await self._add(part, now)
 
-    async def _add(self, record: Record, now: datetime) -> None:
-        """Append to a journal that others append to as well: whoever was overtaken reads again."""
+    async def _add(self, part: Sequence[Record], now: datetime) -> None:
+        """Append to a journal that others append to as well: those of this process one after the other."""
+        turn = self._turns.setdefault(journal_name(part[0].stream, part[0].subject), _Turn())
+        async with turn.lock:
+            written = await self._grow(turn.journal, part, now)
+            turn.journal = written.resource
+        with suppress(Unavailable):  # it is kept; readers see it when our informer does
+            await self._delivery.shown(written)
+
+    async def _grow(self, journal: Journal | None, part: Sequence[Record], now: datetime) -> Written[Journal]:
+        """Write a journal with more records. Mostly it is as we know it; whoever was overtaken asks for it."""
+        stream, subject = part[0].stream, part[0].subject
+        journal = journal or self._known.find(JOURNAL, journal_name(stream, subject))
         backoff = self._backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
         for _ in range(_ATTEMPTS):
-            journal = await self._current(record)
             try:
                 if journal is None:
-                    written = await self._writer.create(_begun(record, _entry(record, now, 1)))
-                else:
-                    written = await self._writer.update(_grown(journal, record, now))
+                    return await self._writer.create(grown(empty(part[0]), part, now))
+                return await self._writer.update(grown(journal, part, now))
             except (AlreadyExists, Conflict, NotFound):
                 await backoff.pause()
-                continue
-            with suppress(Unavailable):  # it is kept; readers see it when our informer does
-                await self._delivery.shown(written)
-            return
-        raise Unavailable(f"Too many write to the {record.stream} log of {record.subject} at once: try again.")
+                journal = await self._current(stream, subject)
+        raise Unavailable(f"Too many write to the {stream} log of {subject} at once: try again.")
 
-    async def _current(self, record: Record) -> Journal | None:
+    async def _current(self, stream: str, subject: str) -> Journal | None:
         try:
-            return await self._writer.fetch(JOURNAL, _name(record.stream, record.subject))
+            return await self._writer.fetch(JOURNAL, journal_name(stream, subject))
         except NotFound:
             return None
 
     async def read(self, stream: str, subject: str, *, after: int = 0, limit: int = 100) -> LogPage:
         """Return the entries of a subject in the order they were written."""
-        return _page([entry for entry in self._entries(stream, subject) if entry.position > after], limit)
+        return page_of([entry for entry in self._entries(stream, subject) if entry.position > after], limit)
 
     async def read_back(self, stream: str, subject: str, *, before: int | None = None, limit: int = 100) -> LogPage:
         """Return the entries of a subject, the latest first."""
         latest_first = reversed(self._entries(stream, subject))
-        return _page([entry for entry in latest_first if before is None or entry.position < before], limit)
+        return page_of([entry for entry in latest_first if before is None or entry.position < before], limit)
 
     def _entries(self, stream: str, subject: str) -> Sequence[JournalEntry]:
         if stream in self._sinks:
             raise Invalid(f"the {stream} log", "is kept outside the store", remedy="read it where it is sent to")
-        journal = self._known.find(JOURNAL, _name(stream, subject))
+        journal = self._known.find(JOURNAL, journal_name(stream, subject))
         return journal.spec.entries if journal else ()
 
     async def trim(self, retention: Retention) -> None:
@@ -193,42 +218,3 @@ class JournalLog:
                 await self._writer.remove(JOURNAL, journal)
         except RemudaError as error:
             self._log.warning("old records not dropped", subject=journal.spec.subject, cause=error.sentence)
-
-
-def _page(found: Sequence[JournalEntry], limit: int) -> LogPage:
-    check_limit(limit)
-    entries = [
-        Entry(position=entry.position, time=entry.time, data=msgspec.Raw(entry.data.encode()))
-        for entry in found[:limit]
-    ]
-    return LogPage(entries, entries[-1].position if len(found) > limit else None)
-
-
-def _entry(record: Record, now: datetime, position: int) -> JournalEntry:
-    return JournalEntry(position=position, time=now, data=bytes(record.data).decode())
-
-
-def _begun(record: Record, entry: JournalEntry) -> Journal:
-    spec = JournalSpec(stream=record.stream, subject=record.subject, entries=(entry,))
-    return Journal(metadata=Metadata(name=_name(record.stream, record.subject)), spec=spec)
-
-
-def _grown(journal: Journal, record: Record, now: datetime) -> Journal:
-    """Return a journal with one more record, unless it is there already, and without the oldest that have no room."""
-    entries = journal.spec.entries
-    entry = _entry(record, now, entries[-1].position + 1 if entries else 1)
-    if any(known.time == entry.time and known.data == entry.data for known in entries):
-        return journal
-    kept, room = [entry], _KEPT_BYTES - len(entry.data)
-    for known in reversed(entries[-_KEPT + 1 :]):
-        room -= len(known.data)
-        if room < 0:
-            break
-        kept.append(known)
-    spec = msgspec.structs.replace(journal.spec, entries=tuple(reversed(kept)))
-    return msgspec.structs.replace(journal, spec=spec)
-
-
-def _name(stream: str, subject: str) -> str:
-    """Return the name of a journal: subjects may be any text, names may not."""
-    return f"journal-{hashlib.sha256(f'{stream}/{subject}'.encode()).hexdigest()[:40]}"
