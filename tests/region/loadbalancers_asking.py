@@ -12,6 +12,8 @@ STRANGER = member("eve@example.com", OTHER_ORG, ALL)
 READER = member("bob@example.com", ORG, "region:networks:v2 R, region:loadbalancers:v2 R")
 NOBODY = member("ned@example.com", ORG)
 INSIDER = member("pat@example.com", ORG, "", a0000000_0000_4000_8000_00000000000a=ALL)
+RESERVED = "is in the range that the network reserves for its provider and for file storage"
+NO_PREFIX = 'does not match the required pattern: write it like "10.0.0.0/8", an IPv4 prefix; IPv6 is not supported'
 NOBODYS = "is the network's base, gateway or broadcast address"
 PAYER = Place(OTHER_ORG, "b0000000-0000-4000-8000-00000000000b")
 

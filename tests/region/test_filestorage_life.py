@@ -1,5 +1,7 @@
 """File storage over a simulated cloud: how it comes to be, changes and goes."""
 
+from collections.abc import Iterable
+from ipaddress import IPv4Address
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.storageclasses import FileStorageClass
+from remuda.region.networks.addresses import take_this_address
 from remuda.region.networks.api import NETWORKS
 from tests.region.filestorage_asking import FAST, policy, read, update, wanted
 from tests.region.holdings_ground import HOME, TENANT, Site, on_site
@@ -29,6 +32,44 @@ async def at_cloud(site: Site) -> list[CloudStorage]:
 async def put(site: Site, storage: str, body: Any) -> None:
     reply = await site.storages.ask(TENANT).put(f"{FILE_STORAGE}/{storage}", body)
     assert reply.status == 202, reply
+
+
+@pytest.mark.parametrize(
+    ("held", "first", "last"),
+    [
+        ([17], "10.0.0.18", "10.0.0.21"),
+        ([19, 20, 22], "10.0.0.23", "10.0.0.26"),
+        (range(20, 128), "10.0.0.16", "10.0.0.19"),
+        ([18, *range(21, 128)], "10.0.0.16", "10.0.0.17"),
+    ],
+)
+def test_storage_keeps_off_addresses_that_something_else_holds(held: Iterable[int], first: str, last: str) -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        network = await site.make_network()
+        found = await site.store.get(Network, network)
+        for number in held:
+            await take_this_address(site.store, found, found, IPv4Address(f"10.0.0.{number}"))
+        await site.make_storage(wanted(network))
+        await site.rest()
+        (there,) = await at_cloud(site)
+        (attached,) = there.spec.attachments
+        assert attached.addresses == Range(first, last)
+
+    on_site(scenario)
+
+
+def test_storage_is_not_attached_where_others_hold_the_whole_storage_range() -> None:
+    async def scenario(site: Site) -> None:
+        await site.keeper.look()
+        network = await site.make_network(reservations={"prefixLength": 27, "providerReservedPrefixLength": 28})
+        found = await site.store.get(Network, network)
+        for number in range(16, 32):
+            await take_this_address(site.store, found, found, IPv4Address(f"10.0.0.{number}"))
+        reply = await site.storages.ask(TENANT).post(FILE_STORAGE, wanted(network))
+        assert refusal(reply) == (422, "network storage range does not contain any usable addresses")
+
+    on_site(scenario)
 
 
 def test_storage_comes_to_be_at_the_first_addresses_of_a_networks_storage_range() -> None:

@@ -137,7 +137,8 @@ def test_rights_to_the_server_and_to_images_are_both_needed() -> None:
 def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that() -> None:
     async def act(house: RegionHouse, room: Room[ImageRoom], server: str) -> None:
         client = room.ask(SERVICE)
-        assert refusal(await client.post(snapshot_of(server), WANTED)) == (404, "resource not found")
+        absent = (400, "server is not at its provider at the moment: wait until it is provisioned")
+        assert refusal(await client.post(snapshot_of(server), WANTED)) == absent
         await house.clock.sleep(1.0)
         told = (400, "server cannot be snapshotted in its current state")
         assert refusal(await client.post(snapshot_of(server), WANTED)) == told

@@ -7,14 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.kernel.errors import Invalid, Malformed
-from remuda.region.networks.ipv4 import is_ipv6, read_address, read_prefix
 from remuda.region.networks.plan import (
+    plan_of,
     read_nameserver,
     read_network_prefix,
     read_nexthop,
     read_route_prefix,
     read_vip,
 )
+from remuda.resources.ipv4 import is_ipv6, read_address, read_prefix
 
 NETWORK = IPv4Network("10.0.0.0/24")
 
@@ -92,7 +93,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
     for read, sentence in (
         (read_nameserver, "unable to parse IPv4 address"),
         (read_nexthop, "failed to parse route next-hop"),
-        (lambda text: read_vip(text, NETWORK), "vipAddress must be a valid IPv4 address"),
+        (lambda text: read_vip(text, plan_of(NETWORK)), "vipAddress must be a valid IPv4 address"),
     ):
         with pytest.raises(Malformed) as refused:
             read(text)
@@ -104,15 +105,19 @@ def test_an_address_is_read() -> None:
 
 
 def test_a_vip_is_inside_the_network_and_nobody_elses_by_nature() -> None:
-    assert read_vip("10.0.0.2", NETWORK) == IPv4Address("10.0.0.2")
-    assert read_vip("10.0.0.254", NETWORK) == IPv4Address("10.0.0.254")
+    plan = plan_of(NETWORK)
+    assert read_vip("10.0.0.128", plan) == IPv4Address("10.0.0.128")
+    assert read_vip("10.0.0.254", plan) == IPv4Address("10.0.0.254")
     for outside in ("10.0.1.0", "9.255.255.255"):
         with pytest.raises(Invalid) as refused:
-            read_vip(outside, NETWORK)
+            read_vip(outside, plan)
         assert refused.value.sentence == "vipAddress must be within the selected network CIDR"
-    for reserved in ("10.0.0.0", "10.0.0.1", "10.0.0.255"):
+    for nobodys in ("10.0.0.0", "10.0.0.1", "10.0.0.255"):
         with pytest.raises(Invalid, match="base, gateway or broadcast address: choose another"):
-            read_vip(reserved, NETWORK)
+            read_vip(nobodys, plan)
+    for reserved in ("10.0.0.2", "10.0.0.16", "10.0.0.127"):
+        with pytest.raises(Invalid, match=r"reserves .*: choose one from 10\.0\.0\.128 to 10\.0\.0\.254, or leave"):
+            read_vip(reserved, plan)
 
 
 @given(st.text() | st.text("0123456789./:abcdef", max_size=24))

@@ -3,6 +3,8 @@
 from ipaddress import IPv4Address
 from typing import Any
 
+from msgspec.structs import replace
+
 from remuda.providers.contract.balancers import LoadBalancer as CloudBalancer
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import PortSpec
@@ -15,6 +17,10 @@ from remuda.region.networks.api import NETWORKS
 from tests.region.holdings_ground import HOME, TENANT, Site, on_site
 from tests.region.room import refusal
 
+HELD = (
+    "spec.vipAddress is the address of something else on the network: "
+    "choose another, or leave it out to get a free one."
+)
 AT_ONCE_S = 12.0
 """Time enough to look twice that something is gone, and not for what is looked at only now and then."""
 WEB = {"name": "web", "protocol": "tcp", "port": 80, "pool": {"members": [{"address": "10.0.0.200", "port": 8080}]}}
@@ -63,14 +69,14 @@ def test_an_address_that_something_foreign_has_at_the_cloud_is_told_as_such() ->
 def test_the_address_that_is_asked_for_is_the_one_that_it_gets() -> None:
     async def scenario(site: Site) -> None:
         network = await site.make_network()
-        balancer = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        balancer = await site.make_balancer(wanted(network, vipAddress="10.0.0.177"))
         assert "vipAddress" not in (await read(site, balancer))["status"]
         await site.rest()
         seen = await read(site, balancer)
         assert seen["metadata"]["provisioningStatus"] == "provisioned"
-        assert seen["status"]["vipAddress"] == "10.0.0.77"
+        assert seen["status"]["vipAddress"] == "10.0.0.177"
         (there,) = await at_cloud(site)
-        assert (there.spec.address, there.state, there.spec.is_public) == ("10.0.0.77", "active", False)
+        assert (there.spec.address, there.state, there.spec.is_public) == ("10.0.0.177", "active", False)
         (listener,) = there.spec.listeners
         assert (listener.port, listener.idle_timeout_s) == (80, 60)
         assert [(each.address, each.port) for each in listener.members] == [("10.0.0.200", 8080)]
@@ -80,36 +86,66 @@ def test_the_address_that_is_asked_for_is_the_one_that_it_gets() -> None:
     on_site(scenario)
 
 
-def test_an_address_that_another_has_is_waited_for() -> None:
+def test_an_address_that_another_has_is_refused() -> None:
     async def scenario(site: Site) -> None:
         network = await site.make_network()
-        first = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        first = await site.make_balancer(wanted(network, vipAddress="10.0.0.177"))
         await site.rest()
-        second = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
-        await site.rest()
-        said = await site.available(LoadBalancer, second)
-        assert (said.status, said.reason) == ("False", "AddressTaken")
-        assert said.message == "something else on its network has 10.0.0.77: ask for another"
-        assert len(await at_cloud(site)) == 1
-        assert (await site.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{second}")).status == 202
-        await site.rest()
+        reply = await site.balancers.ask(TENANT).post(LOAD_BALANCERS, wanted(network, vipAddress="10.0.0.177"))
+        assert refusal(reply) == (422, HELD)
         assert [each.name for each in (await site.store.list(LoadBalancer)).items] == [first]
+        assert site.identity.total("loadbalancers", HOME) == 1
+
+    on_site(scenario)
+
+
+def test_of_two_that_ask_for_one_address_at_once_the_second_waits_for_it() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        both = [await site.make_balancer(wanted(network, vipAddress="10.0.0.177")) for _ in range(2)]
+        await site.rest()
+        conditions = [await site.available(LoadBalancer, each) for each in both]
+        assert sorted(each.status for each in conditions) == ["False", "True"]
+        (waiting,) = [each for each, said in zip(both, conditions, strict=True) if said.status == "False"]
+        said = await site.available(LoadBalancer, waiting)
+        assert (said.reason, said.message) == (
+            "AddressTaken",
+            "something else on its network has 10.0.0.177: ask for another",
+        )
+        assert len(await at_cloud(site)) == 1
+        assert (await site.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{waiting}")).status == 202
+        await site.rest()
         assert len((await site.store.list(Address)).items) == 1, "it gave back nothing that was not its own"
 
     on_site(scenario)
 
 
-def test_a_load_balancer_gets_the_address_that_it_asked_for_as_soon_as_that_is_given_back() -> None:
+def test_a_load_balancer_gets_the_address_of_one_that_goes_as_soon_as_that_is_given_back() -> None:
     async def scenario(site: Site) -> None:
         network = await site.make_network()
-        first = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
+        first = await site.make_balancer(wanted(network, vipAddress="10.0.0.177"))
         await site.rest()
-        second = await site.make_balancer(wanted(network, vipAddress="10.0.0.77"))
-        await site.rest()
-        assert (await site.available(LoadBalancer, second)).reason == "AddressTaken"
         assert (await site.balancers.ask(TENANT).delete(f"{LOAD_BALANCERS}/{first}")).status == 202
+        second = await site.make_balancer(wanted(network, vipAddress="10.0.0.177"))
+        await site.world.clock.sleep(0.1)
+        assert (await site.available(LoadBalancer, second)).reason == "AddressTaken"
         await site.world.clock.sleep(AT_ONCE_S)
-        assert (await read(site, second))["status"]["vipAddress"] == "10.0.0.77"
+        assert (await read(site, second))["status"]["vipAddress"] == "10.0.0.177"
+
+    on_site(scenario)
+
+
+def test_one_that_asked_before_that_was_refused_never_takes_an_address_that_is_reserved() -> None:
+    async def scenario(site: Site) -> None:
+        network = await site.make_network()
+        balancer = await site.make_balancer(wanted(network, vipAddress="10.0.0.177"))
+        stored = await site.store.get(LoadBalancer, balancer)
+        await site.store.update(replace(stored, spec=replace(stored.spec, requested_vip_address="10.0.0.16")))
+        await site.rest()
+        said = await site.available(LoadBalancer, balancer)
+        assert said.message == "its network reserves 10.0.0.16 for others: make one that asks for another"
+        assert not (await site.store.list(Address)).items
+        assert not await at_cloud(site)
 
     on_site(scenario)
 

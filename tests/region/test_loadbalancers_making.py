@@ -19,10 +19,12 @@ from tests.region.holdings_ground import ABSENT, HOME, TENANT, Site, on_site
 from tests.region.loadbalancers_asking import (
     ALL,
     INSIDER,
+    NO_PREFIX,
     NOBODY,
     NOBODYS,
     PAYER,
     READER,
+    RESERVED,
     STRANGER,
     forbidden,
     listener,
@@ -118,7 +120,23 @@ def test_a_new_load_balancer_is_pending_and_belongs_to_its_network() -> None:
         (
             {"listeners": [listener(pool=pool(members=[{"address": "::1", "port": 1}]))]},
             400,
+            "member address must be a valid IPv4 address, IPv6 is not supported",
+        ),
+        (
+            {"listeners": [listener(pool=pool(members=[{"address": "10.0.0", "port": 1}]))]},
+            400,
             "member address must be a valid IPv4 address",
+        ),
+        (
+            {"vipAddress": "10.0.0.16"},
+            422,
+            f"spec.vipAddress {RESERVED}: choose one from 10.0.0.128 to 10.0.0.254, or leave it out to get a free one.",
+        ),
+        ({"vipAddress": "::1"}, 400, "vipAddress must be a valid IPv4 address, IPv6 is not supported"),
+        (
+            {"listeners": [listener(allowedCidrs=["::/0"])]},
+            400,
+            f'the request body is not valid: "/spec/listeners/0/allowedCidrs/0" {NO_PREFIX}',
         ),
         (
             {"listeners": [listener(allowedCidrs=["010.0.0.0/8"])]},

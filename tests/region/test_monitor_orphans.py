@@ -1,5 +1,6 @@
 """What a provider has of ours that is nobody's is found, and removed only where our timeline says that it may be."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
@@ -66,6 +67,26 @@ def test_what_has_its_object_is_no_orphan() -> None:
         await monitored.settled(await house.server(await house.network()))
         assert await monitored.look(times=3) == []
         assert monitored.sample("orphans", subject="server") == 0
+
+    in_a_region(scenario, settings=unwatched())
+
+
+def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its_server() -> None:
+    async def scenario(house: RegionHouse) -> None:
+        monitored = Monitored(house)
+        server = await house.server(await house.network())
+        await monitored.settled(server)
+        await monitored.look()
+        assert monitored.woken == []
+        ports = monitored.provider.ports
+        assert ports is not None
+        (found,) = [each async for part in ports.ports() for each in part]
+        for other in ({"sources": ("10.9.0.0/16",)}, {"is_public": not found.spec.is_public}):
+            monitored.woken.clear()
+            await ports.converge_port(replace(found.spec, **other))
+            await monitored.watch.orphans.look(await monitored.cloud())
+            assert monitored.woken == [server], other
+        assert await monitored.orphans() == [], "it has its object all the same"
 
     in_a_region(scenario, settings=unwatched())
 

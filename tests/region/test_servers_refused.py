@@ -53,6 +53,7 @@ BAD_DATA = (
 )
 BAD_GROUP = "a referenced security group must belong to the same network as the server"
 BAD_SOURCES = "allowedSourceAddresses must contain valid CIDR prefixes"
+NO_IPV6 = f"{BAD_SOURCES}, IPv6 is not supported"
 
 REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
     "ca without authority": (
@@ -116,7 +117,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
         (422, "flavor requires infrastructureRef to be set"),
     ),
     "sources": ({"networking": {"allowedSourceAddresses": ["10.0.0.0/8", "10.0.0.256/32"]}}, (422, BAD_SOURCES)),
-    "IPv6 sources": ({"networking": {"allowedSourceAddresses": ["2001:db8::/32"]}}, (422, BAD_SOURCES)),
+    "IPv6 sources": ({"networking": {"allowedSourceAddresses": ["2001:db8::/32"]}}, (422, NO_IPV6)),
 }
 
 

@@ -41,6 +41,8 @@ class RegionSettings:
     """How many servers it looks at each second of which it does not know how they were."""
     judged_per_s: int = 25
     """How many things at a provider it holds against our objects each second."""
+    addresses_low_percent: int = 10
+    """A network of whose addresses a smaller share is free runs low."""
     poll_busy: timedelta = timedelta(seconds=2)
     """How often it looks while something is, where the provider tells nothing by itself."""
     image_size_gib: int = 30

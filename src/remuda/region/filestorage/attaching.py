@@ -1,7 +1,8 @@
 """Which networks file storage can be attached to, and at which of their addresses.
 
-It is reached at the first addresses of a network's storage range, as many as its class has in parallel. An attachment
-stays as it was made: only networks that are new to a storage are judged.
+It is reached at the first addresses of a network's storage range, as many as its class has in parallel. A load balancer
+may have one of them, if it asked for it when that was not yet refused: then at those behind it. An attachment stays as
+it was made: only networks that are new to a storage are judged.
 """
 
 from collections.abc import Sequence
@@ -15,6 +16,7 @@ from remuda.charging.making import is_provisioned
 from remuda.charging.ports import Place
 from remuda.kernel.errors import Invalid
 from remuda.region.filestorage.reading import parallelism_of
+from remuda.region.kinds.addresses import Address, address_name
 from remuda.region.kinds.filestorage import Attachment
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network
@@ -22,7 +24,7 @@ from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.networks.plan import AddressRange
 from remuda.region.permissions import permission
 from remuda.resources.labels import organization_of, project_of
-from remuda.resources.reading import find
+from remuda.resources.reading import find, is_there
 from remuda.resources.regional import is_second, region_of
 from remuda.resources.writing import each_once
 from remuda.store.contract import Store
@@ -30,6 +32,7 @@ from remuda.store.contract import Store
 __all__ = ["Attaching"]
 
 _FIELD = "spec.attachments.networkIds"
+_NONE_USABLE = "network storage range does not contain any usable addresses"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,12 +60,28 @@ class Attaching:
             raise Invalid(_FIELD, "network requested is not a suitable network")
         if at_cloud.storage_range is None:
             raise Invalid(_FIELD, "network requested does not have a storage range configured")
-        used = _read_range(at_cloud.storage_range).beginning(parallelism_of(self.storage_class))
+        wanted = parallelism_of(self.storage_class)
+        used = await self._free(network, _read_range(at_cloud.storage_range), wanted)
         return Attachment(
             network_id=name,
             segmentation_id=at_cloud.vlan_id,
             ip_range=IpRange(start_ip=str(used.first), end_ip=str(used.last)),
         )
+
+    async def _free(self, network: Network, storage_range: AddressRange, wanted: int) -> AddressRange:
+        """Return the first addresses in a row that nothing else holds: as many as wanted, or the most there are."""
+        best: AddressRange | None = None
+        first = storage_range.first
+        for ip in storage_range:
+            if await is_there(self.store, Address, address_name(network.name, ip)):
+                first = ip + 1
+            elif best is None or int(ip) - int(first) >= len(best):
+                best = AddressRange(first, ip)
+            if best is not None and len(best) == wanted:
+                break
+        if best is None:
+            raise Invalid(_FIELD, _NONE_USABLE)
+        return best
 
     async def _network(self, name: str) -> Network:
         if not _is_uuid(name):
@@ -100,5 +119,5 @@ def _read_range(found: IpRange) -> AddressRange:
     except AddressValueError:
         raise Invalid(_FIELD, "network storage range is not a valid IPv4 range") from None
     if last < first:
-        raise Invalid(_FIELD, "network storage range does not contain any usable addresses")
+        raise Invalid(_FIELD, _NONE_USABLE)
     return AddressRange(first, last)

@@ -60,7 +60,12 @@ class ScheduleWire(Wire, frozen=True):
 
     interval: Interval
     time_of_day: (
-        Annotated[str, msgspec.Meta(pattern="^([01][0-9]|2[0-3]):[0-5][0-9]Z$", description="UTC; for all but hourly.")]
+        Annotated[
+            str,
+            msgspec.Meta(
+                pattern="^([01][0-9]|2[0-3]):[0-5][0-9]Z$", description="UTC; for all but hourly.", examples=["04:00Z"]
+            ),
+        ]
         | None
     ) = None
     day_of_week: Annotated[DayOfWeek | None, msgspec.Meta(description="For weekly.")] = None
@@ -76,7 +81,7 @@ class RetentionWire(Wire, frozen=True):
 class PolicyWire(Wire, frozen=True):
     """A schedule with a name."""
 
-    name: Annotated[str, msgspec.Meta(max_length=19, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+    name: Annotated[str, msgspec.Meta(max_length=19, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", examples=["nightly"])]
     schedule: ScheduleWire
     retention: RetentionWire
 

@@ -11,9 +11,9 @@ from remuda.access.checks import allow_in_organization
 from remuda.access.context import Context
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import Image, Images
-from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.names import Handle
 from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.telling import told
 from remuda.region.images.reading import find_image
 from remuda.region.images.rules import snapshot_of
 from remuda.region.kinds.identities import Identity
@@ -53,11 +53,10 @@ class Snapshots:
             raise Malformed("server cannot be snapshotted: the image that it was made of is gone")
         new = snapshot_of(source, context.operation, wanted, context.principal, organization=organization)
         try:
-            made = await snapshots.snapshot_server(await self._handle(found), new)
+            making = snapshots.snapshot_server(await self._handle(found), new)
+            made = await told(making, "server cannot be snapshotted in its current state")
         except AlreadyExists:  # the answer to the same request was lost
             made = await _seen(images, new.id)
-        except WrongState:
-            raise Malformed("server cannot be snapshotted in its current state") from None
         cloud.forget_images()
         return made
 

@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 _Word = Annotated[str, msgspec.Meta(max_length=255)]
-_Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255)]
+_Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255, examples=["v1.2.3"])]
 
 
 class ImageCreateSpec(Wire, frozen=True, kw_only=True):

@@ -1,13 +1,36 @@
 """What a load balancer cannot be, and what it cannot become."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from ipaddress import AddressValueError, IPv4Address, IPv4Network
+from ipaddress import IPv4Address
 
-from remuda.kernel.errors import Invalid, Malformed
+from remuda.kernel.errors import Invalid
+from remuda.region.kinds.addresses import Address, address_name
 from remuda.region.kinds.loadbalancers import Listener, LoadBalancer
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers.wire import ListenerWire
+from remuda.resources.ipv4 import address_or_refuse, prefix_or_refuse
+from remuda.resources.reading import find, is_there
+from remuda.store.contract import Store
 
-__all__ = ["check_listeners", "check_same_listeners"]
+__all__ = ["check_listeners", "check_same_listeners", "refuse_held"]
+
+
+async def refuse_held(store: Store, network: Network, ip: IPv4Address, *, but_for: str) -> None:
+    """Refuse an address that is already something else's, unless that is about to give it back.
+
+    It is judged here so that whoever asks hears of it. Who gets an address is settled by the one who writes it first.
+    """
+    held = await find(store, Address, address_name(network.name, ip))
+    if held is None or held.spec.holder == but_for:
+        return
+    for kind in (LoadBalancer, Server):
+        if await is_there(store, kind, held.spec.holder, marked=False):
+            raise Invalid(
+                "spec.vipAddress",
+                "is the address of something else on the network",
+                remedy="choose another, or leave it out to get a free one",
+            )
 
 
 def check_listeners(listeners: Sequence[ListenerWire]) -> None:
@@ -45,10 +68,7 @@ def _check_listener(listener: ListenerWire) -> None:
         if listener.pool.proxy_protocol_v2:
             raise Invalid("spec.listeners", "proxyProtocolV2 is only supported for TCP listeners")
     for prefix in listener.allowed_cidrs:
-        try:
-            IPv4Network(prefix, strict=False)
-        except ValueError:
-            raise Malformed("allowedCidrs must contain valid IPv4 CIDR prefixes") from None
+        prefix_or_refuse(prefix, "allowedCidrs must contain valid IPv4 CIDR prefixes")
     _check_members(listener)
     check = listener.pool.health_check
     if check is not None and check.timeout_seconds >= check.interval_seconds:
@@ -57,10 +77,7 @@ def _check_listener(listener: ListenerWire) -> None:
 
 def _check_members(listener: ListenerWire) -> None:
     for member in listener.pool.members:
-        try:
-            IPv4Address(member.address)
-        except AddressValueError:
-            raise Malformed("member address must be a valid IPv4 address") from None
+        address_or_refuse(member.address, "member address must be a valid IPv4 address")
     _check_unique(
         ((each.address, each.port) for each in listener.pool.members),
         "pool members must be unique by address and port",

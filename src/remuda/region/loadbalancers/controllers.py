@@ -44,7 +44,7 @@ from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.region.loadbalancers.sagas import charge_for
 from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
-from remuda.region.networks.rules import tenancy_of, to_cloud
+from remuda.region.networks.rules import plan_of, tenancy_of, to_cloud
 from remuda.region.ports import IdentityPort
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
@@ -111,6 +111,8 @@ class LoadBalancerController:
         if not asked:
             taken = await take_address(self.store, network, balancer)
             return taken or Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: remove something")
+        if IPv4Address(asked) not in plan_of(network).dhcp_pool:
+            return Failed(ADDRESS_TAKEN, f"its network reserves {asked} for others: make one that asks for another")
         taken = await take_this_address(self.store, network, balancer, IPv4Address(asked))
         return taken or Blocked(ADDRESS_TAKEN, f"something else on its network has {asked}: ask for another")
 

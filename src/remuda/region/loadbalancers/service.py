@@ -5,7 +5,6 @@ operation.
 """
 
 from dataclasses import dataclass
-from ipaddress import IPv4Network
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission
@@ -21,10 +20,11 @@ from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
-from remuda.region.loadbalancers.checking import check_listeners, check_same_listeners
+from remuda.region.loadbalancers.checking import check_listeners, check_same_listeners, refuse_held
 from remuda.region.loadbalancers.sagas import CREATE_BALANCER, UPDATE_BALANCER, ChangedBalancer, NewBalancer
 from remuda.region.loadbalancers.wire import BalancerCreate, BalancerRead, BalancerUpdate
 from remuda.region.networks.plan import read_vip
+from remuda.region.networks.rules import plan_of
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
@@ -69,7 +69,8 @@ class LoadBalancers:
         allow_for(principal, permission("loadbalancers:v2", "create"), network)
         need((await self.clouds.get(region_of(network))).provider.load_balancers)
         if wanted.spec.vip_address is not None:
-            read_vip(wanted.spec.vip_address, IPv4Network(network.spec.prefix))
+            asked = read_vip(wanted.spec.vip_address, plan_of(network))
+            await refuse_held(self.store, network, asked, but_for=context.operation)
         check_listeners(wanted.spec.listeners)
         check_tags(wanted.metadata.tags)
         own_tags(stored_tags(wanted.metadata), principal)

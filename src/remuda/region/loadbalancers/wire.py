@@ -25,7 +25,14 @@ _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])"
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 _Seconds = Annotated[int, msgspec.Meta(ge=1, le=300)]
 _Times = Annotated[int, msgspec.Meta(ge=1, le=10)]
-_Prefix = Annotated[str, msgspec.Meta(pattern=rf"^(?:{_OCTET}\.){{3}}{_OCTET}\/(?:3[0-2]|[1-2]?[0-9])$")]
+_Prefix = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=rf"^(?:{_OCTET}\.){{3}}{_OCTET}\/(?:3[0-2]|[1-2]?[0-9])$",
+        description="an IPv4 prefix; IPv6 is not supported",
+        examples=["10.0.0.0/8"],
+    ),
+]
 
 
 class HealthCheckWire(Wire, frozen=True, omit_defaults=False):
@@ -57,7 +64,7 @@ class PoolWire(Wire, frozen=True):
 class ListenerWire(Wire, frozen=True):
     """Where a load balancer can be reached. Its name tells it from the others, and its protocol and port stay."""
 
-    name: Annotated[str, msgspec.Meta(max_length=63, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$")]
+    name: Annotated[str, msgspec.Meta(max_length=63, pattern="^[a-z]([-a-z0-9]*[a-z0-9])?$", examples=["web"])]
     protocol: Literal["tcp", "udp"]
     port: _Port
     pool: PoolWire

@@ -5,7 +5,7 @@ What stands on something else comes before it: whoever removes in this order is 
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.networks import Tenancies
@@ -16,6 +16,7 @@ from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
+from remuda.region.monitor.ports import is_as_wanted
 from remuda.store.objects import Resource
 
 __all__ = ["SUBJECTS", "Holding", "find_holding", "holdings_of"]
@@ -26,6 +27,10 @@ SUBJECTS: tuple[Subject, ...] = ("server", "port", "balancer", "storage", "group
 ThingT = TypeVar("ThingT")
 
 
+def _always(_thing: object, _owner: Resource) -> bool:
+    return True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
     """One sort of thing."""
@@ -33,10 +38,12 @@ class Holding:
     subject: Subject
     kind: type[Resource]
     """The kind of the objects that such things are made for."""
-    parts: Callable[[], AsyncGenerator[Sequence[Handle], None]]
+    parts: Callable[[], AsyncGenerator[Sequence[tuple[Handle, Any]], None]]
     """Returns all of them, in parts."""
     find: Callable[[Handle], Awaitable[object | None]]
     remove: Callable[[Handle], Awaitable[None]]
+    is_as_wanted: Callable[[Any, Any], bool] = _always
+    """Tells whether one is as its object wants it, where nobody else would notice."""
 
 
 def holdings_of(provider: Provider) -> Iterator[Holding]:
@@ -45,7 +52,7 @@ def holdings_of(provider: Provider) -> Iterator[Holding]:
         yield Holding(
             subject="server",
             kind=Server,
-            parts=lambda: _handles(servers.sightings(), lambda each: each.handle),
+            parts=lambda: _with_handles(servers.sightings(), lambda each: each.handle),
             find=servers.find_server,
             remove=servers.remove_server,
         )
@@ -53,15 +60,16 @@ def holdings_of(provider: Provider) -> Iterator[Holding]:
         yield Holding(
             subject="port",
             kind=Server,
-            parts=lambda: _handles(ports.ports(), lambda each: each.spec.handle),
+            parts=lambda: _with_handles(ports.ports(), lambda each: each.spec.handle),
             find=ports.find_port,
             remove=ports.remove_port,
+            is_as_wanted=is_as_wanted,
         )
     if (balancers := provider.load_balancers) is not None:
         yield Holding(
             subject="balancer",
             kind=LoadBalancer,
-            parts=lambda: _handles(balancers.balancers(), lambda each: each.spec.handle),
+            parts=lambda: _with_handles(balancers.balancers(), lambda each: each.spec.handle),
             find=balancers.find_balancer,
             remove=balancers.remove_balancer,
         )
@@ -69,7 +77,7 @@ def holdings_of(provider: Provider) -> Iterator[Holding]:
         yield Holding(
             subject="storage",
             kind=FileStorage,
-            parts=lambda: _handles(storages.storages(), lambda each: each.spec.handle),
+            parts=lambda: _with_handles(storages.storages(), lambda each: each.spec.handle),
             find=storages.find_storage,
             remove=storages.remove_storage,
         )
@@ -82,7 +90,7 @@ def _places(provider: Provider) -> Iterator[Holding]:
         yield Holding(
             subject="group",
             kind=SecurityGroup,
-            parts=lambda: _handles(groups.groups(), lambda each: each.handle),
+            parts=lambda: _with_handles(groups.groups(), lambda each: each.handle),
             find=groups.find_group,
             remove=groups.remove_group,
         )
@@ -90,7 +98,7 @@ def _places(provider: Provider) -> Iterator[Holding]:
         yield Holding(
             subject="network",
             kind=Network,
-            parts=lambda: _handles(networks.networks(), lambda each: each.spec.handle),
+            parts=lambda: _with_handles(networks.networks(), lambda each: each.spec.handle),
             find=networks.find_network,
             remove=networks.remove_network,
         )
@@ -107,18 +115,18 @@ def _tenancies(tenancies: Tenancies) -> Holding:
     return Holding(
         subject="tenancy",
         kind=Identity,
-        parts=lambda: _handles(tenancies.tenancies(), lambda each: Handle("", each.name)),
+        parts=lambda: _with_handles(tenancies.tenancies(), lambda each: Handle("", each.name)),
         find=lambda handle: tenancies.find_tenancy(handle.name),
         remove=lambda handle: tenancies.remove_tenancy(handle.name),
     )
 
 
-async def _handles(
+async def _with_handles(
     parts: AsyncIterator[Sequence[ThingT]], handle_of: Callable[[ThingT], Handle]
-) -> AsyncGenerator[Sequence[Handle], None]:
+) -> AsyncGenerator[Sequence[tuple[Handle, ThingT]], None]:
     try:
         async for part in parts:
-            yield [handle_of(thing) for thing in part]
+            yield [(handle_of(thing), thing) for thing in part]
     finally:
         if isinstance(parts, AsyncGenerator):
             await parts.aclose()

@@ -35,7 +35,10 @@ def monitor_of(ports: RegionPorts, clouds: Clouds, wake: Callable[[str], None]) 
     """Return the monitor of the region service; `wake` is that of the controller of servers."""
     told = ports.settings
     settings = MonitorSettings(
-        every=told.poll_idle, first_looks_per_s=told.first_looks_per_s, judged_per_s=told.judged_per_s
+        every=told.poll_idle,
+        first_looks_per_s=told.first_looks_per_s,
+        judged_per_s=told.judged_per_s,
+        low_share=told.addresses_low_percent / 100,
     )
     metrics = MonitorMetrics(ports.metrics)
     return Monitor(ports.reconciling, ports.log, clouds, wake, metrics=metrics, settings=settings)
@@ -92,6 +95,7 @@ class Monitor:
                 breaker=self._breaker,
                 metrics=self._metrics,
                 pace=Pace(clock, settings.judged_per_s),
+                wake=self._wake,
             ),
             supplies=Supplies(
                 store=store,

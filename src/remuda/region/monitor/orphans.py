@@ -4,9 +4,12 @@ Something that is nobody's in two looks in a row is recorded. It is removed only
 object was let go (a call took effect after everybody had forgotten it), and no more of it than the breaker of mass
 destruction lets pass. Everything else waits for an operator: whoever has lost the store would lose the rest as well.
 A record goes when the thing is gone, looked for twice, or has its object again.
+
+What has its object and is not as that wants it, where nobody else would notice (a port), is told to the controller.
 """
 
 from collections import Counter
+from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
@@ -30,6 +33,7 @@ from remuda.region.monitor.owners import Owners
 from remuda.region.networks.addresses import give_held_back
 from remuda.resources.reading import find
 from remuda.resources.regional import REGION
+from remuda.store.objects import Resource
 
 __all__ = ["OrphanSearch", "orphan_breaker"]
 
@@ -52,6 +56,8 @@ class OrphanSearch:
     breaker: Breaker
     metrics: MonitorMetrics
     pace: Pace
+    wake: Callable[[str], None]
+    """Tells the controller of servers whom to look after."""
     _suspects: set[tuple[Subject, Handle]] = field(default_factory=set, init=False)
     """What was nobody's in the last look."""
 
@@ -61,12 +67,14 @@ class OrphanSearch:
         for holding in holdings_of(cloud.provider):
             async with aclosing(holding.parts()) as parts:
                 async for part in parts:
-                    for handle in part:
+                    for handle, thing in part:
                         await self.pace.step()
-                        why = await self.owners.why_orphaned(holding, handle)
-                        if why is not None:
+                        owner = await self.owners.owner_of(holding, handle)
+                        if not isinstance(owner, Resource):
                             suspects.add((holding.subject, handle))
-                            await self._meet(cloud, holding, handle, why)
+                            await self._meet(cloud, holding, handle, owner)
+                        elif not holding.is_as_wanted(thing, owner):
+                            self.wake(owner.name)
         self._suspects = suspects
         await self._review(cloud)
 

@@ -18,6 +18,7 @@ from remuda.region.servers.clouding import number_in, numbers_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
+from remuda.store.objects import Resource
 
 __all__ = ["Owners"]
 
@@ -45,13 +46,18 @@ class Owners:
 
     async def why_orphaned(self, holding: Holding, handle: Handle) -> Why | None:
         """Return why something is nobody's, or None if an object stands for it."""
+        found = await self.owner_of(holding, handle)
+        return None if isinstance(found, Resource) else found
+
+    async def owner_of(self, holding: Holding, handle: Handle) -> Resource | Why:
+        """Return the object that something stands for, or why there is none."""
         name, uid = id_in(handle.name), uid_in(handle.name)
         owner = await find(self.store, holding.kind, name) if name else None
         if owner is None or cloud_uid_of(owner) != uid or is_abandoned(owner):
             return await self._history(holding, name, uid)
         if holding.subject == "server" and isinstance(owner, Server):
-            return None if number_in(handle.name) in numbers_of(owner) else "Superseded"
-        return None
+            return owner if number_in(handle.name) in numbers_of(owner) else "Superseded"
+        return owner
 
     async def _history(self, holding: Holding, name: str, uid: str) -> Why:
         if not uid:

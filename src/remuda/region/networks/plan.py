@@ -21,7 +21,7 @@ from ipaddress import IPv4Address, IPv4Network
 from itertools import chain
 
 from remuda.kernel.errors import Invalid, Malformed
-from remuda.region.networks.ipv4 import address_or_refuse, prefix_or_refuse
+from remuda.resources.ipv4 import address_or_refuse, prefix_or_refuse
 
 __all__ = [
     "DEFAULT_RESERVATIONS",
@@ -160,12 +160,13 @@ def read_nexthop(text: str) -> IPv4Address:
     return address_or_refuse(text, "failed to parse route next-hop")
 
 
-def read_vip(text: str, network: IPv4Network) -> IPv4Address:
+def read_vip(text: str, plan: Plan) -> IPv4Address:
     """Return the address a load balancer asks for, or raise Malformed or Invalid.
 
-    The first, the last and the gateway's address are inside, but nobody can have them.
+    The first, the last and the gateway's address are inside, but nobody can have them; what is reserved belongs to the
+    provider or to storage, which do not ask who else is there.
     """
-    address = address_or_refuse(text, "vipAddress must be a valid IPv4 address")
+    address, network = address_or_refuse(text, "vipAddress must be a valid IPv4 address"), plan.network
     if address not in network:
         raise Invalid("spec.vipAddress", "vipAddress must be within the selected network CIDR")
     if address in (network[0], network[1], network[-1]):
@@ -173,6 +174,13 @@ def read_vip(text: str, network: IPv4Network) -> IPv4Address:
             "spec.vipAddress",
             "is the network's base, gateway or broadcast address",
             remedy="choose another, or leave it out to get a free one",
+        )
+    pool = plan.dhcp_pool
+    if address not in pool:
+        raise Invalid(
+            "spec.vipAddress",
+            "is in the range that the network reserves for its provider and for file storage",
+            remedy=f"choose one from {pool.first} to {pool.last}, or leave it out to get a free one",
         )
     return address
 

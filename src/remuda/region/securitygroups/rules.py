@@ -17,7 +17,6 @@ from remuda.providers.contract.networks import SecurityGroup as CloudGroup
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup, SecurityGroupSpec
-from remuda.region.networks.ipv4 import prefix_or_refuse
 from remuda.region.networks.rules import tenancy_of
 from remuda.region.securitygroups.wire import (
     GroupCreate,
@@ -28,6 +27,7 @@ from remuda.region.securitygroups.wire import (
     RuleWire,
 )
 from remuda.resources import labels, regional
+from remuda.resources.ipv4 import prefix_or_refuse
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,

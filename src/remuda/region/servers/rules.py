@@ -19,6 +19,7 @@ from remuda.region.kinds.servers import (
     ServerImage,
     ServerNetwork,
     ServerSpec,
+    drift_of,
 )
 from remuda.region.servers.wire import (
     NetworkingWire,
@@ -31,6 +32,7 @@ from remuda.region.servers.wire import (
     SshInjectionWire,
 )
 from remuda.resources import labels, regional
+from remuda.resources.ipv4 import hinted, read_prefix
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
@@ -87,12 +89,9 @@ def check_injection(wanted: ServerCreateSpec) -> None:
 def check_sources(networking: NetworkingWire | None) -> None:
     """Refuse prefixes that are none."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
-        try:
-            IPv4Network(prefix, strict=False)
-        except ValueError:
-            raise Invalid(
-                "spec.networking.allowedSourceAddresses", "allowedSourceAddresses must contain valid CIDR prefixes"
-            ) from None
+        if read_prefix(prefix) is None:
+            told = hinted("allowedSourceAddresses must contain valid CIDR prefixes", prefix)
+            raise Invalid("spec.networking.allowedSourceAddresses", told)
 
 
 def check_update(server: Server, wanted: ServerUpdate) -> None:
@@ -215,6 +214,8 @@ def read_server(server: Server) -> ServerRead:
             private_ip=status.private_ip,
             public_ip=status.public_ip,
             mac_address=status.mac_address,
+            drift=drift_of(server),
+            times_made_again=status.remade,
         ),
     )
 

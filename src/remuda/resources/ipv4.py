@@ -12,7 +12,7 @@ from ipaddress import IPv4Address, IPv4Network
 
 from remuda.kernel.errors import Malformed
 
-__all__ = ["IPV6_HINT", "address_or_refuse", "is_ipv6", "prefix_or_refuse", "read_address", "read_prefix"]
+__all__ = ["IPV6_HINT", "address_or_refuse", "hinted", "is_ipv6", "prefix_or_refuse", "read_address", "read_prefix"]
 
 IPV6_HINT = "IPv6 is not supported"
 """What is added to a refusal when somebody sent IPv6."""
@@ -50,7 +50,7 @@ def address_or_refuse(text: str, refusal: str) -> IPv4Address:
     """Return the IPv4 address, or raise Malformed with the refusal's words."""
     address = read_address(text)
     if address is None:
-        raise Malformed(_with_hint(refusal, text))
+        raise Malformed(hinted(refusal, text))
     return address
 
 
@@ -58,9 +58,10 @@ def prefix_or_refuse(text: str, refusal: str) -> IPv4Network:
     """Return the IPv4 prefix, or raise Malformed with the refusal's words."""
     prefix = read_prefix(text)
     if prefix is None:
-        raise Malformed(_with_hint(refusal, text))
+        raise Malformed(hinted(refusal, text))
     return prefix
 
 
-def _with_hint(refusal: str, text: str) -> str:
+def hinted(refusal: str, text: str) -> str:
+    """Return the refusal of a text, which says so if that is IPv6."""
     return f"{refusal}, {IPV6_HINT}" if is_ipv6(text) else refusal
