@@ -185,12 +185,14 @@ async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Pat
         ("/api/v1/organizations/{organizationID}", Target(type="organizations", id=ORGANIZATION)),
         ("/api/v1/organizations/{organizationID}/horses", Target(type="horses")),
         (ROUTE, Target(type="horses", id="h-1")),
-        (f"{ROUTE}/rotate", Target(type="rotate")),
+        ("/{organizationID}/{horseID}", Target(type=ORGANIZATION, id="h-1")),
         ("/", Target(type="")),
     ],
 )
 def test_the_path_tells_what_a_request_is_about(route: str, target: Target) -> None:
-    assert audited_target(route, PATH) == target
+    assert audited_target(Operation(verb="PUT", route=route), PATH) == target
+    told = Operation(verb="POST", route=f"{route.rstrip('/')}/rotate", action="rotate")
+    assert audited_target(told, PATH) == target, "what is done to it is another matter"
 
 
 async def test_the_object_that_was_written_is_there_if_and_only_if_its_record_is(tmp_path: Path) -> None:

@@ -50,7 +50,9 @@ class Api:
         self._component = Component(name=table.service, version=release())
         self._service = service
         self._ports, self._settings = ports, ports.settings
-        self._tree = SegmentTree((route.method, route.path, Endpoint(route)) for route in table.routes)
+        self._tree = SegmentTree(
+            (route.method, route.path, Endpoint(route, action=table.action_of(route))) for route in table.routes
+        )
         self._pages = Pages(table, self._component.version)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

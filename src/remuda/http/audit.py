@@ -70,11 +70,13 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     service: str | None = None
 
 
-class Operation(msgspec.Struct, frozen=True, kw_only=True):
+class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What was asked for: the method and the path as the route table has it."""
 
     verb: str
     route: str
+    action: str = ""
+    """What is done to the object, where the path ends in it, such as `stop`; elsewhere the method says it."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
@@ -139,7 +141,7 @@ class Audit:
         """Keep a record of how the request ended, unless its write has done so."""
         if self._is_witnessed and status < _REFUSED:
             return
-        about = target or audited_target(self._operation.route, self._path)
+        about = target or audited_target(self._operation, self._path)
         record = self._record(Result(status, replayed), about)
         try:
             await self._log.append([record])
@@ -222,12 +224,15 @@ def _has_to_do_with(who: Principal, organization: str) -> bool:
     return bool(who.access.everywhere) or organization in known
 
 
-def audited_target(route: str, path: Mapping[str, str]) -> Target:
-    """Return what a request is about as far as its path tells: the last `/plural/{id}`, or the last plural alone."""
+def audited_target(operation: Operation, path: Mapping[str, str]) -> Target:
+    """Return what a request is about as far as its path tells: the last `/plural/{id}`, or the last plural alone.
+
+    An action at its end is none. Of two parameters in a row the first says of which kind the object is.
+    """
     plural, name = "", ""
-    for segment in route.strip("/").split("/"):
+    for segment in operation.route.removesuffix(f"/{operation.action}").strip("/").split("/"):
         if segment.startswith("{"):
-            name = path.get(segment[1:-1], "")
+            plural, name = name or plural, path.get(segment[1:-1], "")
         else:
             plural, name = segment, ""
     return Target(type=plural, id=name)

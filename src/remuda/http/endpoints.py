@@ -48,11 +48,12 @@ class Endpoint:
         "route",
     )
 
-    def __init__(self, route: AnyRoute) -> None:
+    def __init__(self, route: AnyRoute, *, action: str = "") -> None:
+        """Take as `action` what the route's path ends in, if that is something done to what is before it."""
         self.route = route
         self.is_read, self.is_public = route.method == "GET", route.scope == "public"
         self.parameters = route.parameters
-        self.operation = Operation(verb=route.method, route=route.path)
+        self.operation = Operation(verb=route.method, route=route.path, action=action)
         self.bind_path = Binder(route.path_type, route.parameters).bind_path
         self.bind_query = Binder(route.query_type, refused=("watch",) if _refuses_watch(route) else ()).bind_query
         self._body = _body_reader(route)

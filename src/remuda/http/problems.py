@@ -1,8 +1,8 @@
 """What is wrong with a document, place by place, in words that hold nothing of the document.
 
 The reasons are fixed texts: they name what the schema publishes anyway (a type, a bound, a format, a pattern, the
-values that are allowed), which is the remedy, and never what was sent. Where a value fits none of several forms, the
-form it comes nearest to is explained.
+values that are allowed), which is the remedy, and never what was sent. A pattern that has examples is told by these.
+Where a value fits none of several forms, the form it comes nearest to is explained.
 
 The validator finds every fault before it tells of the first, and a body can be made of a million. So it is shown no
 more than the beginning of a long document; a fault that lies behind that is left to whoever found that there is one.
@@ -56,6 +56,7 @@ class Explainer:
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._validator = Draft202012Validator(schema, validate_formats=True)
+        self._forms = {each["pattern"]: each for each in _patterned(schema)}
 
     def fits(self, document: Any) -> bool:
         """Tell whether a document has no fault."""
@@ -68,11 +69,19 @@ class Explainer:
         faults = [(_place(fault), fault.kind, rivals) for fault, rivals in islice(found, _MOST_PROBLEMS)]
         formatted = {place for place, kind, _ in faults if kind.name == "format"}
         problems = (
-            (place, _reason(kind, rivals))
+            (place, self._reason(kind, rivals))
             for place, kind, rivals in faults
             if kind.name != "pattern" or place not in formatted  # the format says the same, and says it better
         )
         return list(dict.fromkeys(problems))
+
+    def _reason(self, kind: Any, rivals: Sequence[ValidationError]) -> str:
+        """Say what is wrong; with what does not match, how to write it: as the schema's examples are, if it has any."""
+        form = self._forms.get(kind.pattern, {}) if kind.name == "pattern" else {}
+        if "examples" not in form:
+            return _reason(kind, rivals)
+        about = f", {form['description'].rstrip('.')}" if "description" in form else ""
+        return f"does not match the required pattern: write it like {_one_of(form['examples'])}{about}"
 
 
 class _Excerpt:
@@ -88,6 +97,17 @@ class _Excerpt:
         if isinstance(value, list):
             return [self.of(each) for each in value[: max(self._left, 0)] if self._left > 0]
         return value
+
+
+def _patterned(schema: Any) -> Iterator[dict[str, Any]]:
+    """Yield the parts of a schema that have a pattern."""
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str):
+            yield schema
+        schema = list(schema.values())
+    if isinstance(schema, list):
+        for each in schema:
+            yield from _patterned(each)
 
 
 def pointer(steps: Iterable[str | int]) -> str:

@@ -246,6 +246,20 @@ class Table:
         if faults := [*_clashes(self.routes), *(fault for route in self.routes for fault in _faults(route))]:
             raise ValueError(f"the routes of {service} do not fit: {'; '.join(faults)}")
 
+    def action_of(self, route: AnyRoute) -> str:
+        """Return what a route does to what the rest of its path names, as `saddle` in `/horses/{id}/saddle`, or "".
+
+        What can be read, or has something below it, is no action but a thing: something is made there. And what is made
+        belongs to nothing, or is answered.
+        """
+        place, _, last = route.path.rpartition("/")
+        if route.method != "POST" or last.startswith("{"):
+            return ""
+        others = [each.path for each in self.routes if each is not route]
+        is_thing = any(f"{path}/".startswith(f"{route.path}/") for path in others)
+        is_done = place.endswith("}") or route.answer_type is NoneType
+        return last if is_done and not is_thing else ""
+
 
 _PARAMETER = re.compile(r"\{([^{}/]+)\}")
 _SEGMENT = re.compile(r"[^{}/]+|\{[^{}/]+\}")
