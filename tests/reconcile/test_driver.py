@@ -236,6 +236,26 @@ def test_stopping_lets_passes_under_way_end_and_cancels_those_that_do_not() -> N
     in_simulation(scenario)
 
 
+def test_to_stop_twice_at_once_and_start_again_loses_no_task() -> None:
+    async def scenario(here: Farm) -> None:
+        await here.store.create(animal("bella"))
+        driver = Driver("t", Script(here), kind=Animal, ports=here.ports())
+        await driver.start()
+        await here.rest(1)
+
+        async def stop_and_start() -> None:
+            await driver.stop()
+            await driver.start()
+
+        await asyncio.gather(stop_and_start(), driver.stop(), stop_and_start(), driver.stop())
+        await driver.stop()
+        await here.rest(1)
+        named = [task.get_name() for task in asyncio.all_tasks()]
+        assert not [name for name in named if name.startswith(("driver t", "t "))], named
+
+    in_simulation(scenario, seeds=50)
+
+
 def test_a_stop_that_is_cancelled_can_be_called_again() -> None:
     async def scenario(here: Farm) -> None:
         async def reconcile(_key: str, _: Run) -> Result:

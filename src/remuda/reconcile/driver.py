@@ -51,6 +51,8 @@ class Driver:
         self._settings = settings or DriverSettings()
         self._passes = Passes(name, reconcile, ports, self._settings)
         self._control: asyncio.Task[None] | None = None
+        self._turn = asyncio.Lock()
+        """Who starts or stops it waits for whoever does so already: of two at once, one would forget a task."""
         self._term: Term | None = None
         tell(ports.reporter.opened, name, depth=lambda: self.depth, oldest_s=self.oldest_s)
 
@@ -75,16 +77,18 @@ class Driver:
 
     async def start(self) -> None:
         """Control whenever this process leads."""
-        if self._control is None:
-            self._control = asyncio.create_task(self._lead(), name=f"driver {self.name}")
+        async with self._turn:
+            if self._control is None:
+                self._control = asyncio.create_task(self._lead(), name=f"driver {self.name}")
 
     async def stop(self) -> None:
         """End: passes under way may finish within the grace. If it is cancelled itself, call it again."""
-        if self._control is not None:
-            self._control.cancel()
-            await asyncio.gather(self._control, return_exceptions=True)
-            self._control = None
-        await self._end_term(grace_s=self._settings.grace_s)
+        async with self._turn:
+            if self._control is not None:
+                self._control.cancel()
+                await asyncio.gather(self._control, return_exceptions=True)
+                self._control = None
+            await self._end_term(grace_s=self._settings.grace_s)
 
     def wake(self, key: str) -> None:
         """Look at a key now, because something happened that no watch can tell, such as the end of a late call."""

@@ -27,9 +27,10 @@ from typing import Generic
 import msgspec
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
-from remuda.reconcile.holders import WaitsFor, blocked_by_holders, its_children
+from remuda.reconcile.holders import InWords, WaitsFor, as_written, blocked_by_holders, its_children
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Again, Done, Result
+from remuda.reconcile.retelling import Retelling
 from remuda.reconcile.run import Run
 from remuda.reconcile.status import (
     ERRORED,
@@ -69,7 +70,9 @@ class Outcome(Generic[ResourceT]):
     result: Result
     resource: ResourceT
     entries: Sequence[Record] = ()
-    """What `run.entry` made: kept with the write of the pass, or by the log of the ports if that writes nothing."""
+    """Effects, as `run.entry` made them: told with the write of the pass, or by themselves if it writes nothing."""
+    news: Sequence[Record] = ()
+    """What the new status shows: told with its write or not at all, since a pass whose write fails finds it again."""
 
 
 Step = Callable[[ResourceT, Run], Awaitable[Result | Outcome[ResourceT]]]
@@ -107,6 +110,7 @@ class Lifecycle(Generic[ResourceT]):
         paused: Callable[[ResourceT], bool] = is_paused,
         unordered: Sequence[str] = (),
         waits_for: WaitsFor[ResourceT] = its_children,
+        in_words: InWords = as_written,
     ) -> None:
         """Hold objects by `finalizer`. Those named `unordered` are other controllers' own, which wait for nobody."""
         _check_has_conditions(ports.store.registry.of(kind))
@@ -117,11 +121,14 @@ class Lifecycle(Generic[ResourceT]):
         self._store = ports.store
         self._clock = ports.clock
         self._log = ports.log
+        self._retelling = Retelling(ports.log)
         self._settings = settings or LifecycleSettings()
         self._deadline = timedelta(seconds=self._settings.deadline_s)
         self._is_paused = paused
         no_references = OURS | {finalizer, *unordered}
-        self._holders = partial(blocked_by_holders, ports.store, no_references=no_references, waits_for=waits_for)
+        self._holders = partial(
+            blocked_by_holders, ports.store, no_references=no_references, waits_for=waits_for, in_words=in_words
+        )
 
     async def __call__(self, key: str, run: Run) -> Result:
         """Look after one object."""
@@ -161,8 +168,9 @@ class Lifecycle(Generic[ResourceT]):
         left = tuple(each for each in outcome.resource.metadata.finalizers if each != self._finalizer)
         # With the labels, since nothing else tells later to whom the object belonged, and so who may know what it was.
         gone = run.entry(resource, LET_GO, finalizer=self._finalizer, labels=resource.metadata.labels)
-        log = [*outcome.entries, gone]
-        await self._keep(self._store.update(_held_by(outcome.resource, left), log=log), outcome.entries)
+        effects = self._retelling.untold(resource.uid, outcome.entries)
+        write = self._store.update(_held_by(outcome.resource, left), log=[*effects, gone])
+        await self._retelling.with_write(resource.uid, _unless_gone(write), effects)
         return outcome.result
 
     async def _attempt(self, step: Step[ResourceT], resource: ResourceT, run: Run) -> Outcome[ResourceT]:
@@ -180,7 +188,7 @@ class Lifecycle(Generic[ResourceT]):
             run.log.exception("step failed")
             said = ERRORED
         outcome = said if isinstance(said, Outcome) else Outcome(said, resource)
-        if outcome.entries and self._log is None:
+        if (outcome.entries or outcome.news) and self._log is None:
             raise TypeError("a step returned timeline entries: give ReconcilePorts a log to keep them in any case")
         return outcome
 
@@ -204,7 +212,7 @@ class Lifecycle(Generic[ResourceT]):
         left_s = patience_left_s(read, outcome.result, now=self._clock.now())
         if left_s > 0:
             run.wake_after(left_s)
-            await self._write(read, outcome.resource, conditions_of(outcome.resource), run, outcome.entries)
+            await self._write(read, outcome.resource, conditions_of(outcome.resource), run, outcome)
             return outcome.result
         conditions = with_available(
             conditions_of(outcome.resource),
@@ -214,11 +222,16 @@ class Lifecycle(Generic[ResourceT]):
             now=self._clock.now(),
         )
         wanted = with_observed(outcome.resource, read.metadata.generation)
-        await self._write(read, wanted, conditions, run, outcome.entries)
+        await self._write(read, wanted, conditions, run, outcome)
         return outcome.result
 
     async def _write(
-        self, read: ResourceT, wanted: ResourceT, conditions: Conditions, run: Run, entries: Sequence[Record] = ()
+        self,
+        read: ResourceT,
+        wanted: ResourceT,
+        conditions: Conditions,
+        run: Run,
+        outcome: Outcome[ResourceT] | None = None,
     ) -> None:
         """Write a status with these conditions, and what the deadline adds to them, over that which was read."""
         now, waited_since = self._clock.now(), since(read, conditions)
@@ -226,28 +239,19 @@ class Lifecycle(Generic[ResourceT]):
         if waited_since is not None and now < waited_since + self._deadline:
             run.wake_after((waited_since + self._deadline - now).total_seconds() + _ROUNDING_S)
         wanted = with_conditions(wanted, conditions)
+        effects = self._retelling.untold(read.uid, () if outcome is None else outcome.entries)
         if _status(wanted) == _status(read):
-            await self._append(entries)
+            await self._retelling.alone(read.uid, effects)
             return
         run.acted = True
-        news = changed_conditions(conditions_of(read), conditions)
-        facts = [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in news]
+        news = () if outcome is None else outcome.news
+        changes = changed_conditions(conditions_of(read), conditions)
+        facts = [{"type": c.type, "status": c.status, "reason": c.reason, "message": c.message} for c in changes]
         for fact in facts:
             run.log.info("condition", generation=read.metadata.generation, **fact)
-        log = [*entries, *(run.entry(read, "ConditionChanged", **fact) for fact in facts)]
-        await self._keep(self._store.update_status(wanted, log=log), entries)
-
-    async def _keep(self, write: Awaitable[ResourceT], entries: Sequence[Record]) -> None:
-        """Write; if that fails the effect still took place, and is told all the same."""
-        try:
-            await _unless_gone(write)
-        except RemudaError:
-            await self._append(entries)
-            raise
-
-    async def _append(self, entries: Sequence[Record]) -> None:
-        if entries and self._log is not None:
-            await self._log.append(entries)
+        log = [*effects, *news, *(run.entry(read, "ConditionChanged", **fact) for fact in facts)]
+        write = self._store.update_status(wanted, log=log)
+        await self._retelling.with_write(read.uid, _unless_gone(write), effects)
 
 
 async def _unless_gone(write: Awaitable[ResourceT]) -> ResourceT:

@@ -4,7 +4,9 @@ A scan is spread out, at the lowest rank, and waits only for what it has itself 
 else there is to do. One that fails is begun again soon, and one that is under way when everything is to be looked at
 anew gives way to that. When control begins, workers go as fast as they can. Where the kind tells which of its objects
 are `unsettled`, they do so only for those: the others follow at the pace of every scan, because 100,000 of them at rest
-are as good as never anything to find.
+are as good as never anything to find. That takes hours, so a scan that is broken off, for whatever reason, is followed
+by one that goes on behind it and comes to what was before it last: were each to begin at the beginning, the end would
+never be looked at where sources begin anew every few minutes.
 
 The scan now and then is there to find what events did not tell, so what it finds is a bug: a pass that it caused, over
 a key with which nothing was under way, that acted. If an event for that key comes within a moment of the pass, the scan
@@ -66,6 +68,8 @@ class Scan:
         self._clock = clock
         self._settings = settings
         self._told = told
+        self._came_to = ""
+        """The last name that a scan which was broken off has handed out."""
         self._due: Cause | None = None
         self._asked = asyncio.Event()
 
@@ -84,23 +88,43 @@ class Scan:
                 if cause == "start":
                     await self._begin()
                 else:
-                    await self.once(cause, keys_per_s=self._settings.keys_per_s)
+                    await self._walk(cause)
             except Exception:
                 self._due = self._due or cause
                 raise
 
-    async def once(self, cause: Cause, *, keys_per_s: float | None = None) -> int:
-        """Hand out every key, no faster than that, and return how many there were."""
-        return await self._hand_out(names(self._store, self._kind), cause, keys_per_s)
+    async def once(self, cause: Cause) -> int:
+        """Hand out every key, as fast as workers go, and return how many there were."""
+        return await self._hand_out(names(self._store, self._kind), cause, None)
 
     async def _begin(self) -> None:
         """Hand out at once what cannot wait, and then the rest."""
-        pace = None
         if finds_unsettled(self._store.registry.of(self._kind)):
             await self._hand_out(names(self._store, self._kind, index=UNSETTLED), "start", None)
-            pace = self._settings.keys_per_s
-        await self.once("start", keys_per_s=pace)
+            await self._walk("start")
+        else:
+            await self.once("start")
         self.has_begun = True
+
+    async def _walk(self, cause: Cause) -> None:
+        """Hand out every key, no faster than is set."""
+        await self._hand_out(self._round(), cause, self._settings.keys_per_s)
+
+    async def _round(self) -> AsyncGenerator[str]:
+        """Yield every name once: first those behind what the last walk came to, if that was broken off."""
+        behind = self._came_to
+        async with aclosing(names(self._store, self._kind)) as every:
+            async for name in every:
+                if name > behind:
+                    self._came_to = name
+                    yield name
+        async with aclosing(names(self._store, self._kind)) as every:
+            async for name in every:
+                if name > behind:
+                    break
+                self._came_to = name
+                yield name
+        self._came_to = ""
 
     async def _hand_out(self, keys: AsyncGenerator[str], cause: Cause, keys_per_s: float | None) -> int:
         count = 0

@@ -30,6 +30,7 @@ from remuda.reconcile.sources import Keys, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import labels
 from remuda.resources.reading import find
+from remuda.resources.references import in_words
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
@@ -96,7 +97,7 @@ class ProjectController:
             run.wake_after(_A_MOMENT_S)  # what is being taken is a row soon, or never: only the head can tell
             return Blocked("InUse", "in use by an allocation that is being taken")
         count = len((await self.store.list_names(Allocation, index=living)).items)
-        return Blocked("InUse", f"in use by {_listed('allocation', map(_owner, rows), count)}")
+        return Blocked("InUse", f"in use by what it still pays for, {_listed('thing', map(_owner, rows), count)}")
 
 
 def drivers(ports: ReconcilePorts, heads: Combiner, *, settings: DriverSettings | None = None) -> Sequence[Driver]:
@@ -130,6 +131,7 @@ def drivers(ports: ReconcilePorts, heads: Combiner, *, settings: DriverSettings 
                 Project,
                 provision=projects.provision,
                 deprovision=projects.deprovision,
+                in_words=_kept_by,
                 finalizer=IN_CARE,
                 ports=ports,
             ),
@@ -177,8 +179,16 @@ def _standing(project: Project) -> str:
     return f"{project.metadata.labels[labels.NAME]} ({project.name}), {why}"
 
 
+def _kept_by(references: Sequence[str]) -> str:
+    """Say what is in a project that is to go, and who can do something if it stays."""
+    return (
+        f"{in_words(references)}: what is there goes by itself; if it does not, "
+        "it says itself what keeps it, and an operator can let go of it"
+    )
+
+
 def _owner(row: Allocation) -> str:
-    return f"{row.metadata.labels[labels.RESOURCE_KIND]}/{row.metadata.labels[labels.RESOURCE_ID]}"
+    return in_words([f"{row.metadata.labels[labels.RESOURCE_KIND]}/{row.metadata.labels[labels.RESOURCE_ID]}"])
 
 
 def _listed(what: str, first: Iterable[str], count: int) -> str:

@@ -1,0 +1,125 @@
+"""Effects are told once, whatever becomes of the write that should have told of them."""
+
+import dataclasses
+from collections.abc import Awaitable
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.kernel.errors import Conflict, Unavailable
+from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.results import Again, Done
+from remuda.reconcile.run import Run
+from remuda.store.sqlite.store import SqliteStore
+from tests.reconcile.toy import ANIMAL, FINALIZER, Animal, Farm, animal, farm
+from tests.sim.runner import World, simulate
+
+replace = msgspec.structs.replace
+
+
+@dataclasses.dataclass
+class Groom:
+    """Brushes an animal again and again, and shows its colour."""
+
+    here: Farm
+    colour: str = "grey"
+
+    def __post_init__(self) -> None:
+        assert isinstance(self.here.store, SqliteStore)
+        ports = dataclasses.replace(self.here.ports(), log=self.here.store)
+        self.life = Lifecycle(Animal, provision=self.brush, deprovision=self.leave, finalizer=FINALIZER, ports=ports)
+
+    async def brush(self, found: Animal, run: Run) -> Outcome[Animal]:
+        seen = replace(found, status=replace(found.status, colour=self.colour))
+        news = [] if found.status.colour == self.colour else [run.entry(found, "Coloured", colour=self.colour)]
+        return Outcome(Again(5), seen, [run.entry(found, "Brushed", colour=self.colour)], news=news)
+
+    async def leave(self, found: Animal, run: Run) -> Outcome[Animal]:
+        return Outcome(Done(), found, [run.entry(found, "Led away")])
+
+    async def look(self) -> None:
+        ports = self.here.ports()
+        run = Run(controller="t", key="b", cause="event", registry=ports.store.registry, randomness=ports.randomness)
+        await self.life("bella", run)
+
+    async def told(self) -> list[str]:
+        assert isinstance(self.here.store, SqliteStore)
+        page = await self.here.store.read("timeline", f"{ANIMAL.qualified}/bella")
+        found = [msgspec.json.decode(entry.data)["event"] for entry in page.entries]
+        return [event for event in found if event not in {"Held", "ConditionChanged", "LetGo"}]
+
+
+async def failing_once(groom: Groom, write: str, error: Exception, *, is_made: bool) -> None:
+    """Look with the next write of this sort failing."""
+    store, left = type(groom.here.store), [error]
+    plain: Any = getattr(store, write)
+
+    async def failing(self: Any, *args: Any, **more: Any) -> Any:
+        written: Awaitable[Any] = plain(self, *args, **more)
+        if not left or is_made:
+            made = await written
+        if left:
+            if not is_made:
+                written.close()  # type: ignore[attr-defined]  # a coroutine that nobody waits for
+            raise left.pop()
+        return made
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(store, write, failing)
+        with pytest.raises(type(error)):
+            await groom.look()
+
+
+@pytest.mark.parametrize("is_made", [False, True])
+def test_what_was_told_after_a_failed_write_is_not_told_with_the_next(is_made: bool) -> None:  # noqa: FBT001  a test's
+    async def run(world: World) -> None:
+        async with farm(world) as here:
+            groom = Groom(here)
+            await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+            error = Unavailable("The answer was lost.") if is_made else Conflict("Animal", "bella")
+            await failing_once(groom, "update_status", error, is_made=is_made)
+            assert await groom.told() == (["Brushed", "Coloured"] if is_made else ["Brushed"])
+            await groom.look()
+            assert sorted(await groom.told()) == ["Brushed", "Coloured"]
+
+    simulate(run, 2)
+
+
+def test_after_a_write_the_same_effect_is_another_one() -> None:
+    async def run(world: World) -> None:
+        async with farm(world) as here:
+            groom = Groom(here)
+            await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+            await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
+            await groom.look()
+            await groom.look()
+            assert await groom.told() == ["Brushed", "Coloured", "Brushed"]
+
+    simulate(run, 2)
+
+
+def test_another_effect_is_told_also_after_a_failed_write() -> None:
+    async def run(world: World) -> None:
+        async with farm(world) as here:
+            groom = Groom(here)
+            await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+            await failing_once(groom, "update_status", Conflict("Animal", "bella"), is_made=False)
+            groom.colour = "white"
+            await groom.look()
+            assert await groom.told() == ["Brushed", "Brushed", "Coloured"]
+
+    simulate(run, 2)
+
+
+def test_the_last_effect_of_a_life_is_told_once() -> None:
+    async def run(world: World) -> None:
+        async with farm(world) as here:
+            groom = Groom(here)
+            bella = await here.store.create(animal("bella", finalizers=(FINALIZER,)))
+            await here.store.delete(Animal, "bella", uid=bella.uid)
+            await failing_once(groom, "update", Conflict("Animal", "bella"), is_made=False)
+            await groom.look()
+            assert await groom.told() == ["Led away"]
+
+    simulate(run, 2)
