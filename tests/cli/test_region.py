@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 
 from tests.cli.running import Running, refused, remuda, running
+from tests.cli.using import Cloud
 
 INSTANT = {"REMUDA_REGION__INSTANT": "true"}
 PATIENCE_S = 30.0
@@ -105,26 +106,26 @@ def test_what_the_file_for_scripts_names_is_a_small_server_that_boots(tmp_path: 
         assert address.rpartition("=")[2] not in log
 
 
-def test_users_see_the_regions_and_make_networks_with_the_token_of_the_file(tmp_path: Path) -> None:
-    with running(tmp_path, environment=INSTANT) as one:
-        user = Client(one.credentials, one.credentials["token"])
-        assert {each["metadata"]["name"] for each in user.ask("/api/v2/regions").json()} == {"sim-north", "sim-south"}
-        network = user.network()
-        user.until(f"/api/v2/networks/{network}", lambda read: read["metadata"]["provisioningStatus"] == "provisioned")
+def test_users_see_the_regions_and_make_networks_with_the_token_of_the_file(remuda_up: Cloud) -> None:
+    one = remuda_up.running
+    user = Client(one.credentials, one.credentials["token"])
+    assert {each["metadata"]["name"] for each in user.ask("/api/v2/regions").json()} == {"sim-north", "sim-south"}
+    network = user.network()
+    user.until(f"/api/v2/networks/{network}", lambda read: read["metadata"]["provisioningStatus"] == "provisioned")
 
 
-def test_the_pages_and_meters_of_the_process_know_region(tmp_path: Path) -> None:
-    with running(tmp_path, environment=INSTANT) as one:
-        front = httpx2.get(one.url).text
-        assert 'href="/region/docs"' in front
-        assert httpx2.get(f"{one.url}/region/docs").status_code == 200
-        deadline = time.monotonic() + PATIENCE_S
-        while httpx2.get(f"{one.url}/readyz").status_code != 200:
-            assert time.monotonic() < deadline
-        meters = httpx2.get(f"{one.url}/metrics").text
-        for series in ('remuda_operations_open{phase="running",saga="network.create"}', 'service="region"'):
-            assert series in meters
-        assert meters.count("# TYPE remuda_operations_closed_total") == 1
+def test_the_pages_and_meters_of_the_process_know_region(remuda_up: Cloud) -> None:
+    one = remuda_up.running
+    front = httpx2.get(one.url).text
+    assert 'href="/region/docs"' in front
+    assert httpx2.get(f"{one.url}/region/docs").status_code == 200
+    deadline = time.monotonic() + PATIENCE_S
+    while httpx2.get(f"{one.url}/readyz").status_code != 200:
+        assert time.monotonic() < deadline
+    meters = httpx2.get(f"{one.url}/metrics").text
+    for series in ('remuda_operations_open{phase="running",saga="network.create"}', 'service="region"'):
+        assert series in meters
+    assert meters.count("# TYPE remuda_operations_closed_total") == 1
 
 
 def test_a_server_that_was_booting_when_the_process_was_killed_goes_on(tmp_path: Path) -> None:
@@ -155,15 +156,13 @@ def test_the_clouds_outlive_the_store(tmp_path: Path) -> None:
         one.stop()
 
 
-def test_a_file_of_before_region_gets_what_it_lacks_and_keeps_its_token(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        full = one.credentials
-        one.stop()
-    file = tmp_path / "credentials.json"
+def test_a_file_of_before_region_gets_what_it_lacks_and_keeps_its_token(stopped: Path) -> None:
+    file = stopped / "credentials.json"
+    full = json.loads(file.read_text())
     old = {name: value for name, value in full.items() if name not in IDS}
     file.write_text(json.dumps(old | {"endpoints": {"identity": full["endpoints"]["identity"]}}))
     where = full["endpoints"]["identity"].removesuffix("/identity").removeprefix("http://")
-    with running(tmp_path, listen=where) as one:
+    with running(stopped, listen=where) as one:
         assert one.credentials == full
         assert file.stat().st_mode & 0o777 == 0o600
         one.stop()
@@ -223,14 +222,12 @@ def test_what_an_operator_does_in_the_cloud_is_seen(tmp_path: Path) -> None:
         assert one.stop()[0] == 0
 
 
-def test_what_is_not_in_the_cloud_is_one_sentence(tmp_path: Path) -> None:
-    with running(tmp_path, environment=INSTANT) as one:
-        one.stop()
+def test_what_is_not_in_the_cloud_is_one_sentence(stopped: Path) -> None:
     for words, told in (
-        (["stop", "nobody"], "There is no server nobody: "),
+        (["stop", "nobody"], "There is no server nobody in sim-north or sim-south: "),
         (["list", "--cloud", "nowhere"], "--cloud names no simulated cloud that is there: use one of sim-north, sim-"),
     ):
-        result = remuda("sim", *words, "--data", str(tmp_path))
+        result = remuda("sim", *words, "--data", str(stopped))
         assert (result.returncode, result.stdout, result.stderr.count("\n")) == (1, "", 1)
         assert result.stderr.startswith(told)
 

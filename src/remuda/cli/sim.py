@@ -4,14 +4,15 @@ The commands work on the clouds' own files, `clouds/NAME.db` in the data directo
 open: they are for whoever wants to see how a Remuda takes it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from remuda.cli.config import loaded
 from remuda.cli.output import say, show
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
-from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.errors import Invalid, NotFound, Unusable
+from remuda.providers.contract.errors import NoCapacity, WrongState
 from remuda.providers.contract.names import id_in
 from remuda.providers.contract.servers import Server
 from remuda.providers.simulated.operator import Operator, open_operator
@@ -19,6 +20,13 @@ from remuda.providers.simulated.operator import Operator, open_operator
 __all__ = ["fail", "list", "migrate", "stop", "vanish"]
 
 _HEADINGS: tuple[str, ...] = ("CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT")
+_LOOK = "look with remuda sim list"
+_STILL: Mapping[str, str] = {
+    "stopped": "is stopped already: start it before its power can be cut again",
+    "failed": "has failed and has no power to cut: have it rebuilt or removed",
+    "removing": f"is being removed: choose another, {_LOOK}",
+}
+"""Why nothing can be done to a server in a state that does not pass, and what can be done about it."""
 
 
 def list(*, cloud: str | None = None, data: Path | None = None, config: Path | None = None) -> None:  # noqa: A001  the command's name
@@ -139,15 +147,24 @@ def _files(cloud: str | None, data: Path | None, config: Path | None) -> Iterato
 
 
 def _act(server: str, files: Iterator[Path], act: Callable[[Operator], object], done: str) -> None:
-    having = [path for path in files if _has(path, server)]
+    meant = [*files]
+    having = [path for path in meant if _has(path, server)]
     if not having:
-        raise NotFound("server", server)
+        clouds = " or ".join(path.stem for path in meant)
+        raise Unusable(f"There is no server {server} in {clouds}: {_LOOK}, and check --cloud and --data.")
     if len(having) > 1:
         remedy = f"say which with --cloud: {', '.join(path.stem for path in having)}"
         raise Invalid(f"The name {server}", "is that of servers in several clouds", remedy=remedy)
-    with open_operator(having[0], SystemClock()) as operator:
-        act(operator)
-    say(f"The server {server} of {having[0].stem} {done}.")
+    named = f"The server {server} of {having[0].stem}"
+    try:
+        with open_operator(having[0], SystemClock()) as operator:
+            act(operator)
+    except WrongState as error:
+        why = _STILL.get(error.state, f"is {error.state}: wait until it runs, {_LOOK}")
+        raise Unusable(f"{named} {why}.") from None
+    except NoCapacity:
+        raise Unusable(f"{named} stays where it is, as no other host has room for it: remove something.") from None
+    say(f"{named} {done}.")
 
 
 def _has(path: Path, server: str) -> bool:

@@ -3,6 +3,7 @@
 import base64
 import gzip
 import hashlib
+import json
 from dataclasses import replace
 from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
@@ -225,7 +226,22 @@ def test_the_address_of_a_console_is_good_for_a_while() -> None:
         (b"#cloud-config\nx: " + b"[" * 30_000, "part from part-001: it is nested too deep"),
         (b"#cloud-config\n" + b"? " * 30_000, "part from part-001: it is nested too deep"),
         (b"#cloud-config\npackages: [" + b"a," * 30_000 + b"]", "part from part-001: it has too many entries"),
-        (b"#include\nhttp://192.0.2.1/", "Skipping part part-001 of type text/x-include-url"),
+        (
+            b"#include\nhttp://192.0.2.1/",
+            "Skipping part part-001 of type text/x-include-url: a simulated machine fetches nothing",
+        ),
+        (
+            b"## template: jinja\n#cloud-config\nhostname: {{ v1.local_hostname }}\n",
+            "Skipping part part-001 of type text/jinja2: a simulated machine fills in no templates",
+        ),
+        (b"#cloud-config-jsonp\n[]", "text/cloud-config-jsonp: a simulated machine applies no JSON patches"),
+        (b"#part-handler\nimport os", "text/part-handler: a simulated machine runs no handlers"),
+        (b"#cloud-config-archive\njust words", "Failed at reading the archive user-data: it is not a list"),
+        (b"#cloud-config-archive\n[", "Failed at reading the archive user-data: it is not valid YAML"),
+        (
+            b"#cloud-config-archive\n[{type: a/b, content: x}]",
+            "Unhandled unknown content-type (a/b) userdata: part-001",
+        ),
         (b"nothing that it knows", "Unhandled non-multipart userdata"),
     ],
 )
@@ -263,6 +279,36 @@ def test_every_part_of_a_message_is_applied_packed_or_not() -> None:
         assert applied.packages == ["jq"]
         assert applied.scripts == [("part-001", 2)]
         assert applied.warnings == []
+
+
+def test_every_entry_of_an_archive_is_applied_as_a_part_of_its_own() -> None:
+    applied = apply(
+        b"#cloud-config-archive\n"
+        b'- "#!/bin/sh\\necho hunter2"\n'
+        b"- type: text/cloud-config\n  content: 'packages: [jq]'\n"
+        b'- {content: "runcmd: [a, b]", filename: own}\n'
+        b"- {content: \"#cloud-config-archive\\n[{content: 'hostname: deep'}]\"}\n"
+        b"- [no entry]\n- {type: text/cloud-config}\n"
+    )
+    assert (applied.packages, applied.commands, applied.hostname) == (["jq"], 2, "deep")
+    assert applied.scripts == [("part-001", 2)]
+    assert applied.warnings == []
+
+
+def test_archives_in_archives_end_somewhere() -> None:
+    innermost = "hostname: deep"
+    for _ in range(20):
+        innermost = "#cloud-config-archive\n" + json.dumps([innermost])
+    applied = apply(innermost.encode())
+    assert applied.hostname == ""
+    assert applied.warnings == ["An archive in so many others is not shown here"]
+
+
+def test_a_template_that_has_nothing_to_be_filled_in_is_what_it_says() -> None:
+    applied = apply(b"## template: jinja\n#cloud-config\npackages: [jq]\n")
+    assert (applied.packages, applied.warnings) == (["jq"], [])
+    script = apply(b"## template: jinja\n#!/bin/sh\ntrue\n")
+    assert (script.scripts, script.warnings) == ([("part-001", 2)], [])
 
 
 def test_what_stands_in_user_data_cannot_forge_lines() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from remuda.cli import sim
 from remuda.kernel.clock import SystemClock
-from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.errors import Invalid, NotFound, Unusable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.providers.contract.errors import NoCapacity, Refused, WrongState
 from remuda.providers.contract.names import Handle, id_in, storage_name
@@ -44,8 +44,8 @@ def test_a_name_that_several_have_is_refused_with_theirs() -> None:
         scene.cloud._ground.storage.run("UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)")
         with pytest.raises(Invalid, match="is that of several servers") as refusal:
             scene.cloud.operator.find("web-1")
-        assert first.handle.name in str(refusal.value)
-        assert second.handle.name in str(refusal.value)
+        ids = ", ".join(sorted(id_in(each.handle.name) for each in (first, second)))
+        assert str(refusal.value) == f"The name web-1 is that of several servers: use one of {ids}."
 
     in_cloud(act, seeds=1)
 
@@ -205,7 +205,41 @@ async def test_a_command_that_could_mean_several_clouds_asks_which(tmp_path: Pat
     with pytest.raises(Invalid, match=r"is that of servers in several clouds: .* --cloud: sim-north, sim-south"):
         sim.stop("web-1", data=tmp_path)
     sim.stop("web-1", cloud="sim-south", data=tmp_path)
-    with pytest.raises(NotFound):
+    with pytest.raises(Unusable, match=r"^There is no server web-9 in sim-north or sim-south: look with remuda sim"):
         sim.stop("web-9", data=tmp_path)
+    with pytest.raises(Unusable, match=r"^There is no server web-9 in sim-north: "):
+        sim.vanish("web-9", cloud="sim-north", data=tmp_path)
     with pytest.raises(Invalid, match=r"--cloud names no simulated cloud .*: use one of sim-north, sim-south"):
         sim.list(cloud="sim-east", data=tmp_path)
+
+
+async def test_what_a_server_cannot_do_now_is_said_of_what_was_typed(tmp_path: Path) -> None:
+    await with_servers(tmp_path, "sim-north")
+    sim.stop("web-1", data=tmp_path)
+    named = "The server web-1 of sim-north"
+    with pytest.raises(Unusable) as stopped:
+        sim.stop("web-1", data=tmp_path)
+    assert str(stopped.value) == f"{named} is stopped already: start it before its power can be cut again."
+    sim.fail("web-1", data=tmp_path)
+    with pytest.raises(Unusable) as failed:
+        sim.stop(OURS, data=tmp_path)
+    assert str(failed.value) == (
+        f"The server {OURS} of sim-north has failed and has no power to cut: have it rebuilt or removed."
+    )
+    with open_operator(tmp_path / "clouds" / "sim-north.db", SystemClock()) as operator:
+        operator._storage.run("UPDATE hosts SET size = used")
+    with pytest.raises(Unusable) as crowded:
+        sim.migrate("web-1", data=tmp_path)
+    assert str(crowded.value) == f"{named} stays where it is, as no other host has room for it: remove something."
+
+
+async def test_a_server_that_boots_is_said_to_need_time(tmp_path: Path) -> None:
+    path = tmp_path / "clouds" / "sim-north.db"
+    cloud = on_file(path, SystemClock(), SystemRandomness(), replace(PROMPT, times=Times(boot_s=60)))
+    bench = bench_of(cloud, SystemClock())
+    assert bench.provider.servers is not None
+    await bench.port()
+    await bench.provider.servers.create_server(bench.server_spec())
+    await cloud.stop()
+    with pytest.raises(Unusable, match=r"^The server web-1 of sim-north is building: wait until it runs, look with"):
+        sim.stop("web-1", data=tmp_path)

@@ -10,7 +10,7 @@ from pathlib import Path
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.providers.contract.errors import WrongState
-from remuda.providers.contract.names import Handle, server_name
+from remuda.providers.contract.names import Handle, id_in, server_name
 from remuda.providers.contract.servers import Server, ServerState
 from remuda.providers.simulated.clockwork import Clockwork
 from remuda.providers.simulated.lives import Lives
@@ -79,7 +79,8 @@ class Operator:
         if not found:
             raise NotFound("server", server)
         if len(found) > 1:
-            names = ", ".join(each.name for each in found)
+            ids = {id_in(each.name) for each in found}
+            names = ", ".join(sorted(ids if len(ids) == len(found) else {each.name for each in found}))
             raise Invalid(f"The name {server}", "is that of several servers", remedy=f"use one of {names}")
         return found[0]
 

@@ -2,6 +2,9 @@
 
 Only what may be shown is taken out: names, paths, sizes, fingerprints and counts. Contents of files, passwords and
 commands may be secrets, and stay where they are. What cannot be read becomes a warning, as cloud-init has it.
+
+A simulated machine has no network of its own, and runs nobody's code: what it would fetch, run or work out is left
+out, and the console says that it was. So is a template with something to be filled in; one without is what it says.
 """
 
 import unicodedata
@@ -10,16 +13,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from remuda.cloudinit.parts import Part, parts
-from remuda.cloudinit.recognising import Unrecognized
-from remuda.providers.simulated.console.cloudconfig import Unreadable, read_cloud_config
+from remuda.cloudinit.recognising import Unrecognized, content_type_of
+from remuda.providers.simulated.console.cloudconfig import Unreadable, read_archive, read_cloud_config
 from remuda.providers.simulated.console.keys import fingerprint
 
 __all__ = ["Applied", "apply"]
 
 _MOST = 64
 _MOST_PARTS = 8
+_DEEPEST = 4
 _LONGEST = 120
 _TRUSTED = "TrustedUserCAKeys"
+_LEFT_OUT: Mapping[str, str] = {
+    "text/x-include-url": "fetches nothing",
+    "text/x-include-once-url": "fetches nothing",
+    "text/cloud-config-jsonp": "applies no JSON patches",
+    "text/part-handler": "runs no handlers",
+    "text/jinja2": "fills in no templates",
+}
+"""What a simulated machine does not do of what a real one would, by the type of the part that asks for it."""
+_FILLED_IN = (b"{{", b"{%", b"{#")
 
 
 @dataclass(slots=True)
@@ -49,11 +62,39 @@ def apply(user_data: bytes) -> Applied:
     except Unrecognized as error:
         applied.warnings.append(f"Unhandled non-multipart userdata: {error.reason}")
         return applied
+    _apply_parts(applied, [inner for part in found for inner in _unwrapped(applied, part)])
+    return applied
+
+
+def _apply_parts(applied: Applied, found: list[Part]) -> None:
     for number, part in enumerate(found[:_MOST_PARTS], 1):
         _apply_part(applied, part, part.filename or f"part-{number:03d}")
     if len(found) > _MOST_PARTS:
         applied.warnings.append(f"{len(found) - _MOST_PARTS} more parts are not shown here")
-    return applied
+
+
+def _unwrapped(applied: Applied, part: Part, depth: int = 0) -> list[Part]:
+    """Return what is in a part: that of an archive is applied as if each entry were a part of its own."""
+    if part.content_type == "text/jinja2" and not any(mark in part.content for mark in _FILLED_IN):
+        content = part.content.partition(b"\n")[2]
+        return [Part(content_type_of(content) or "text/plain", part.filename, content)]
+    if part.content_type != "text/cloud-config-archive":
+        return [part]
+    try:
+        entries = read_archive(part.content) if depth < _DEEPEST else []
+    except Unreadable as error:
+        applied.warnings.append(f"Failed at reading the archive {_shown(part.filename or 'user-data')}: {error}")
+        return []
+    if depth == _DEEPEST:
+        applied.warnings.append("An archive in so many others is not shown here")
+    return [inner for each in entries for inner in _unwrapped(applied, _entry(each), depth + 1)]
+
+
+def _entry(entry: Mapping[str, Any]) -> Part:
+    content = entry["content"].encode(errors="replace")
+    told, name = entry.get("type"), entry.get("filename")
+    kind = told if isinstance(told, str) and told else content_type_of(content) or "text/cloud-config"
+    return Part(kind, name if isinstance(name, str) else None, content)
 
 
 def _apply_part(applied: Applied, part: Part, name: str) -> None:
@@ -65,7 +106,14 @@ def _apply_part(applied: Applied, part: Part, name: str) -> None:
     elif part.content_type in {"text/x-shellscript", "text/cloud-boothook"}:
         applied.scripts.append((_shown(name), len(part.content.splitlines())))
     else:
-        applied.warnings.append(f"Skipping part {_shown(name)} of type {_shown(part.content_type)}: it needs a network")
+        applied.warnings.append(_left_out(part, name))
+
+
+def _left_out(part: Part, name: str) -> str:
+    kind = _shown(part.content_type)
+    if part.content_type not in _LEFT_OUT:
+        return f"Unhandled unknown content-type ({kind}) userdata: {_shown(name)}"
+    return f"Skipping part {_shown(name)} of type {kind}: a simulated machine {_LEFT_OUT[part.content_type]}"
 
 
 def _apply_config(applied: Applied, config: Mapping[Any, Any]) -> None:

@@ -1,4 +1,4 @@
-"""A cloud-config, read so that no text of a stranger costs more than a bounded effort.
+"""A cloud-config, or an archive of several, read so that no text of a stranger costs more than a bounded effort.
 
 YAML's own loaders recurse as deep as a document says, the C one until the process dies, and unfold aliases and merge
 keys without bound. So only the parser is used, which does neither: its events become lists, mappings and texts here,
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Unreadable", "read_cloud_config"]
+__all__ = ["Unreadable", "read_archive", "read_cloud_config"]
 
 _DEEPEST = 16
 _MOST_EVENTS = 2000
@@ -22,17 +22,30 @@ class Unreadable(Exception):  # noqa: N818  it says what the document is
 
 def read_cloud_config(document: bytes) -> dict[str, Any]:
     """Return what the first document says, or raise Unreadable."""
+    value = _read(document)
+    if value is not None and not isinstance(value, dict):
+        raise Unreadable("it is not a mapping")
+    return value or {}
+
+
+def read_archive(document: bytes) -> list[dict[str, Any]]:
+    """Return the entries of an archive, each with its `content`, or raise Unreadable; what is no entry is left out."""
+    value = _read(document)
+    if value is not None and not isinstance(value, list):
+        raise Unreadable("it is not a list")
+    entries = [{"content": each} if isinstance(each, str) else each for each in value or ()]
+    return [each for each in entries if isinstance(each, dict) and isinstance(each.get("content"), str)]
+
+
+def _read(document: bytes) -> Any:
     try:
         text = document.decode()
     except UnicodeDecodeError:
         raise Unreadable("it is not UTF-8") from None
     try:
-        value = _value(_events(text), None, 0)
+        return _value(_events(text), None, 0)
     except yaml.YAMLError:
         raise Unreadable("it is not valid YAML") from None
-    if value is not None and not isinstance(value, dict):
-        raise Unreadable("it is not a mapping")
-    return value or {}
 
 
 def _events(text: str) -> Iterator[yaml.Event]:
