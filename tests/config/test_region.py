@@ -12,7 +12,11 @@ from remuda.config.load import Misconfigured, load
 from remuda.config.schema import Configuration
 from remuda.config.schema_region import Region
 from remuda.kernel.secrets import Secret
-from remuda.region.settings import RegionSettings
+from remuda.region.kinds.regions import Region as StoredRegion
+from remuda.region.kinds.regions import RegionSimulated
+from remuda.region.networks.vlans import segments_of
+from remuda.region.settings import ConfiguredRegion, RegionSettings
+from remuda.store.objects import Metadata
 
 URL = "http://127.0.0.1:8080"
 ORGANIZATION = "d4a0d1a2-6a5f-4d0c-9d43-0b3f6f2f6f11"
@@ -65,6 +69,8 @@ def test_what_is_set_reaches_region(tmp_path: Path) -> None:
     poll_idle = "10m"
     first_looks_per_s = 7
     judged_per_s = 70
+    poll_busy = "3s"
+    addresses_low_percent = 25
     look_again = "7s"
     image_size_gib = 3
     image_targets = ["10.0.0.0/8"]
@@ -77,9 +83,37 @@ def test_what_is_set_reaches_region(tmp_path: Path) -> None:
         timedelta(seconds=7),
     )
     assert (told.first_looks_per_s, told.judged_per_s) == (7, 70)
+    assert (told.poll_busy, told.addresses_low_percent) == (timedelta(seconds=3), 25)
     assert (told.image_size_gib, told.image_targets) == (3, ("10.0.0.0/8",))
     north, south = told.regions
     assert (north.spec.organizations, south.spec.organizations) == (frozenset(), frozenset({ORGANIZATION}))
+
+
+def test_a_physical_network_has_the_vlans_that_are_told_or_all(tmp_path: Path) -> None:
+    text = f"""
+    [region.private]
+    sim-north = ["{ORGANIZATION}"]
+    [region.physical_networks.sim-north]
+    name = "physnet1"
+    vlans = [{{ first = 300, last = 300 }}, {{ first = 100, last = 199 }}]
+    [region.physical_networks.sim-south]
+    name = "physnet2"
+    """
+    north, south = (_stored(each) for each in settings(text, tmp_path).regions)
+    assert [*segments_of(north)] == [range(100, 200), range(300, 301)]
+    assert [*segments_of(south)] == [range(1, 4095)]
+    assert north.spec.openstack is not None
+    assert north.spec.openstack.network is not None
+    assert north.spec.openstack.network.provider_networks is not None
+    assert north.spec.openstack.network.provider_networks.physical_network == "physnet1"
+    assert north.spec.organizations == {ORGANIZATION}
+    assert (north.spec.provider, north.spec.simulated) == ("simulated", RegionSimulated("sim-north"))
+    (none, _) = (_stored(each) for each in region_settings(Configuration(), url=URL).regions)
+    assert segments_of(none) == ()
+
+
+def _stored(region: ConfiguredRegion) -> StoredRegion:
+    return StoredRegion(metadata=Metadata(name=region.name), spec=region.spec)
 
 
 def test_in_an_instant_cloud_nothing_takes_time(tmp_path: Path) -> None:
@@ -130,6 +164,22 @@ def test_a_cluster_is_a_region_with_what_its_file_holds(tmp_path: Path) -> None:
             "simulated = false\nprivate = { here = ['ID'] }",
             "region.private.here is no region: configure it, or leave this out.",
         ),
+        (
+            'physical_networks.sim-noth.name = "a"',
+            "region.physical_networks.sim-noth is no region: did you mean sim-north?",
+        ),
+        (
+            'physical_networks.sim-north = { name = "a", vlans = [{ first = 9, last = 8 }] }',
+            "region.physical_networks.sim-north.vlans[0] ends before it begins: write the lower VLAN as first.",
+        ),
+        (
+            'physical_networks.sim-north = { name = "a", vlans = [{ first = 5, last = 9 }, { first = 1, last = 5 }] }',
+            "region.physical_networks.sim-north.vlans has a VLAN twice: write ranges that have nothing in common.",
+        ),
+        (
+            'kubernetes.garden.kube_config_file = "garden"\nphysical_networks.garden.name = "a"',
+            "region.physical_networks.garden is of a region that has no networks: leave it out.",
+        ),
         ('catalogue = "none.toml"', "region.catalogue: The catalogue PATH/none.toml cannot be read (No such file or "),
         ('catalogue = "odd.toml"', "region.catalogue: flavors is missing: write a list."),
         (
@@ -176,6 +226,18 @@ def test_what_only_shows_in_the_whole_is_one_sentence(text: str, told: str, tmp_
         (
             'image_targets = ["inside"]',
             "region.image_targets[0] in FILE is not a network: write one such as 10.0.0.0/8",
+        ),
+        (
+            'physical_networks.sim-north = { name = "a", vlans = [{ first = 0, last = 8 }] }',
+            "region.physical_networks.sim-north.vlans[0].first in FILE is not a VLAN: write a whole number from 1 to ",
+        ),
+        (
+            "physical_networks.sim-north = {}",
+            "region.physical_networks.sim-north.name in FILE is missing: what the cloud calls it.",
+        ),
+        (
+            "addresses_low_percent = 101",
+            "region.addresses_low_percent in FILE is not a percentage: write a whole number from 0 to 100.",
         ),
         ("private = { sim-south = [] }", "region.private.sim-south in FILE is empty: put at least one into it."),
         (

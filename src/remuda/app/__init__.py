@@ -17,8 +17,8 @@ from remuda.app.region import begun_region
 from remuda.app.small import small_server
 from remuda.compute.api import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
-from remuda.compute.settings import ComputeSettings
 from remuda.config import effect
+from remuda.config.effect_compute import compute_settings
 from remuda.config.effect_region import catalogues, region_settings
 from remuda.config.schema import Configuration
 from remuda.http.edge.health import PROCESS
@@ -35,7 +35,6 @@ from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.reconcile.metrics import PrometheusReporter
 from remuda.region.api import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
-from remuda.region.settings import RegionSettings
 from remuda.store.kinds import Registry
 
 __all__ = [
@@ -111,7 +110,9 @@ def services(configuration: Configuration, tell: Telling) -> Services:
                 small=small_server(told.regions, offered),
             ) as identity,
             begun_region(ground, server, told, counting, identity=identity, providers=clouds) as region,
-            begun_compute(ground, server, _compute(url, told), counting, identity=identity, region=region) as compute,
+            begun_compute(
+                ground, server, compute_settings(configuration, url=url), counting, identity=identity, region=region
+            ) as compute,
         ):
             mounted = [
                 Mounted(IDENTITY_PREFIX, IDENTITY, identity.api, {ACCOUNT: "Your account"}),
@@ -129,8 +130,3 @@ def services(configuration: Configuration, tell: Telling) -> Services:
             )
 
     return begin
-
-
-def _compute(url: str, region: RegionSettings) -> ComputeSettings:
-    """Return what compute is told, in a process that clients reach at `url`."""
-    return ComputeSettings(url=url + COMPUTE_PREFIX, identity_url=region.identity_url)

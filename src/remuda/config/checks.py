@@ -15,15 +15,19 @@ __all__ = [
     "is_network",
     "is_organization",
     "is_origin",
+    "is_percentage",
     "is_positive",
     "is_provider_type",
     "is_some",
     "is_url",
     "is_uuid",
+    "is_vlan",
 ]
 
 _EMAIL = re.compile(r"[^@\sA-Z]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_LAST_VLAN = 4094
+_ALL_PERCENT = 100
 _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
 
 
@@ -93,6 +97,16 @@ def is_uuid(text: str) -> Refusal:
     if _UUID.fullmatch(text):
         return None
     return "is not a UUID: write one in lower case, with its four dashes"
+
+
+def is_percentage(number: int) -> Refusal:
+    """Refuse what is no part of a whole."""
+    return None if 0 <= number <= _ALL_PERCENT else "is not a percentage: write a whole number from 0 to 100"
+
+
+def is_vlan(number: int) -> Refusal:
+    """Refuse what is not the number of a VLAN."""
+    return None if 1 <= number <= _LAST_VLAN else f"is not a VLAN: write a whole number from 1 to {_LAST_VLAN}"
 
 
 def is_gpu_vendor(text: str) -> Refusal:

@@ -2,12 +2,15 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
+from itertools import pairwise
 from pathlib import Path
+
+import msgspec
 
 from remuda.config.checks import is_name
 from remuda.config.load import Misconfigured
 from remuda.config.schema import Configuration
-from remuda.config.schema_region import Cluster, ClusterNode, NodeGpu, Region
+from remuda.config.schema_region import Cluster, ClusterNode, NodeGpu, PhysicalNetwork, Region
 from remuda.kernel.errors import Invalid, Unavailable
 from remuda.kernel.nearest import nearest
 from remuda.kernel.secrets import Secret
@@ -16,6 +19,7 @@ from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.kinds.hardware import Cpu, Gpu
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.region_kubernetes import KubernetesNode, RegionKubernetes
+from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack, Vlan, VlanSegment
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 
@@ -24,12 +28,15 @@ __all__ = ["catalogues", "check_region", "region_settings"]
 _SAME = (
     "create_attempts",
     "poll_idle",
+    "poll_busy",
     "first_looks_per_s",
     "judged_per_s",
+    "addresses_low_percent",
     "image_size_gib",
     "image_targets",
 )
 _AT_ONCE = timedelta(0)
+replace = msgspec.structs.replace
 
 
 def catalogues(told: Region) -> Mapping[str, Catalogue]:
@@ -52,6 +59,10 @@ def region_settings(configuration: Configuration, *, url: str) -> RegionSettings
             raise _wrong(f"kubernetes.{name}", "has the name of a simulated cloud: give it another one")
         specs[name] = RegionSpec(provider="kubernetes", kubernetes=_cluster(name, cluster))
     _check_names(told, specs)
+    for name, physical in told.physical_networks.items():
+        if specs[name].provider != "simulated":
+            raise _wrong(f"physical_networks.{name}", "is of a region that has no networks: leave it out")
+        specs[name] = replace(specs[name], openstack=_physical(f"physical_networks.{name}", physical))
     return RegionSettings(
         url=f"{url}/region",
         identity_url=configuration.identity.issuer or f"{url}/identity",
@@ -72,30 +83,42 @@ def _region(name: str, spec: RegionSpec, organizations: tuple[str, ...]) -> Conf
     if not organizations:
         return ConfiguredRegion(name=name, spec=spec)
     security = RegionSecurity(tuple(RegionOrganization(each) for each in organizations))
-    return ConfiguredRegion(
-        name=name,
-        spec=RegionSpec(
-            provider=spec.provider, security=security, kubernetes=spec.kubernetes, simulated=spec.simulated
-        ),
-    )
+    return ConfiguredRegion(name=name, spec=replace(spec, security=security))
 
 
 def _check_names(told: Region, names: Iterable[str]) -> None:
-    """Refuse a region that cannot be called so, and a private one that is not there: another would be everybody's."""
+    """Refuse a region that cannot be called so, and one that something is said of and that is not there.
+
+    A private one that is misspelt would be everybody's.
+    """
     known = list(names)
     for name in known:
         if (refusal := is_name(name)) is not None:
             raise _wrong(f"kubernetes.{name}" if name in told.kubernetes else f"catalogue: clouds.{name}", refusal)
-    for name in told.private:
-        if name not in known:
-            found = nearest(name, known)
-            raise _wrong(f"private.{name}", f"is no region: {_meant(found, known)}")
+    for setting in ("private", "physical_networks"):
+        for name in getattr(told, setting):
+            if name not in known:
+                found = nearest(name, known)
+                raise _wrong(f"{setting}.{name}", f"is no region: {_meant(found, known)}")
 
 
 def _meant(found: str | None, known: list[str]) -> str:
     if found:
         return f"did you mean {found}?"
     return f"there are {', '.join(known)}" if known else "configure it, or leave this out"
+
+
+def _physical(place: str, told: PhysicalNetwork) -> RegionOpenstack:
+    """Return a physical network as regions have it: every provider's is stored as OpenStack's is."""
+    for number, each in enumerate(told.vlans):
+        if each.last < each.first:
+            raise _wrong(f"{place}.vlans[{number}]", "ends before it begins: write the lower VLAN as first")
+    ordered = sorted(told.vlans, key=lambda each: each.first)
+    if any(after.first <= before.last for before, after in pairwise(ordered)):
+        raise _wrong(f"{place}.vlans", "has a VLAN twice: write ranges that have nothing in common")
+    segments = tuple(VlanSegment(start_id=each.first, end_id=each.last) for each in ordered)
+    provider = ProviderNetworks(physical_network=told.name, vlan=Vlan(segments=segments) if segments else None)
+    return RegionOpenstack(endpoint="", network=Networks(provider_networks=provider))
 
 
 def _cluster(name: str, cluster: Cluster) -> RegionKubernetes:

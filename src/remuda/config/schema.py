@@ -17,6 +17,7 @@ from remuda.config.checks import (
     is_some,
     is_url,
 )
+from remuda.config.schema_compute import Compute
 from remuda.config.schema_region import Region
 from remuda.http.edge.server import Address
 from remuda.identity.settings import LOCAL_ISSUER
@@ -229,6 +230,7 @@ class Configuration(Section):
     server: Server = field(default_factory=Server)
     identity: Identity = field(default_factory=Identity)
     region: Region = field(default_factory=Region)
+    compute: Compute = field(default_factory=Compute)
 
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in settings_of(Configuration)}

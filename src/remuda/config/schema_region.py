@@ -7,9 +7,19 @@ from pathlib import Path
 from typing import Annotated
 
 from remuda.config.about import About, Section
-from remuda.config.checks import is_gpu_vendor, is_network, is_organization, is_positive, is_some, is_uuid
+from remuda.config.checks import (
+    is_gpu_vendor,
+    is_name,
+    is_network,
+    is_organization,
+    is_percentage,
+    is_positive,
+    is_some,
+    is_uuid,
+    is_vlan,
+)
 
-__all__ = ["Cluster", "ClusterNode", "NodeGpu", "Region"]
+__all__ = ["Cluster", "ClusterNode", "NodeGpu", "PhysicalNetwork", "Region", "VlanRange"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +56,22 @@ class Cluster:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class VlanRange:
+    """VLANs in a row, both ends included."""
+
+    first: Annotated[int, About("The lowest of them.", is_vlan)]
+    last: Annotated[int, About("The highest of them.", is_vlan)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhysicalNetwork:
+    """A physical network, of which each network of a region is a VLAN."""
+
+    name: Annotated[str, About("What the cloud calls it.", is_name)]
+    vlans: Annotated[tuple[VlanRange, ...], About("Those that are ours to give; all there are, if none is named.")] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Region(Section):
     """Which regions there are, and how what is in them is looked after."""
 
@@ -63,18 +89,29 @@ class Region(Section):
             "Regions by name that only some organizations see, with the ids of these.", is_organization, needs_one=True
         ),
     ] = field(default_factory=dict)
+    physical_networks: Annotated[
+        Mapping[str, PhysicalNetwork],
+        About("Regions by name whose networks are VLANs of a physical network, with that."),
+    ] = field(default_factory=dict)
     create_attempts: Annotated[
         int, About("How often a server is made that its cloud could not bring up.", is_positive)
     ] = 3
     poll_idle: Annotated[timedelta, About("How often a cloud is looked at in which nothing is under way.", is_some)] = (
         timedelta(minutes=5)
     )
+    poll_busy: Annotated[
+        timedelta,
+        About("How often a cloud that tells nothing by itself is asked about what is under way in it.", is_some),
+    ] = timedelta(seconds=2)
     first_looks_per_s: Annotated[
         int, About("How many servers a second are looked at of which nobody knows how they were.", is_positive)
     ] = 3
     judged_per_s: Annotated[
         int, About("How many things at a cloud a second are held against what should be there.", is_positive)
     ] = 25
+    addresses_low_percent: Annotated[
+        int, About("A network of whose addresses a smaller share is free runs low.", is_percentage)
+    ] = 10
     look_again: Annotated[
         timedelta,
         About("How far two looks are apart, at least, that find something gone at a cloud.", is_some),
