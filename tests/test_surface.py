@@ -4,6 +4,7 @@ import ast
 import dataclasses
 import importlib
 import inspect
+import os
 import pkgutil
 import re
 import subprocess
@@ -91,10 +92,12 @@ def test_a_generated_docstring_is_no_sentence() -> None:
     assert [has_a_sentence(each) for each in (Bare, Explained, Heir, 1)] == [False, True, False, False]
 
 
-def test_the_example_of_the_readme_works_when_it_is_pasted() -> None:
+def test_the_example_of_the_readme_works_when_it_is_pasted(tmp_path: Path) -> None:
     readme = (Path(__file__).parents[1] / "README.md").read_text()
     (example,) = re.findall(r"```python\n(.*?)```", readme, re.DOTALL)
-    told = subprocess.run([sys.executable, "-c", example], capture_output=True, text=True, check=True, timeout=60)
+    environment = os.environ | {"TMPDIR": str(tmp_path)}  # where it leaves what it wrote
+    command = [sys.executable, "-c", example]
+    told = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout.splitlines() == ["added bella bay", "modified bella grey", "['bella']"]
 
 

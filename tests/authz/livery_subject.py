@@ -82,9 +82,8 @@ class LiverySubject:
         self._things = {key: name for key, name in self._things.items() if key[1] != place}
 
     async def state(self) -> Any:
-        """Return every object's version."""
-        pages = [await self._store.list(kind.type) for kind in self._store.registry.kinds]
-        return [(page.version, [(each.name, each.version) for each in page.items]) for page in pages]
+        """Return a number that changes with anything that is stored."""
+        return self._store.stamp([kind.type for kind in self._store.registry.kinds])
 
     async def _find(self, thing: str, place: Place) -> str:
         if (thing, place) not in self._things:

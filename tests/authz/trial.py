@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from tests.authz.doors import Outcome
-from tests.authz.matrix import PLACES, Caller, Right, Row, Target, expected, targets
+from tests.authz.matrix import PLACES, Caller, Place, Right, Row, Target, expected, targets
 from tests.authz.subjects import Subject
 
 
@@ -51,7 +51,7 @@ async def _try(
     outcome = await subject.doors[door].ask(caller, request)
     has_changed = await subject.state() != before
     if has_changed:
-        for place in PLACES:
+        for place in _concerned(target):
             subject.use_up(place)
     if outcome.status != wanted:
         return f"{outcome.status} ({outcome.said}), and {wanted} was to be"
@@ -60,6 +60,11 @@ async def _try(
     if wanted == 403 and not _says(missing, outcome):
         return f"{wanted}, and it does not say that {missing} is missing: {outcome.said}"
     return ""
+
+
+def _concerned(target: Target) -> Sequence[Place]:
+    """Return where a request may have changed what is there: in the places that it is about, or else everywhere."""
+    return [place for place in PLACES if place in {target.named, target.holder}] or PLACES
 
 
 def _says(missing: Right | str | None, outcome: Outcome) -> bool:
