@@ -194,10 +194,11 @@ class ServerController:
         seen = observed(server, found, port, self.clock.now())
         turn = seen.status.replacement or Replacement()
         applied = server.status.applied_image_id
-        if turn.done < turn.counter or not applied:  # we made it, and did not come to write that down
+        is_another = found.id != server.status.provider_id
+        if turn.done < turn.counter or not applied or is_another:  # we made it, and did not come to write that down
             applied, seen = found.image, with_status(seen, rebuild=None)
         seen = with_status(_counted(seen, server, turn), applied_image_id=applied, replacement=_done(turn))
-        if found.id != server.status.provider_id:  # what failed before is gone
+        if is_another:  # what failed before is gone
             seen = with_status(seen, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
             return await try_again(seen, found, need(site.cloud.provider.servers), run, attempts=self.create_attempts)
