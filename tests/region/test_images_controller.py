@@ -3,7 +3,9 @@
 import hashlib
 from datetime import timedelta
 from functools import partial
+from typing import Any
 
+import msgspec
 import pytest
 
 from remuda.charging.unmaking import unmake
@@ -16,6 +18,7 @@ from remuda.region.images.rules import to_cloud
 from remuda.region.images.transfers import Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.resources.reading import is_there
+from remuda.store.sqlite.store import SqliteStore
 from tests.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
 from tests.region.networks_ground import simulated_cloud
 from tests.region.room import ORG, REGION, make_region
@@ -89,6 +92,32 @@ def test_an_image_that_is_given_up_just_when_its_arrival_is_forgotten_is_gone(mo
         monkeypatch.setattr(SimImages, "remove_image", remove_slowly)
         assert (await ground.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
         assert await _is_gone(ground, name)
+        assert await ground.owned() == []
+
+    on_ground(scenario)
+
+
+def test_an_image_that_arrives_and_is_forgotten_while_it_is_given_up_is_removed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(ground: Ground) -> None:
+        ground.web.serve(SLOW)
+        name = await ground.begin()
+        await ground.world.clock.sleep(2)
+        assert await ground.states() == ["creating"]
+        delete, waited = SqliteStore.delete, list[str]()
+
+        async def delete_slowly(store: SqliteStore, kind: type[ImageImport], found: str, **more: Any) -> Any:
+            if not waited:
+                waited.append(found)
+                while (arrived := await store.get(ImageImport, name)).status.state != "ready":
+                    await ground.world.clock.sleep(0.1)
+                freed = msgspec.structs.replace(arrived.metadata, finalizers=())  # as its controller forgets it
+                await store.update(msgspec.structs.replace(arrived, metadata=freed))
+            return await delete(store, kind, found, **more)
+
+        monkeypatch.setattr(SqliteStore, "delete", delete_slowly)
+        assert (await ground.room.ask(ANN).delete(f"{OWN}/{name}")).status == 202
         assert await ground.owned() == []
 
     on_ground(scenario)

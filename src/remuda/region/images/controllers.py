@@ -149,8 +149,12 @@ class ImageController:
             run.wake_after((KEPT - age).total_seconds())
         else:
             run.acted = True
-            await unmake(self.store, ImageImport, image.name, lambda found: found.status.state == "ready")
+            await unmake(self.store, ImageImport, image.name, _is_settled)
         return Done()
+
+
+def _is_settled(image: ImageImport) -> bool:
+    return image.status.state == "ready" and not image.is_marked
 
 
 def _still_failed(image: ImageImport) -> Result:

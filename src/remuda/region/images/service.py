@@ -6,12 +6,13 @@ the second if we do not come to it. Images belong to an organization and to a re
 none goes with a project.
 """
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.context import Context
 from remuda.access.principal import Permission, Principal
-from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import is_id
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.contract.errors import InUse
@@ -78,22 +79,28 @@ class Images:
         """Give up an image of an organization that no server is made of."""
         allow_in_organization(context.principal, permission("images", "delete"), where.organization)
         cloud = await self.clouds.seen(context.principal, where.region)
-        on_its_way = await find_in(self.store, ImageImport, where.image, where.organization)
-        if on_its_way is not None and region_of(on_its_way) != where.region:
-            on_its_way = None
-        await self._check_removable(cloud, where, on_its_way)
-        is_at_cloud = on_its_way is None or on_its_way.status.state == "ready"
-        if is_at_cloud:
-            await need(cloud.provider.images).remove_image(where.image)
-            cloud.forget_images()
-        if on_its_way is None:
-            return
-        log = witnessed(context, IMAGE_IMPORT.plural, on_its_way)
-        try:
-            await self.store.delete(ImageImport, on_its_way.name, uid=on_its_way.uid, log=log)
-        except NotFound:  # its controller has forgotten it meanwhile, because it is at the provider
-            if not is_at_cloud:
-                await self.delete(context, where)
+        is_removed = False
+        while True:
+            on_its_way = await self._on_its_way(where)
+            if is_removed and (on_its_way is None or on_its_way.is_marked):
+                return
+            await self._check_removable(cloud, where, on_its_way)
+            if on_its_way is None or on_its_way.status.state == "ready":
+                await need(cloud.provider.images).remove_image(where.image)
+                cloud.forget_images()
+                is_removed = True
+            if on_its_way is None:
+                return
+            log = witnessed(context, IMAGE_IMPORT.plural, on_its_way)
+            with suppress(Conflict, NotFound):  # it has gone on meanwhile: perhaps it is at the provider, and forgotten
+                await self.store.delete(
+                    ImageImport, on_its_way.name, uid=on_its_way.uid, version=on_its_way.version, log=log
+                )
+                return
+
+    async def _on_its_way(self, where: ImagePath) -> ImageImport | None:
+        found = await find_in(self.store, ImageImport, where.image, where.organization)
+        return None if found is None or region_of(found) != where.region else found
 
     async def _create(self, context: Context, new: ImageImport) -> ImageImport:
         try:
