@@ -15,6 +15,7 @@ from remuda.kernel.errors import (
     Invalid,
     KeyReused,
     Malformed,
+    NoRoom,
     NotAllowed,
     NotFound,
     OAuthRefusal,
@@ -58,6 +59,7 @@ WIRE: list[tuple[RemudaError, str, int, bool]] = [
 EXAMPLES: list[tuple[RemudaError, str, int, bool]] = [
     *WIRE,
     (Invalid("spec.size", "is negative", remedy="use zero or more"), "invalid", 422, False),
+    (NoRoom("flavorId", "has no free place", remedy="choose another"), "no_room", 422, False),
     (NotFound("Network", "n1"), "not_found", 404, False),
     (AlreadyExists("Network", "n1"), "already_exists", 409, False),
     (Conflict("Network", "n1"), "conflict", 409, True),

@@ -165,6 +165,18 @@ def test_the_second_generation_tells_how_many_are_free_where_the_provider_does()
     in_catalogue(scenario)
 
 
+def test_who_wants_it_fresh_is_told_what_the_provider_says_now() -> None:
+    async def scenario(room: CatalogueRoom, shop: Shop) -> None:
+        client, path = room.ask(ANN), f"{SECOND}/{REGION}/flavors"
+        before = (await client.get(path)).json
+        shop.stock = (SMALL,)
+        assert (await client.get(path)).json == before
+        fresh = await client.get(path, [("fresh", "true")])
+        assert [item["metadata"]["id"] for item in fresh.json] == [SMALL.id]
+
+    in_catalogue(scenario)
+
+
 @pytest.mark.parametrize("path", [f"{FIRST}/{REGION}/flavors", f"{SECOND}/{REGION}/flavors"])
 def test_a_flavor_that_can_only_be_pinned_is_shown_to_those_who_may_make_servers(path: str) -> None:
     async def scenario(room: CatalogueRoom, _: Shop) -> None:

@@ -66,7 +66,7 @@ def test_a_put_replaces_all_that_can_be_changed_and_says_who_did() -> None:
         (update(imageId=FOR_METAL), (422, "image virtualization is not compatible with the flavor")),
         (
             update(networking={"allowedSourceAddresses": ["fe80::/10"]}),
-            (422, "allowedSourceAddresses must contain valid CIDR prefixes"),
+            (422, "allowedSourceAddresses must contain valid CIDR prefixes, IPv6 is not supported"),
         ),
     ],
     ids=["name", "flavor", "group", "image", "machine image", "sources"],

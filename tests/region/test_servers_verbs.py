@@ -14,7 +14,9 @@ from tests.region.room import ORG, OTHER_ORG, REGION, member, refusal
 from tests.region.servers_ground import DEBIAN, METAL, RIGHTS, TENANT, Yard, in_yard
 
 POWER = ("start", "stop", "softreboot", "hardreboot")
-ACCESS = ("consolesessions", "consoleoutput", "sshkey")
+CONSOLE = ("consolesessions", "consoleoutput")
+ACCESS = (*CONSOLE, "sshkey")
+ABSENT_YET = (400, "server is not at its provider at the moment: wait until it is provisioned")
 READER = member("bob@example.com", ORG, "region:servers R")
 
 
@@ -93,6 +95,20 @@ def test_a_console_that_cannot_be_read_now_is_said_so_too() -> None:
     in_yard(scenario, at_work=True)
 
 
+def test_what_is_not_at_its_provider_yet_or_is_being_worked_on_there_says_what_to_wait_for() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        client, path = yard.servers.ask(TENANT), f"{SERVERS}/{server}"
+        told = set()
+        while (await yard.read(server))["status"].get("powerState") != "Running":
+            told.add(refusal(await client.post(f"{path}/start")))
+            await yard.world.clock.sleep(0.02)
+        busy = (400, "server is being worked on at its provider: try again in a moment")
+        assert told == {ABSENT_YET, busy, (400, "server cannot be started in its current state")}
+
+    in_yard(scenario, at_work=True, is_instant=False)
+
+
 def test_the_console_of_a_server_that_waits_for_its_machine_is_empty() -> None:
     async def scenario(yard: Yard) -> None:
         server = await yard.make_server(await yard.make_network(), flavorId=METAL, imageId=DEBIAN)
@@ -162,13 +178,15 @@ def test_whoever_does_something_to_a_server_may_change_it_and_only_the_output_is
     in_yard(scenario, at_work=True)
 
 
-def test_a_server_that_is_not_at_the_cloud_yet_is_not_found() -> None:
+def test_a_server_that_is_not_at_the_cloud_yet_is_told_from_one_that_is_not_there() -> None:
     async def scenario(yard: Yard) -> None:
         server, client = await yard.make_server(await yard.make_network()), yard.servers.ask(TENANT)
-        for name in (server, ABSENT):
+        for name, told in ((server, ABSENT_YET), (ABSENT, NOT_FOUND)):
             replies = [await client.post(f"{SERVERS}/{name}/{verb}") for verb in POWER]
-            replies += [await client.get(f"{SERVERS}/{name}/{what}") for what in ACCESS]
-            assert [refusal(reply) for reply in replies] == [NOT_FOUND] * len(replies)
+            replies += [await client.get(f"{SERVERS}/{name}/{what}") for what in CONSOLE]
+            assert [refusal(reply) for reply in replies] == [told] * len(replies)
+        for name in (server, ABSENT):
+            assert refusal(await client.get(f"{SERVERS}/{name}/sshkey")) == NOT_FOUND
 
     in_yard(scenario)
 
@@ -182,7 +200,7 @@ def test_a_verb_is_not_done_while_the_cloud_does_not_answer() -> None:
         assert await _power(yard, path) == "Running"
         yard.at_fault("timeout_done", "stop_server")
         assert (await client.post(f"{path}/stop")).status == 503, "nobody knows what became of it"
-        assert (await client.post(f"{path}/stop")).status == 503, "nor is it sent twice"
+        assert (await client.post(f"{path}/stop")).status == 400, "nor is it sent twice"
         await yard.rest()
         assert await _power(yard, path) == "Stopped"
 

@@ -8,6 +8,7 @@
     ├── OAuthRefusal          400  refused in the words of OAuth2, or 401, 403, 500, 503
     ├── Forbidden             403  the caller may not do this
     ├── Invalid               422  the input is wrong
+    ├── NoRoom                422  fits nowhere now
     ├── NotFound              404  there is no such object
     ├── NotAllowed            405  the path knows no such method
     ├── TooSlow               408  the request did not arrive in time               (retry)
@@ -52,6 +53,7 @@ from remuda.kernel.errors.objects import (
     Gone,
     Inconsistent,
     Invalid,
+    NoRoom,
     NotFound,
     OwnerRefused,
     ReferenceRefused,
@@ -104,6 +106,7 @@ __all__ = [
     "Invalid",
     "KeyReused",
     "Malformed",
+    "NoRoom",
     "NotAllowed",
     "NotFound",
     "OAuthRefusal",

@@ -10,6 +10,7 @@ __all__ = [
     "Gone",
     "Inconsistent",
     "Invalid",
+    "NoRoom",
     "NotFound",
     "OwnerRefused",
     "ReferenceRefused",
@@ -29,6 +30,17 @@ class Invalid(RemudaError):
 
     def __init__(self, field: str, problem: str, *, remedy: str = "") -> None:
         super().__init__(f"{field} {problem}: {remedy}." if remedy else problem)
+        self.field = field
+
+
+class NoRoom(RemudaError):
+    """Raised when what is asked for fits nowhere now; choose another, or ask again when something else has gone."""
+
+    code = "no_room"
+    status = 422
+
+    def __init__(self, field: str, problem: str, *, remedy: str) -> None:
+        super().__init__(f"{field} {problem}: {remedy}.")
         self.field = field
 
 

@@ -62,6 +62,7 @@ def _second() -> list[AnyRoute]:
             scope="organization",
             permission=permission("flavors", "read"),
             path_type=RegionPath,
+            query_type=wire.FlavorQuery,
             answer_type=list[offers.FlavorRead],
             handler=handlers.list_flavors,
         ),

@@ -5,6 +5,7 @@ from remuda.region.catalogue.rules import read_external_network, read_flavor
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.catalogue.wire import (
     ExternalNetworkRead,
+    FlavorQuery,
     RegionDetailRead,
 )
 from remuda.region.paths import OrganizationPath, OrganizationRegionPath, RegionPath
@@ -51,9 +52,9 @@ async def get_region_detail(
     return await catalogue.detail(call.context, call.path.organization, call.path.region)
 
 
-async def list_flavors(catalogue: Catalogue, call: Call[RegionPath, Nothing, Nothing]) -> list[FlavorRead]:
+async def list_flavors(catalogue: Catalogue, call: Call[RegionPath, FlavorQuery, Nothing]) -> list[FlavorRead]:
     """List the flavors of a region, and how many of each are free."""
-    flavors = await catalogue.flavors(call.context, call.path.region)
+    flavors = await catalogue.flavors(call.context, call.path.region, fresh=call.query.fresh)
     return [read_flavor(flavor, with_free=True) for flavor in flavors]
 
 

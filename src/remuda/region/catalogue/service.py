@@ -56,11 +56,17 @@ class Catalogue:
         found = await self.clouds.see(context.principal, region)
         return read_detail(found, self.clouds.capabilities(found))
 
-    async def flavors(self, context: Context, region: str, organization: str | None = None) -> list[Flavor]:
-        """Return the flavors of a region that the caller can use, the smallest first."""
+    async def flavors(
+        self, context: Context, region: str, organization: str | None = None, *, fresh: bool = False
+    ) -> list[Flavor]:
+        """Return the flavors of a region that the caller can use, the smallest first.
+
+        If they are to be fresh, the provider is asked now.
+        """
         _allow(context, "flavors", organization)
         cloud = await self.clouds.seen(context.principal, region)
-        return usable_flavors(await cloud.flavors(), context.principal)
+        found = await (cloud.flavors_now() if fresh else cloud.flavors())
+        return usable_flavors(found, context.principal)
 
     async def external_networks(
         self, context: Context, region: str, organization: str | None = None

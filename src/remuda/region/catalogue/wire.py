@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.http.routes import Wire
+from remuda.http.routes import Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.provider import ProviderType
 from remuda.resources.offers import RegionFeatures
@@ -12,10 +12,19 @@ from remuda.resources.wire import MetadataRead
 
 __all__ = [
     "ExternalNetworkRead",
+    "FlavorQuery",
     "KubernetesWire",
     "RegionDetailRead",
     "RegionDetailSpecWire",
 ]
+
+
+class FlavorQuery(Parameters, frozen=True):
+    """How to list flavors."""
+
+    fresh: Annotated[
+        bool, msgspec.Meta(description="Ask the provider now, which takes longer; else it was asked seconds ago.")
+    ] = False
 
 
 class KubernetesWire(Wire, frozen=True):

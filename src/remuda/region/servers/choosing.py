@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.errors import Invalid, NoRoom, NotFound
 from remuda.providers.contract.catalogue import Flavor, Image
 
 __all__ = ["check_fit", "check_room", "find_flavor"]
@@ -37,7 +37,7 @@ def check_fit(image: Image | None, flavor: Flavor | None, *, name: str, pinned_t
 def check_room(flavor: Flavor | None) -> None:
     """Refuse a flavor of which no more fit, as far as the provider tells: whoever asks has something to lose."""
     if flavor is not None and flavor.free == 0:
-        raise Invalid(
+        raise NoRoom(
             "flavorId",
             "has no free place in the region now, and nothing was changed",
             remedy="choose another flavor, or ask again later",

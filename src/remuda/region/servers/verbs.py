@@ -4,17 +4,16 @@ A verb is sent to the server as it is now, a replacement included. Then its prov
 reads it next sees that something has happened.
 """
 
-from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Literal, TypeVar
+from typing import Literal
 
 from remuda.access.context import Context
-from remuda.kernel.errors import Malformed, NotFound, Unavailable
+from remuda.kernel.errors import NotFound, Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.names import Handle
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.catalogue.telling import told
 from remuda.region.kinds.identities import Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.permissions import permission
@@ -25,8 +24,6 @@ from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
 
 __all__ = ["Verbs"]
-
-AnswerT = TypeVar("AnswerT")
 
 _UPDATE = permission("servers", "update")
 
@@ -43,34 +40,34 @@ class Verbs:
     async def start(self, context: Context, server: str) -> None:
         """Start a stopped server."""
         found, cloud, handle = await self._target(context, server)
-        await _told(need(cloud.provider.servers).start_server(handle), "server cannot be started in its current state")
+        await told(need(cloud.provider.servers).start_server(handle), "server cannot be started in its current state")
         await self._look(found)
 
     async def stop(self, context: Context, server: str) -> None:
         """Stop a running server."""
         found, cloud, handle = await self._target(context, server)
-        await _told(need(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state")
+        await told(need(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state")
         await self._look(found)
 
     async def reboot(self, context: Context, server: str, how: Literal["soft", "hard"]) -> None:
         """Reboot a running server."""
         found, cloud, handle = await self._target(context, server)
         rebooting = need(cloud.provider.servers).reboot_server(handle, hard=how == "hard")
-        await _told(rebooting, "server cannot be rebooted in its current state")
+        await told(rebooting, "server cannot be rebooted in its current state")
         await self._look(found)
 
     async def open_console(self, context: Context, server: str) -> str:
         """Return where a browser sees a server's screen."""
         _, cloud, handle = await self._target(context, server)
         opening = need(cloud.provider.consoles).open_console(handle)
-        return await _told(opening, "server cannot be accessed in its current state")
+        return await told(opening, "server cannot be accessed in its current state")
 
     async def console_output(self, context: Context, server: str, lines: int | None) -> str:
         """Return the last lines that a server wrote to its console."""
         found = await self.servers.get(context, server)
         cloud, handle = await self._place(found)
         reading = need(cloud.provider.consoles).console_output(handle, lines=lines)
-        return await _told(reading, "server console output cannot be retrieved in its current state")
+        return await told(reading, "server console output cannot be retrieved in its current state")
 
     async def ssh_key(self, context: Context, server: str) -> Secret:
         """Return the private key that opens a server, if it was made to be opened by one."""
@@ -95,11 +92,3 @@ class Verbs:
         home = await self.store.get(Identity, identity_of(server))
         turn = server.status.replacement or Replacement()
         return await self.clouds.get(region_of(server)), server_handle(server, home, turn.counter)
-
-
-async def _told(asking: Awaitable[AnswerT], otherwise: str) -> AnswerT:
-    """Return what the provider answers; that the server cannot do it now is said in the words that clients know."""
-    try:
-        return await asking
-    except WrongState:
-        raise Malformed(otherwise) from None
