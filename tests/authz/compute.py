@@ -9,6 +9,7 @@ Where we differ from the reference, on purpose:
   update it: to read is not to act.
 * The past of an instance that is gone is for who might have read it; for everybody else it never was.
 * Who may read the instances of a project may know its policy; to set it is for who may change projects.
+* What has stopped because too much would go is released by those who run the platform.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,9 +19,9 @@ from typing import Any, Literal
 from tests.authz.matrix import Right, Row
 
 Values = Mapping[str, str]
-Sort = Literal["open", "organization", "filter", "create", "object", "past", "policy"]
+Sort = Literal["open", "organization", "filter", "create", "object", "past", "policy", "everywhere"]
 """Whose right counts: nobody's, one in the organization of the path, one for each filter, one in the place that the
-body names, one in that of the instance, the same also if it is gone, or one in the project of the path."""
+body names, one in that of the instance, the same also if it is gone, one in the project of the path, or one everywhere."""
 State = Literal["running", "stopped", "protected"]
 """How the instance is that a request is about."""
 
@@ -64,7 +65,7 @@ def _policy(values: Values) -> Any:
     return {"plan": int(values["name"][1:]) % 2 == 0}
 
 
-_SCOPES = {"open": "authenticated", "organization": "organization"}
+_SCOPES = {"open": "authenticated", "organization": "organization", "everywhere": "everywhere"}
 
 
 def _row(method: str, path: str, operation: str, sort: Sort, held: str, success: int = 200, **rest: Any) -> ComputeRow:
@@ -148,6 +149,9 @@ POLICIES = (
     _row("GET", _POLICY, "get_project_policy", "policy", "compute:instances read"),
     _row("PUT", _POLICY, "update_project_policy", "policy", "identity:projects update", scope="organization", body=_policy),
 )
+RECOVERY = (
+    _row("POST", "/api/v2/recovery/removals/release", "release_removals", "everywhere", "region:regions update", 202),
+)
 # fmt: on
 
 ROOMS = {
@@ -158,5 +162,6 @@ ROOMS = {
     "access": ACCESS,
     "history": HISTORY,
     "policies": POLICIES,
+    "recovery": RECOVERY,
 }
 ROWS = tuple(row for rows in ROOMS.values() for row in rows)

@@ -45,7 +45,7 @@ def targets(row: Row) -> Iterator[Target]:
     """Yield everything that a request of this operation could be about."""
     assert isinstance(row, ComputeRow)
     match row.sort:
-        case "open":
+        case "open" | "everywhere":
             yield Target(label="")
         case "organization":
             for label, place in {"home": HOME, "abroad": ABROAD, "nowhere": NOWHERE}.items():
@@ -99,9 +99,11 @@ def _judged(row: Row, caller: Caller, target: Target) -> tuple[int, Right | str 
 
 
 def _of_place(row: ComputeRow, caller: Caller, target: Target) -> tuple[int, Right | None]:
-    """Judge what names a place: a catalogue, a policy, or where an instance is to be."""
+    """Judge what names a place: a catalogue, a policy, or where an instance is to be; or what is about everything."""
     right, place = row.right, target.named
     assert right is not None
+    if row.sort == "everywhere":
+        return (row.success, None) if right in caller.everywhere else (403, right)
     assert place is not None, "a place is named"
     is_allowed = (
         caller.may_in_all_of(right, place.organization) if row.scope == "organization" else caller.may(right, place)

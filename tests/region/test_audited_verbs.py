@@ -24,7 +24,7 @@ ACTIONS = {
         "start",
         "stop",
     },
-    "compute": {"reboot", "snapshot", "start", "stop"},
+    "compute": {"reboot", "release", "snapshot", "start", "stop"},
 }
 
 

@@ -17,6 +17,8 @@ __all__ = ["examine_store"]
 
 _SKEW = timedelta(seconds=5)
 _NAMED = 5
+_RELEASED_BY = {"orphans": "region", "leftovers": "compute", "strays": "compute"}
+"""Which service lets a controller remove things again that had stopped."""
 
 Document = Mapping[str, Any]
 
@@ -78,7 +80,9 @@ def _breakers(store: Inspection) -> Finding:
     if not found:
         return good("removals", "Nothing that nobody asked to remove was stopped from being removed.")
     named = _some(f"{each.get('controller')} {each.get('group', '')}".strip() for each in found)
-    remedy = "Find out why so much would go, and if it should, POST /region/api/v2/recovery/removals/release."
+    services = sorted({_RELEASED_BY.get(each.get("controller", ""), "region") for each in found})
+    release = " and ".join(f"POST /{service}/api/v2/recovery/removals/release" for service in services)
+    remedy = f"Find out why so much would go, and if it should, {release}."
     return bad("removals", f"Too much would have gone at once, so nothing more is removed: {named}.", remedy)
 
 

@@ -5,6 +5,7 @@ from remuda.compute.history import api as history
 from remuda.compute.instances import api as instances
 from remuda.compute.instances import update_api as updates
 from remuda.compute.policies import api as policies
+from remuda.compute.recovery import api as recovery
 from remuda.http.rooms import within
 from remuda.http.routes import Table
 
@@ -21,6 +22,7 @@ TABLE = Table(
         *within(lambda compute: compute.verbs, instances.verb_routes()),
         *within(lambda compute: compute.history, history.routes()),
         *within(lambda compute: compute.policies, policies.routes()),
+        *within(lambda compute: compute.recovery, recovery.routes()),
     ],
 )
 """The whole API, which `assembly` mounts with a `Compute`."""

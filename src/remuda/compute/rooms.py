@@ -1,14 +1,16 @@
 """The rooms of compute over their ports."""
 
-
 from remuda.compute.catalogue.service import Catalogue
 from remuda.compute.history.service import History
+from remuda.compute.instances.making import leftover_breaker
 from remuda.compute.instances.matching import Matches
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
 from remuda.compute.instances.verbs import Verbs
+from remuda.compute.monitor.strays import stray_breaker
 from remuda.compute.policies.service import Policies
 from remuda.compute.ports import ComputePorts
+from remuda.compute.recovery.service import Recovery
 from remuda.compute.service import Compute
 from remuda.operations.operations import Operations
 from remuda.version import release
@@ -35,4 +37,5 @@ def rooms(ports: ComputePorts, operations: Operations) -> Compute:
         history=History(
             store=store, log=ports.log, clock=clock, sealer=ports.sealer, region=region, operations=operations
         ),
+        recovery=Recovery(breakers=(leftover_breaker(ports.reconciling), stray_breaker(ports.reconciling))),
     )

@@ -8,6 +8,7 @@ from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
 from remuda.compute.instances.verbs import Verbs
 from remuda.compute.policies.service import Policies
+from remuda.compute.recovery.service import Recovery
 
 __all__ = ["Compute"]
 
@@ -22,3 +23,4 @@ class Compute:
     verbs: Verbs
     policies: Policies
     history: History
+    recovery: Recovery

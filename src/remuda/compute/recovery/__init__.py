@@ -1,0 +1,1 @@
+"""What an operator can do where compute does not go on by itself."""
