@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.http.binding import Binder
-from remuda.http.routes import ListQuery, Nothing, Parameters
+from remuda.http.routes import Id, ListQuery, Nothing, Parameters
 from remuda.kernel.errors import Malformed
 from tests.http.paddock import HORSE, HORSES, ORGANIZATION, HorsePath, HorseQuery, running
 
@@ -108,6 +108,18 @@ def test_a_path_is_bound_by_the_order_of_its_names() -> None:
         assert caught.value.sentence == f"invalid path/query element: {told}"
     with pytest.raises(Malformed, match='"horseID"'):
         PATH.bind_path((ORGANIZATION, f"{HORSE}\n"))
+
+
+def test_an_id_in_capitals_is_the_same_one_and_other_text_is_left_as_it_is() -> None:
+    class Query(Parameters, frozen=True):
+        id: Id | None = None
+        several: tuple[Id, ...] = ()
+        text: str = ""
+
+    capitals = HORSE.upper()
+    assert PATH.bind_path((ORGANIZATION.upper(), capitals)) == HorsePath(organization=ORGANIZATION, horse=HORSE)
+    bound = Binder(Query).bind_query(f"id={capitals}&several={capitals}&several={HORSE}&text={capitals}".encode())
+    assert bound == Query(id=HORSE, several=(HORSE, HORSE), text=capitals)
 
 
 def test_nothing_is_bound_from_nothing() -> None:

@@ -19,6 +19,7 @@ from urllib.parse import parse_qsl
 import msgspec
 
 from remuda.http.expecting import expected
+from remuda.http.ids import is_id
 from remuda.http.routes import Parameters
 from remuda.kernel.errors import Malformed
 
@@ -41,6 +42,7 @@ class _Field:
     read: Callable[[str], Any]
     is_array: bool
     is_required: bool
+    is_id: bool
     type: Any
 
 
@@ -66,7 +68,8 @@ class Binder(Generic[ParametersT]):
             if not value:
                 raise _wrong(field, "is missing")
             # Almost every parameter is plain text, and to see that here saves a read a call for each.
-            found[field.name] = value if field.read is str and value.isprintable() else _read(field, value)
+            text = value.lower() if field.is_id else value
+            found[field.name] = text if field.read is str and text.isprintable() else _read(field, text)
         return self._convert(found)
 
     def bind_query(self, query: bytes) -> ParametersT:
@@ -117,7 +120,7 @@ def _read(field: _Field, value: str) -> Any:
     if _CONTROL.search(value):
         raise _wrong(field)
     try:
-        return field.read(value)
+        return field.read(value.lower() if field.is_id else value)
     except (KeyError, ValueError):
         raise _wrong(field) from None
 
@@ -132,7 +135,10 @@ def _field(field: msgspec.structs.FieldInfo) -> _Field:
     is_array = get_origin(plain) in {list, tuple, frozenset}
     read = _reader(_plain(get_args(plain)[0]) if is_array else plain)
     is_required = field.default is msgspec.NODEFAULT and field.default_factory is msgspec.NODEFAULT
-    return _Field(field.encode_name, read, is_array=is_array, is_required=is_required, type=field.type)
+    item = get_args(plain)[0] if is_array else field.type
+    return _Field(
+        field.encode_name, read, is_array=is_array, is_required=is_required, is_id=is_id(item), type=field.type
+    )
 
 
 def _plain(annotation: Any) -> Any:

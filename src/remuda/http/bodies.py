@@ -16,6 +16,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 
 import msgspec
 
+from remuda.http.ids import Change, in_small_letters
 from remuda.http.problems import Explainer, pointer
 from remuda.http.secrets import hide
 from remuda.kernel.errors import Malformed
@@ -64,6 +65,8 @@ class BodyReader(Generic[BodyT]):
         # Python's `$` matches before a newline at the end, which a JSON schema's does not: so ask the other judge, too.
         if _NEWLINE_AT_END.search(body) and not self._fits(document):
             raise invalid_body(self._problems(document) or [("", "is not valid")])
+        if self._lower is not None:
+            value = self._lower(value)
         return value  # type: ignore[return-value]  # without a fault it is what was decoded
 
     def _told(self, document: Any, fault: msgspec.ValidationError) -> Malformed:
@@ -80,6 +83,10 @@ class BodyReader(Generic[BodyT]):
             return self._explainer.fits(document)
         except ValueError:  # as above
             raise _unreadable() from None
+
+    @cached_property
+    def _lower(self) -> Change | None:
+        return in_small_letters(self._type)
 
     @cached_property
     def _explainer(self) -> Explainer:
