@@ -17,10 +17,10 @@ from remuda.identity.people.claims import was_done
 from remuda.identity.people.joining import find_group
 from remuda.identity.people.rosters import Member, is_in
 from remuda.identity.people.sagas import MemberWork, PeoplePorts
-from remuda.identity.people.turns import Turns
 from remuda.operations.operations import Operations
 from remuda.operations.steps import Saga
 from remuda.resources.reading import is_there
+from remuda.resources.turns import Turns
 from remuda.resources.writing import each_once
 from remuda.store.contract import Store
 

@@ -10,9 +10,9 @@ from remuda.identity.kinds.claims import Mark
 from remuda.identity.kinds.people import Group
 from remuda.identity.people.claims import is_open
 from remuda.identity.people.rosters import Member, is_in, marked, reverted
-from remuda.identity.people.turns import Turns
 from remuda.kernel.errors import Conflict, Malformed, NotFound
 from remuda.resources.reading import find, find_in
+from remuda.resources.turns import Turns
 from remuda.store.contract import Store
 
 __all__ = ["Joining", "find_group", "groups_of"]
