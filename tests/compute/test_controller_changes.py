@@ -2,6 +2,11 @@
 
 from typing import Any
 
+import pytest
+
+from remuda.compute.ports import Replacement, ServerSeen
+from remuda.kernel.errors import Unavailable
+from remuda.links.region import RegionLink
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import DEBIAN, encoded, make_authority, make_group
 from tests.compute.controlling import (
@@ -146,7 +151,10 @@ def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choice_repa
         await rest(house, 200)
         read = await house.read(instance)
         assert read["metadata"]["provisioningStatus"] == "error"
-        assert "no free place" in read["metadata"]["provisioningStatusDetail"]["message"]
+        detail = read["metadata"]["provisioningStatusDetail"]
+        assert detail["reason"] == "NoCapacity"
+        assert "runs on, and is replaced as soon as there is room" in detail["message"]
+        assert "give the instance its old flavor again" in detail["message"]
         assert read["status"]["powerState"] == "Running"
         assert south.servers() == before
         assert await events(house, instance) == ["ServerMade"]
@@ -154,6 +162,51 @@ def test_nothing_is_destroyed_for_a_flavor_without_room_and_the_next_choice_repa
         await house.until(instance, "provisioned")
         assert south.servers() == before
 
+    in_a_compute(scenario)
+
+
+def test_a_flavor_without_room_is_waited_for_and_taken_as_soon_as_there_is_room() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house, regionId=SOUTH)
+        full = [await house.region.server(network, f"full-{number}", flavorId=GPU) for number in range(4)]
+        instance = await made(house, network, flavorId=STANDARD)
+        await choose(house, instance, flavor_id=GPU)
+        await house.until(instance, "error")
+        await house.region.root.delete(f"/api/v2/servers/{full[0]}")
+        await house.until(instance, "provisioned")
+        south = house.region.clouds.clouds[SOUTH].operator
+        assert [each.flavor for each in south.servers()] == [GPU] * 4
+
+    in_a_compute(scenario)
+
+
+def test_what_was_refused_is_asked_for_as_another_one_and_what_was_not_answered_as_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[str] = []
+    lost = [True]
+    plain = RegionLink.replace_server
+
+    async def replace(link: RegionLink, wanted: Replacement) -> ServerSeen:
+        asked.append(wanted.operation)
+        if lost:
+            lost.clear()
+            raise Unavailable("The answer was lost.")
+        return await plain(link, wanted)
+
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house, regionId=SOUTH)
+        for number in range(4):
+            await house.region.server(network, f"full-{number}", flavorId=GPU)
+        await rest(house)
+        instance = await made(house, network, flavorId=STANDARD)
+        await choose(house, instance, flavor_id=GPU)
+        await rest(house, 300)
+        assert len(asked) > 3
+        assert asked[0] == asked[1]
+        assert len(set(asked)) == len(asked) - 1
+
+    monkeypatch.setattr(RegionLink, "replace_server", replace)
     in_a_compute(scenario)
 
 

@@ -18,6 +18,7 @@ from remuda.resources.labels import PROJECT
 from remuda.resources.regional import NETWORK, REGION
 from tests.compute.controlling import (
     UNHURRIED,
+    Counting,
     at_cloud,
     begun_anew,
     delete_server,
@@ -131,23 +132,11 @@ def _with(ports: Any, **changes: Any) -> Any:
     return dataclasses.replace(ports, **changes)
 
 
-class _Counting:
-    """A store that counts what it is asked."""
-
-    def __init__(self, store: Any) -> None:
-        self._store = store
-        self.asked: Counter[str] = Counter()
-
-    def __getattr__(self, name: str) -> Any:
-        self.asked[name] += 1
-        return getattr(self._store, name)
-
-
 def test_c05_finding_the_instance_of_a_server_is_one_lookup_however_many_there_are() -> None:
     async def scenario(house: ComputeHouse) -> None:
         network = await network_of(house)
         instances = [await made(house, network, f"i{number}") for number in range(5)]
-        counting = _Counting(house.store)
+        counting = Counting(house.store)
         woken: list[str] = []
 
         class Controller:

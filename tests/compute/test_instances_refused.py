@@ -83,6 +83,7 @@ def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_never_t
 _ENCODING = (400, "spec.userData is not base64: encode it with the standard alphabet and padding")
 _TOO_LONG = "userData is longer than 65536 bytes: send less, for example an #include of what is too long."
 _PREFIX = (400, "failed to parse IPv4 prefix")
+_IPV6 = (400, "failed to parse IPv4 prefix, IPv6 is not supported")
 _OTHER_PROCESSOR = (400, "image architecture aarch64 is not compatible with flavor architecture x86_64")
 _OTHER_MACHINE = (400, "image virtualization baremetal is not compatible with a virtualized flavor")
 REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
@@ -95,7 +96,7 @@ REFUSED: dict[str, tuple[dict[str, Any], tuple[int, str]]] = {
     "no such group": ({"networking": {"securityGroups": [ABSENT]}}, NOT_FOUND),
     "no such authority": ({"sshCertificateAuthorityId": ABSENT}, NOT_FOUND),
     "no prefix": ({"networking": {"allowedSourceAddresses": ["10.0.0.0/33"]}}, _PREFIX),
-    "a prefix of IPv6": ({"networking": {"allowedSourceAddresses": ["fe80::/64"]}}, _PREFIX),
+    "a prefix of IPv6": ({"networking": {"allowedSourceAddresses": ["fe80::/64"]}}, _IPV6),
     "no base64": ({"userData": "%%%"}, _ENCODING),
     "no ASCII": ({"userData": "\u00e9"}, _ENCODING),
     "too long": ({"userData": encoded("#" * (64 * 1024 + 1))}, (422, _TOO_LONG)),

@@ -202,6 +202,41 @@ def test_m09_the_server_of_an_earlier_instance_of_the_name_is_left_alone() -> No
     in_a_compute(scenario)
 
 
+def test_m09_an_instance_whose_server_is_not_at_its_provider_says_so() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        for driver in house.region.app.drivers.values():
+            await driver.stop()
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        while (await house.store.list(Server)).items == []:
+            await house.clock.sleep(0.05)
+        for method, verb in VERBS:
+            if verb == "sshkey":
+                continue
+            body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
+            reply = await home.client.send(method, at(instance, verb), body=body)
+            assert refusal(reply) == (400, "server is not at its provider at the moment: wait until it is provisioned")
+
+    in_a_compute(scenario)
+
+
+def test_m09_what_is_being_deleted_is_left_alone_as_it_is_by_a_change() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        await _stop_drivers(house)
+        assert (await home.client.delete(at(instance))).status == 202
+        for method, verb in VERBS:
+            body = {"metadata": {"name": "image"}} if verb == "snapshot" else None
+            reply = await home.client.send(method, at(instance, verb), body=body)
+            if verb == "consoleoutput":
+                assert reply.status == 200
+            else:
+                assert refusal(reply) == (400, "instance is being deleted"), verb
+
+    in_a_compute(scenario)
+
+
 def test_m09_an_instance_that_has_no_server_yet_says_so() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)

@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from remuda.compute.kinds.instances import ComputeInstance
 from tests.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, settle
@@ -224,6 +225,49 @@ def test_a_hash_that_is_none_is_told_before_anybody_is_asked() -> None:
     in_a_compute(scenario)
 
 
+async def _limit(house: ComputeHouse, home: Home, **limits: int) -> None:
+    """Let a project have no more than this."""
+    path = f"/api/v1/organizations/{house.region.organization}/projects/{home.project}/quotas"
+    quotas = [{"kind": kind, "quantity": quantity} for kind, quantity in limits.items()]
+    identity = house.region.identity
+    reply = await identity.client(identity.root).put(path, {"quotas": quotas})
+    assert reply.status == 200, reply
+
+
+def test_m17_a_dry_run_says_that_the_change_would_be_refused_by_the_quota() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _instance(house, home)
+        body = wanted(home, house, flavorId=GPUS)
+        fits = await plan(home.client, instance, body)
+        assert fits["blockers"] == []
+        await _limit(house, home, gpus=3)
+        told = await plan(home.client, instance, body)
+        assert [each["reason"] for each in told["blockers"]] == ["QuotaExceeded"]
+        assert told["blockers"][0]["sentence"].startswith(
+            "It would be refused: it takes 4 more of gpus, and the quota of its project and organization leaves 3."
+        )
+        assert {**told, "blockers": []} == fits, "what is free is in no hash"
+        status, why = refusal(await put(home.client, instance, body, plan=told["hash"]))
+        assert (status, why) == (403, "total gpus allocation of 4 would exceed project quota limit of 3")
+        await _limit(house, home, gpus=4)
+        assert (await plan(home.client, instance, body))["blockers"] == []
+        assert (await put(home.client, instance, body, plan=told["hash"])).status == 202
+
+    in_a_compute(scenario)
+
+
+def test_what_costs_no_more_is_no_matter_of_the_quota() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _instance(house, home, networking={"publicIP": True})
+        await _limit(house, home, servers=1, floatingips=1, gpus=0)
+        for spec in ({"flavorId": LARGE, "networking": {"publicIP": True}}, {"networking": {"publicIP": False}}):
+            assert (await plan(home.client, instance, wanted(home, house, **spec)))["blockers"] == []
+
+    in_a_compute(scenario)
+
+
 def test_a_dry_run_is_audited_as_one() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
@@ -233,5 +277,46 @@ def test_a_dry_run_is_audited_as_one() -> None:
         records = [msgspec.json.decode(each.data) for each in page.entries]
         told = [each["result"] for each in records if each["operation"]["verb"] == "PUT"]
         assert told[-1] == {"status": 200}
+
+    in_a_compute(scenario)
+
+
+def test_ids_in_capitals_are_the_same_ones_and_plan_no_change() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        body = home.wanted(house)
+        for name in ("organizationId", "projectId", "networkId", "flavorId", "imageId"):
+            body["spec"][name] = body["spec"][name].upper()
+        instance = made(await home.client.post(INSTANCES, body))
+        read = await house.until(instance, "provisioned")
+        assert read["spec"]["flavorId"] == body["spec"]["flavorId"].lower()
+        assert (await home.client.get(at(instance.upper()))).json == read
+        listed = await home.client.get(INSTANCES, [("networkID", read["status"]["networkId"].upper())])
+        assert [each["metadata"]["id"] for each in listed.json] == [instance]
+        same = {"metadata": {"name": read["metadata"]["name"]}, "spec": body["spec"]}
+        assert (await plan(home.client, instance.upper(), same))["steps"] == []
+
+    in_a_compute(scenario)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words", "power"),
+    [
+        ({"imageId": ROCKY}, "if it is stopped, it does so when it is next started", "Stopped"),
+        ({"flavorId": SMALL}, "and starts, also if the old one is stopped", "Running"),
+    ],
+)
+def test_what_is_stopped_stays_so_when_it_is_rebuilt_and_starts_when_it_is_replaced_and_the_plan_says_so(
+    spec: dict[str, str], words: str, power: str
+) -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _instance(house, home)
+        assert (await home.client.post(at(instance, "stop"))).status == 202
+        await house.awaited(instance, lambda reply: reply.json["status"]["powerState"] == "Stopped", "stopped")
+        (step,) = (await plan(home.client, instance, wanted(home, house, **spec)))["steps"]
+        assert words in step["sentence"]
+        assert (await put(home.client, instance, wanted(home, house, **spec))).status == 202
+        assert (await house.until(instance, "provisioned"))["status"]["powerState"] == power
 
     in_a_compute(scenario)

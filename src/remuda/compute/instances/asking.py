@@ -17,6 +17,7 @@ from remuda.compute.tags import RESERVED
 from remuda.kernel.errors import (
     AnswerNotKept,
     Invalid,
+    NoRoom,
     NotFound,
     OwnerRefused,
     ReferenceRefused,
@@ -26,9 +27,14 @@ from remuda.kernel.errors import (
 from remuda.kernel.ids import derived_id
 from remuda.reconcile.results import Blocked
 from remuda.resources.labels import NAME, PAYING_CREATOR
-from remuda.resources.regional import network_of, region_of
+from remuda.resources.regional import network_of
 
 __all__ = ["Asked", "Asking", "is_asked_for", "refusal_of", "wanted_server"]
+
+_NO_ROOM = (
+    "the region has no room for its new flavor now: its old server runs on, and is replaced as soon as there is room; "
+    "give the instance its old flavor again if that is not wanted any more"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +54,10 @@ class Asking:
 
     region: RegionPort
     _refused: dict[str, int] = field(default_factory=dict)
-    """How often a replacement was refused, by the uid of the instance: what is asked for after that is another one."""
+    """How often a replacement was refused, by the uid of the instance: what is asked for after that is another one.
+
+    Under the same id region would go through every earlier try, each time, and it may be refused for weeks.
+    """
 
     async def converge(self, instance: ComputeInstance, server: ServerSeen) -> Asked | None:
         """Ask for what brings a server nearer to what is wanted; None if it was asked to be that before.
@@ -58,7 +67,7 @@ class Asking:
         wanted, there = facts_of(instance), _comparable(server.facts)
         if wanted == there:
             return None
-        steps = dict(decide(there, wanted, await self.region.capabilities(region_of(instance))))
+        steps = dict(decide(there, wanted))
         if "rebuild" in steps and server.settling == "error":  # what never came up, or broke, takes no other image
             steps["replace"] = steps.pop("rebuild")
         if "replace" not in steps:
@@ -133,6 +142,8 @@ def refusal_of(error: RemudaError) -> Blocked:
     """Return what to say where region will not do it as it was asked; what a retry may cure is raised again."""
     if error.retry:
         raise error
+    if isinstance(error, NoRoom):
+        return Blocked("NoCapacity", _NO_ROOM)
     is_missing = isinstance(error, NotFound | ReferenceRefused | OwnerRefused)
     return Blocked("DependencyNotFound" if is_missing else "Errored", error.sentence.rstrip("."))
 

@@ -5,7 +5,6 @@ Whatever region knows is asked as the caller: what it may not see is not there, 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from ipaddress import IPv4Network
 
 from remuda.access.context import Context
 from remuda.charging.ports import Place
@@ -14,6 +13,7 @@ from remuda.compute.catalogue.rules import is_for_instances, usable_flavors
 from remuda.compute.instances.wire import InstanceSpecWire, NetworkingWire
 from remuda.compute.ports import NetworkSeen, RegionPort
 from remuda.kernel.errors import Invalid, Malformed
+from remuda.resources.ipv4 import prefix_or_refuse
 from remuda.resources.offers import FlavorRead, ImageRead
 from remuda.resources.writing import each_once
 
@@ -145,7 +145,4 @@ def check_said(wanted: InstanceSpecWire) -> None:
 def check_sources(networking: NetworkingWire | None) -> None:
     """Refuse prefixes that are none."""
     for prefix in () if networking is None else networking.allowed_source_addresses:
-        try:
-            IPv4Network(prefix, strict=False)
-        except ValueError:
-            raise Malformed("failed to parse IPv4 prefix") from None  # the words that clients know
+        prefix_or_refuse(prefix, "failed to parse IPv4 prefix")  # the words that clients know

@@ -4,12 +4,11 @@ from remuda.charging.changing import about
 from remuda.compute.instances.asking import Asking
 from remuda.compute.instances.controllers import InstanceController, ambiguities
 from remuda.compute.instances.keeping import Keeping
-from remuda.compute.instances.making import Making
+from remuda.compute.instances.making import Making, leftover_breaker
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts
 from remuda.operations.kinds import Operation
 from remuda.providers.absences import Absences
-from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.sources import Source
@@ -21,7 +20,7 @@ __all__ = ["driver"]
 def driver(ports: ComputePorts) -> Driver:
     """Return the controller of instances. Have `Following` done beside it, or it hears nothing of their servers."""
     reconciling = ports.reconciling
-    breaker = Breaker("leftovers", ComputeInstance, ports=reconciling)
+    breaker = leftover_breaker(reconciling)
     instances = InstanceController(
         store=reconciling.store,
         identity=ports.identity,

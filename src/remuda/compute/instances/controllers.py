@@ -105,7 +105,7 @@ class InstanceController:
             return result
         self.ambiguous.inc()
         run.log.warning("ambiguous server", instance=instance.name, servers=ids)
-        return Outcome(result, instance, [run.entry(instance, AMBIGUOUS, servers=ids)])
+        return Outcome(result, instance, news=[run.entry(instance, AMBIGUOUS, servers=ids)])
 
     async def _remove(self, instance: ComputeInstance, own: Sequence[ServerSeen], run: Run) -> Result:
         self.making.is_there(instance)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from remuda.charging.making import is_charged, with_charged
 from remuda.compute.instances.asking import Asked, Asking, is_asked_for, refusal_of
-from remuda.compute.instances.making import NET_S, Step
+from remuda.compute.instances.making import NET_S, Step, made_again
 from remuda.compute.instances.projecting import (
     UNTOLD,
     Anew,
@@ -24,6 +24,7 @@ from remuda.kernel.errors import RemudaError
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run
+from remuda.store.logs import Record
 
 __all__ = ["Keeping"]
 
@@ -42,9 +43,7 @@ class Keeping:
         if is_untold(instance, self.clock.now()) and is_under_way(server) and is_asked_for(instance, server):
             return replace(_waiting(server), patience_s=UNTOLD.total_seconds())
         outcome = await self._outcome(instance, server, run)
-        if instance.status.has_server:
-            return outcome
-        return replace(outcome, entries=[run.entry(instance, "ServerMade", server=server.id), *outcome.entries])
+        return replace(outcome, news=[*_news(instance, server, run), *outcome.news])
 
     async def _outcome(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
         known = instance if is_charged(instance) else with_charged(instance, self.clock)
@@ -88,12 +87,22 @@ class Keeping:
         """Show what has come of it."""
         now, rebuild = self.clock.now(), rebuild_under_way(instance)
         has_failed = server.settling == "error"
-        entries = []
+        news = []
         if rebuild is not None or is_to_be_anew(instance):
             event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
-            entries.append(run.entry(instance, event, server=server.id, message=message))
+            news.append(run.entry(instance, event, server=server.id, message=message))
             instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
-        return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), entries)
+        return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), news=news)
+
+
+def _news(instance: ComputeInstance, server: ServerSeen, run: Run) -> list[Record]:
+    """Return what its server tells for the first time: that it is there, or that it was gone meanwhile."""
+    if not instance.status.has_server:
+        return [run.entry(instance, "ServerMade", server=server.id)]
+    if server.remade <= instance.status.remade:
+        return []
+    why = "it was gone from its provider, and nobody had asked us for that"
+    return [made_again(instance, run, why)]
 
 
 def _waiting(server: ServerSeen) -> Again:

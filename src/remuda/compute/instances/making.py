@@ -19,11 +19,13 @@ from remuda.kernel.errors import AlreadyExists, RemudaError
 from remuda.providers.absences import Absences
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Result
 from remuda.reconcile.run import Run
 from remuda.resources.regional import network_of
+from remuda.store.logs import Record
 
-__all__ = ["NET_S", "Making", "Step"]
+__all__ = ["NET_S", "Making", "Step", "leftover_breaker", "made_again"]
 
 NET_S = 10.0
 """When to look again at what region does: the watch of servers tells at once, and this is for what it has missed."""
@@ -32,6 +34,16 @@ Step = Result | Outcome[ComputeInstance]
 """What comes of a step."""
 
 _BEING_MADE = Again(NET_S, message="its server is being made", patience_s=UNTOLD.total_seconds())
+
+
+def leftover_breaker(ports: ReconcilePorts) -> Breaker:
+    """Return what keeps the servers of earlier instances from being removed by the dozen."""
+    return Breaker("leftovers", ComputeInstance, ports=ports)
+
+
+def made_again(instance: ComputeInstance, run: Run, why: str) -> Record:
+    """Return the entry for a server that is made again: it starts from its image, and runs, whatever it was before."""
+    return run.entry(instance, "MadeAgain", why=why, lost="disk", was=instance.status.power_state)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,8 +88,8 @@ class Making:
         self.is_there(instance)
         if not instance.status.has_server:
             return _BEING_MADE
-        why = "its server was not there any more, and nobody had asked us for that"
-        return Outcome(_BEING_MADE, instance, [run.entry(instance, "MadeAgain", why=why)])
+        why = "it was not there any more, and nobody had asked us for that"
+        return Outcome(_BEING_MADE, instance, [made_again(instance, run, why)])
 
     def is_there(self, instance: ComputeInstance) -> None:
         """Note that the server of an instance is there."""

@@ -1,4 +1,4 @@
-"""What a server tells, as its instance shows it: power, addresses, health, and how far a rebuild is.
+"""What a server tells, as its instance shows it: power, addresses, health, drift, and how far a rebuild is.
 
 It is a projection and no more: nothing is observed here, and whatever the server is, nothing is done about it. Two
 words are the instance's own: `Rebuilding`, while its server is made anew because somebody wanted it otherwise, and
@@ -17,6 +17,7 @@ from remuda.reconcile.status import AVAILABLE
 
 __all__ = [
     "ANEW",
+    "DRIFTED",
     "REBUILDING",
     "UNTOLD",
     "Anew",
@@ -30,6 +31,9 @@ __all__ = [
     "with_rebuild_ended",
     "with_rebuilding",
 ]
+
+DRIFTED = "Drifted"
+"""The condition that says whether the server is another at its provider than it was made. Nothing comes of it."""
 
 REBUILDING = "Rebuilding"
 """The condition that says that the server is made anew, and how far that is; or that it was, and how that ended."""
@@ -95,10 +99,12 @@ def projected(instance: ComputeInstance, server: ServerSeen, now: datetime) -> C
         public_ip=server.public_ip,
         mac_address=server.mac_address,
         has_server=True,
+        remade=server.remade,
         applied=_applied(server) or instance.status.applied,
     )
     state, reason = _HEALTH[server.health]
-    return _said(replace(instance, status=status), "Healthy", state, reason, server.health_message, now)
+    seen = _said(replace(instance, status=status), "Healthy", state, reason, server.health_message, now)
+    return _with_drift(seen, server, now)
 
 
 def is_shown(instance: ComputeInstance, server: ServerSeen, now: datetime) -> bool:
@@ -115,6 +121,15 @@ def with_rebuilding(instance: ComputeInstance, how: Anew, server: ServerSeen, no
 def with_rebuild_ended(instance: ComputeInstance, reason: str, message: str, now: datetime) -> ComputeInstance:
     """Return an instance that says how it ended."""
     return _said(instance, REBUILDING, "False", reason, message, now)
+
+
+def _with_drift(instance: ComputeInstance, server: ServerSeen, now: datetime) -> ComputeInstance:
+    """Return an instance that says how its server has drifted, or no longer has; one that never did says nothing."""
+    if server.drift:
+        return _said(instance, DRIFTED, "True", "ChangedAtProvider", server.drift, now)
+    if find_condition(instance.status.conditions, DRIFTED) is None:
+        return instance
+    return _said(instance, DRIFTED, "False", "AsMade", "it is what it was made", now)
 
 
 def _applied(server: ServerSeen) -> Applied | None:

@@ -94,11 +94,13 @@ async def _make(ports: InstancePorts, work: Work[NewInstance]) -> None:
     new = work.input
     made = rules.new_instance(new.wanted, new.region, new.by.principal, operation=work.id, gpus=new.gpus)
     try:
-        await ports.store.create(made)
+        found = await ports.store.create(made)
     except AlreadyExists:
-        found = await find(ports.store, ComputeInstance, made.name)
-        if found is None or found.spec.operation != work.id:
+        there = await find(ports.store, ComputeInstance, made.name)
+        if there is None or there.spec.operation != work.id:
             raise await _taken(ports, new) from None
+        found = there
+    work.about.uid = found.uid
 
 
 async def _taken(ports: InstancePorts, new: NewInstance) -> NameTaken:

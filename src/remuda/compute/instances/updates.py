@@ -1,6 +1,7 @@
 """Changing an instance, and telling beforehand what that would do.
 
-A dry run is judged as the change itself is, and writes nothing. Nothing is accepted whose replacement is known not to
+A dry run is judged as the change itself is, and writes nothing; only that the quota does not allow it is told by the
+plan, since what it would take is then worth knowing. Nothing is accepted whose replacement is known not to
 be possible: the flavor has no free place, the image is not ready, it does not fit, the quota does not allow it.
 
 A change that carries the hash of a plan is done if that plan is what would be done now, or if nothing is left to do;
@@ -9,7 +10,8 @@ its project's policy demands one. The judgement and the write are about the same
 in between is judged again.
 """
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -23,17 +25,19 @@ from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstan
 from remuda.compute.instances.wire import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.permissions import permission
+from remuda.compute.plans.blocking import quota_blockers
 from remuda.compute.plans.planning import plan_change
 from remuda.compute.plans.protecting import protection_of
 from remuda.compute.plans.sides import Side, Subject
-from remuda.compute.plans.wire import PlanRead
-from remuda.kernel.errors import Invalid, Malformed, PlanChanged, PlanRequired
+from remuda.compute.plans.wire import BlockerRead, PlanRead
+from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
 from remuda.resources.askers import asker_of
 from remuda.resources.labels import NAME
 from remuda.resources.offers import FlavorRead, ImageRead
 from remuda.resources.regional import network_of, region_of
 from remuda.resources.timeline import requested
+from remuda.resources.turns import Turns
 from remuda.resources.writing import check_state, until_written, witnessed
 
 __all__ = ["Updates"]
@@ -65,10 +69,13 @@ class Updates:
     """The part of the instances room that changes them."""
 
     instances: Instances
+    turns: Turns = field(default_factory=Turns)
+    """Changes of one instance wait for each other: none collides with another that was asked for at the same time."""
 
     async def plan(self, context: Context, instance: str, wanted: InstanceUpdate) -> PlanRead:
-        """Return what a change would do, if it may be made. Nothing is done."""
-        return (await self._judge(context, instance, wanted)).plan
+        """Return what a change would do, and whether there is quota for it. Nothing is done."""
+        judged = await self._judge(context, instance, wanted)
+        return replace(judged.plan, blockers=tuple(await self._blockers(judged)))
 
     async def update(
         self, context: Context, instance: str, wanted: InstanceUpdate, plan: str | None = None
@@ -80,7 +87,8 @@ class Updates:
             await self._check_consent(judged, plan)
             return await self._write(context, judged, wanted)
 
-        return await until_written(change)
+        async with self.turns.of(instance):
+            return await until_written(change)
 
     async def get(self, context: Context, instance: str) -> ComputeInstance:
         """Return an instance to one who may change it."""
@@ -110,7 +118,8 @@ class Updates:
         check_network(network, place)
         offers = _Offers()
         if _is_made_anew(found, wanted):
-            flavors = await region.flavors(asking, place.organization, network.region)
+            is_other = wanted.spec.flavor_id != found.spec.flavor_id
+            flavors = await region.flavors(asking, place.organization, network.region, fresh=is_other)
             images = await region.images(asking, place.organization, network.region)
             flavor, image = find_flavor(flavors, wanted.spec.flavor_id), find_image(images, wanted.spec.image_id)
             check_fit(flavor, image)
@@ -120,6 +129,13 @@ class Updates:
             offers = _Offers(flavor_before, image_before, flavor, image)
         await check_access(region, asking, network, wanted.spec)
         return offers
+
+    async def _blockers(self, judged: _Judged) -> Sequence[BlockerRead]:
+        """Return what the ledger would refuse now; it is asked only where the change costs more."""
+        if not any(each.delta > 0 for each in judged.plan.quota):
+            return ()
+        free = await self.instances.identity.free_in(rules.place_of(judged.found))
+        return quota_blockers(judged.plan.quota, free)
 
     async def _check_consent(self, judged: _Judged, consent: str | None) -> None:
         """Refuse what its plan is demanded for, or what is not the plan that was agreed to."""
@@ -134,7 +150,8 @@ class Updates:
         found, changed = judged.found, judged.changed
         log = witnessed(context, INSTANCE.plural, found)
         if charge_for(changed) == charge_for(found):
-            told = requested(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash)
+            changes = [change.sentence for step in judged.plan.steps for change in step.changes]
+            told = requested(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
             return await self.instances.store.update(changed, log=[*log, told])
         now = self.instances.clock.now()
         await self.instances.operations.run(
@@ -168,7 +185,7 @@ def _is_made_anew(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
 def _check_room(found: ComputeInstance, flavor: FlavorRead) -> None:
     """Refuse another flavor of which no more fit; in its own one, the old server makes room for the new one."""
     if flavor.metadata.id != found.spec.flavor_id and flavor.spec.free == 0:
-        raise Invalid(
+        raise NoRoom(
             "spec.flavorId",
             f"names {flavor.metadata.name}, which has no free place in the region now",
             remedy="choose another flavor, or ask again later; nothing was changed",

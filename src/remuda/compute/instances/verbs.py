@@ -1,7 +1,9 @@
 """What can be done to an instance that is there. It is done to its one server, and the answer is region's.
 
 Whatever changes something, or lets somebody in, asks for the right to update; to read the console's output, the right
-to read is enough.
+to read is enough. Who is let in, by the SSH key or the console, is told in the timeline before the secret is handed
+over; the secret is not. While an instance is being deleted, only that output is there; all else is refused as a change
+is.
 """
 
 from dataclasses import dataclass
@@ -17,7 +19,7 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.permissions import permission
 from remuda.compute.ports import RegionPort
 from remuda.compute.tags import PROVENANCE
-from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.secrets import Secret
 from remuda.resources.metadata import check_tags
 from remuda.resources.offers import ImageRead
@@ -71,21 +73,27 @@ class Verbs:
         found = await self._found(context, "update", instance)
         if found.spec.ssh_certificate_authority_id:
             raise NotFound("SSH key of the instance", instance)
-        return await self.region.ssh_key(context, (await self.matches.one(found)).id)
+        key = await self.region.ssh_key(context, (await self.matches.one(found)).id)
+        await self._tell(context, found, "KeyHandedOut")
+        return key
 
     async def open_console(self, context: Context, instance: str) -> str:
         """Return where a browser sees an instance's screen."""
-        return await self.region.open_console(context, await self._server(context, "update", instance))
+        found = await self._found(context, "update", instance)
+        address = await self.region.open_console(context, (await self.matches.one(found)).id)
+        await self._tell(context, found, "ConsoleOpened")
+        return address
 
     async def console_output(self, context: Context, instance: str, lines: int | None) -> str:
         """Return the last lines that an instance wrote to its console."""
-        return await self.region.console_output(context, await self._server(context, "read", instance), lines)
-
-    async def _server(self, context: Context, verb: Verb, instance: str) -> str:
-        return (await self.matches.one(await self._found(context, verb, instance))).id
+        found = await self._found(context, "read", instance)
+        return await self.region.console_output(context, (await self.matches.one(found)).id, lines)
 
     async def _found(self, context: Context, verb: Verb, instance: str) -> ComputeInstance:
-        return await self.instances.find(context, permission("instances", verb), instance)
+        found = await self.instances.find(context, permission("instances", verb), instance)
+        if verb == "update" and found.is_marked:
+            raise Malformed("instance is being deleted")
+        return found
 
     async def _tell(self, context: Context, found: ComputeInstance, event: str, **facts: Any) -> None:
         """Tell the timeline what was done: nothing is written here that it could be told with."""

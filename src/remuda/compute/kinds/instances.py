@@ -95,6 +95,8 @@ class InstanceStatus(LifecycleStatus, frozen=True):
     mac_address: str = ""
     has_server: bool = False
     """Its server was there once: if it is gone now, somebody else removed it."""
+    remade: int = 0
+    """How often its server says that it was gone from its provider and made again."""
     applied: Applied | None = None
     """None until its server was there and as it had been asked to be."""
 

@@ -1,0 +1,152 @@
+"""While an operation has an instance in hand, nobody else acts on it; and what may yet come is waited for."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from remuda.charging.ports import Charge
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.ports import ServerSeen, ServerWanted
+from remuda.kernel.errors import Unavailable
+from remuda.links.identity import IdentityLink
+from remuda.links.region import RegionLink
+from remuda.operations.kinds import OPEN, Operation
+from remuda.region.kinds.servers import Server
+from tests.compute.asking import Home, at, held, made, settle
+from tests.compute.changing import put, wanted
+from tests.compute.controlling import at_cloud, events, rest, server_of
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+
+PUBLIC = {"publicIP": True}
+
+
+class Ill:
+    """Identity, which does not hold another cost while it is ill."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.is_ill = False
+        plain = IdentityLink.change
+
+        async def change(link: IdentityLink, charge: Charge) -> None:
+            if self.is_ill and self.refuses(charge):
+                raise Unavailable("It is ill.")
+            await plain(link, charge)
+
+        monkeypatch.setattr(IdentityLink, "change", change)
+
+    def refuses(self, charge: Charge) -> bool:
+        """Tell whether it does not hold this."""
+        return bool(charge.amounts)
+
+
+class IllAtLast(Ill):
+    """The same, for what is to cost less: it fails when all else was done."""
+
+    def refuses(self, charge: Charge) -> bool:
+        """Tell whether no address is paid for."""
+        return all(amount.kind != "floatingips" for amount in charge.amounts)
+
+
+async def _running(house: ComputeHouse, home: Home, **spec: Any) -> str:
+    instance = made(await home.client.post(INSTANCES, home.wanted(house, **spec)))
+    await house.until(instance, "provisioned")
+    return instance
+
+
+async def _sagas(house: ComputeHouse) -> list[str]:
+    return [each.spec.saga for each in (await house.store.list(Operation, index=OPEN)).items]
+
+
+def test_while_an_operation_has_it_in_hand_another_change_is_a_conflict(monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = Ill(monkeypatch)
+
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        before = (await house.read(instance))["spec"]
+        identity.is_ill = True
+        assert (await put(home.client, instance, wanted(home, house, networking=PUBLIC))).status == 503
+        assert await _sagas(house) == ["instance.update"]
+        another = wanted(home, house, metadata={"description": "another"})
+        for query in ({"dryRun": "true"}, {}):
+            reply = await put(home.client, instance, another, **query)
+            assert (reply.status, reply.json["code"]) == (409, "conflict")
+        assert (await house.read(instance))["spec"] == before
+        identity.is_ill = False
+        await rest(house, 600)
+        assert await _sagas(house) == []
+        assert (await put(home.client, instance, another)).status == 202
+
+    in_a_compute(scenario)
+
+
+def test_while_an_operation_has_it_in_hand_its_server_is_not_changed(monkeypatch: pytest.MonkeyPatch) -> None:
+    identity = IllAtLast(monkeypatch)
+
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home, networking=PUBLIC)
+        before = await house.read(instance)
+        identity.is_ill = True
+        assert (await put(home.client, instance, wanted(home, house))).status == 503
+        await rest(house)
+        assert await _sagas(house) == []
+        assert (await house.read(instance))["status"] == before["status"]
+        assert await events(house, instance) == ["ServerMade"], "what was put back in the end was never done"
+
+    in_a_compute(scenario)
+
+
+def test_while_an_operation_has_it_in_hand_nothing_is_removed_and_after_that_all_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    identity = Ill(monkeypatch)
+
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await _running(house, home)
+        identity.is_ill = True
+        assert (await put(home.client, instance, wanted(home, house, networking=PUBLIC))).status == 503
+        assert await _sagas(house) == ["instance.update"]
+        assert (await home.client.delete(at(instance))).status == 202
+        await house.clock.sleep(0.2)
+        server, sagas = await server_of(house, instance), await _sagas(house)
+        assert (server is not None and server.is_marked, sagas) == (False, ["instance.update"])
+        identity.is_ill = False
+        await house.until_gone(instance)
+        assert (at_cloud(house), await held(house), await _sagas(house)) == ([], [], [])
+
+    in_a_compute(scenario)
+
+
+def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_instance_goes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    late: list[asyncio.Task[ServerSeen]] = []
+    plain = RegionLink.create_server
+
+    async def scenario(house: ComputeHouse) -> None:
+        async def create(link: RegionLink, asked: ServerWanted, operation: str) -> ServerSeen:
+            async def come() -> ServerSeen:
+                await house.clock.sleep(0.5)
+                return await plain(link, asked, operation)
+
+            if not late:
+                late.append(asyncio.create_task(come()))
+            raise Unavailable("The answer was lost.")
+
+        home = await settle(house)
+        monkeypatch.setattr(RegionLink, "create_server", create)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        while not late:
+            await house.clock.sleep(0.01)
+        assert (await home.client.delete(at(instance))).status == 202
+        await house.until_gone(instance)
+        await asyncio.wait(late)
+        await rest(house, 60)
+        assert (await house.store.list(Server)).items == []
+        assert (await house.store.list(ComputeInstance)).items == []
+        assert await held(house) == []
+
+    in_a_compute(scenario)
