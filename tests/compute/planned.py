@@ -1,5 +1,6 @@
 """Instances, flavors and images to make plans of."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from remuda.compute.kinds.instances import (
     InstanceStatus,
     Protection,
 )
+from remuda.compute.plans.blocking import quota_blockers
 from remuda.compute.plans.planning import plan_change
 from remuda.compute.plans.sides import Side, Subject
 from remuda.compute.plans.wire import PlanRead
@@ -34,7 +36,6 @@ from remuda.store.objects import Metadata
 
 THEN = datetime(2026, 11, 15, tzinfo=UTC)
 CAPABILITIES = frozenset({"catalogue", "images", "networks", "ports", "servers"})
-CANNOT_REBUILD = frozenset({"ports"})
 CANNOT_KEEP_PORTS = frozenset({"servers"})
 structs = msgspec.structs
 
@@ -136,9 +137,13 @@ def subject_of(instance: ComputeInstance) -> Subject:
 
 
 def plan_of(
-    after: ComputeInstance, before: ComputeInstance = BEFORE, capabilities: frozenset[str] = CAPABILITIES
+    after: ComputeInstance,
+    before: ComputeInstance = BEFORE,
+    capabilities: frozenset[str] = CAPABILITIES,
+    free: Mapping[str, int] | None = None,
 ) -> PlanRead:
-    return plan_change(subject_of(before), side_of(before), side_of(after), capabilities)
+    plan = plan_change(subject_of(before), side_of(before), side_of(after), capabilities)
+    return plan if free is None else structs.replace(plan, blockers=tuple(quota_blockers(plan.quota, free)))
 
 
 PROTECTED = Protection(deletion=True, plan=True)

@@ -19,7 +19,6 @@ from remuda.kernel.tags import Tag
 from tests.compute.planned import (
     BEFORE,
     CANNOT_KEEP_PORTS,
-    CANNOT_REBUILD,
     CAPABILITIES,
     FLAVORS,
     IMAGES,
@@ -63,7 +62,7 @@ def wants() -> st.SearchStrategy[ComputeInstance]:
 
 
 def grounds() -> st.SearchStrategy[frozenset[str]]:
-    return st.sampled_from([CAPABILITIES, CANNOT_REBUILD, CANNOT_KEEP_PORTS, frozenset()])
+    return st.sampled_from([CAPABILITIES, CANNOT_KEEP_PORTS])
 
 
 def kinds_of(plan: PlanRead) -> list[StepKind]:
@@ -192,8 +191,8 @@ def test_every_fact_of_a_server_has_a_class_of_change(field: str, fact: str) -> 
     values: dict[str, Any] = {"user_data": Secret("b"), "public_ip": True, "tags": (("b", "1"),)}
     texts = {"flavor", "image", "authority", "description"}
     other = replace(other, **{fact: values.get(fact, "b" if fact in texts else ("b",))})
-    assert decide(one, other, CAPABILITIES) == ((FIELDS[field][1], (field,)),)  # type: ignore[index]  # it is one
-    assert decide(one, one, CAPABILITIES) == ()
+    assert decide(one, other) == ((FIELDS[field][1], (field,)),)  # type: ignore[index]  # it is one
+    assert decide(one, one) == ()
 
 
 def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:

@@ -18,7 +18,6 @@ from remuda.kernel.tags import Tag
 from tests.compute.planned import (
     BEFORE,
     CANNOT_KEEP_PORTS,
-    CANNOT_REBUILD,
     PROTECTED,
     changed,
     plan_of,
@@ -46,7 +45,6 @@ PLANS: dict[str, tuple[ComputeInstance, dict[str, Any]]] = {
     "user-data-goes": (changed(user_data=None), {}),
     "image": (changed(image_id="image-noble"), {}),
     "image-of-an-instance-not-seen-yet": (changed(UNSEEN, image_id="image-noble"), {"before": UNSEEN}),
-    "image-where-the-provider-cannot-rebuild": (changed(image_id="image-noble"), {"capabilities": CANNOT_REBUILD}),
     "flavor": (changed(flavor_id="flavor-large"), {}),
     "flavor-with-gpus": (changed(flavor_id="flavor-gpu"), {}),
     "flavor-of-bare-metal": (changed(flavor_id="flavor-metal"), {}),
@@ -57,6 +55,7 @@ PLANS: dict[str, tuple[ComputeInstance, dict[str, Any]]] = {
     "ssh-authority-changes": (changed(ssh_certificate_authority_id="authority-b"), {"before": WITH_AUTHORITY}),
     "image-and-user-data": (changed(image_id="image-noble", user_data=USER_DATA), {}),
     "flavor-and-image": (changed(flavor_id="flavor-large", image_id="image-noble"), {}),
+    "flavor-beyond-the-quota": (changed(flavor_id="flavor-gpu"), {"free": {"servers": 0, "gpus": 1}}),
     "user-data-and-tags": (changed(user_data=USER_DATA, tags=()), {}),
     "flavor-and-public-ip-goes": (changed(flavor_id="flavor-gpu", networking={"public_ip": False}), {}),
     "everything": (
@@ -107,6 +106,7 @@ def test_no_plan_tells_what_user_data_says() -> None:
 def test_two_plans_have_the_same_hash_only_if_they_differ_in_what_is_observed() -> None:
     hashes = {name: read(GOLDEN / f"{name}.json").hash for name in PLANS}
     assert hashes["image"] == hashes.pop("image-of-an-instance-not-seen-yet")
+    assert hashes["flavor-with-gpus"] == hashes.pop("flavor-beyond-the-quota")
     assert len(set(hashes.values())) == len(hashes)
 
 

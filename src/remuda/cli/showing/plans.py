@@ -46,6 +46,8 @@ def _parts(plan: Mapping[str, Any]) -> Iterator[tuple[str, Sequence[str]]]:
     yield "Survives", [", ".join(_thing(each) for each in plan["survives"]) or "Nothing."]
     yield "Downtime", [plan["downtime"]["sentence"]]
     yield "Quota", [_quota(plan["quota"])]
+    if plan.get("blockers"):
+        yield "Blocked", [each["sentence"] for each in plan["blockers"]]
     yield "Hash", [plan["hash"]]
 
 

@@ -3,13 +3,15 @@
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Any
 
 from remuda.cli.asking.pausing import pause
 from remuda.cli.output import note
+from remuda.config.durations import duration_text
 from remuda.kernel.errors import NotFound, Unusable
 
-__all__ = ["Progress", "status_of", "until", "until_gone"]
+__all__ = ["OutOfTime", "Progress", "status_of", "until", "until_gone"]
 
 Progress = Callable[[Any], str]
 """Says how far something is."""
@@ -18,6 +20,21 @@ _OLD = {"provisioned"}
 """What is still said of something that is already on its way elsewhere."""
 _SHORTEST_S, _LONGEST_S, _SLOWER = 0.1, 1.0, 1.3
 """Between two looks: at first what is quick is seen at once, later nobody is asked more often than is of use."""
+
+
+class OutOfTime(Unusable):
+    """Raised when what was waited for takes longer than somebody wants to wait. It goes on all the same."""
+
+    code = "out_of_time"
+    exit_code = 124
+    """The same that timeout(1) ends with, so that scripts can tell this from what has failed."""
+
+    def __init__(self, limit_s: float, so_far: str) -> None:
+        limit = duration_text(timedelta(seconds=limit_s))
+        super().__init__(
+            f"It is not done after {limit}, and goes on without being waited for ({so_far}): show it to see how far it "
+            "is, or wait longer with --timeout."
+        )
 
 
 def status_of(thing: Any) -> str:
@@ -64,7 +81,7 @@ def _looks(read: Callable[[], Any], limit_s: float, progress: Progress) -> Itera
     while True:
         yield (thing := read())
         if clock.monotonic() > end:
-            raise Unusable(f"It is not done after {limit_s:g} s ({progress(thing)}): it goes on, and can be shown.")
+            raise OutOfTime(limit_s, progress(thing))
         pause(pause_s)
         pause_s = min(pause_s * _SLOWER, _LONGEST_S)
 

@@ -39,6 +39,8 @@ def _one_line(text: str) -> str:
 def _titled(heading: str) -> str:
     """Return a heading as the beginning of a line: what stands for words stays as it is."""
     first, *rest = heading.split(" ")
+    if first == "CPUS":
+        first = "CPUs"
     return " ".join([first if first in _INITIALS else first.capitalize(), *(_lower(word) for word in rest)])
 
 
@@ -46,4 +48,4 @@ def _lower(word: str) -> str:
     return word if word in _INITIALS else word.lower()
 
 
-_INITIALS = {"CA", "CPUS", "DNS", "GPU", "ID", "IP", "MAC", "SSH"}
+_INITIALS = {"CA", "CPUs", "DNS", "GPU", "ID", "IP", "MAC", "SSH"}

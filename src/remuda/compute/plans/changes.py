@@ -67,7 +67,8 @@ def _flavor(side: Side) -> str:
         return f"{side.facts.flavor}, which is not offered any more,"
     spec = side.flavor.spec
     gpus = "" if spec.gpu is None else f", {spec.gpu.physical_count} x {spec.gpu.model}"
-    return f"{side.flavor.metadata.name} ({spec.cpus} CPUs, {spec.memory} GiB memory, {spec.disk} GB disk{gpus})"
+    cpus = f"{spec.cpus} CPU{'' if spec.cpus == 1 else 's'}"
+    return f"{side.flavor.metadata.name} ({cpus}, {spec.memory} GiB memory, {spec.disk} GB disk{gpus})"
 
 
 def _authority(before: Side, after: Side) -> str:

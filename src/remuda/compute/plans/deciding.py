@@ -10,7 +10,7 @@ here, so that what is done is what was told.
 `reboot`          nothing needs it now: what cloud-init is told it reads on its first start alone, and no
                   provider of ours changes a running server in a way that waits for a power cycle. The word
                   is there because one that does (a resize in place, say) must not be called `in-place`
-`rebuild`         another image is put on the same server
+`rebuild`         another image is put on the same server: every provider that keeps servers can do that
 `replace`         another server is put behind the same port
 ================  ====================================================================================
 """
@@ -20,7 +20,7 @@ from typing import Literal, get_args
 
 from remuda.compute.ports import ServerFacts
 
-__all__ = ["FIELDS", "KINDS", "Field", "StepKind", "changed_fields", "decide", "rebuilds_in_place"]
+__all__ = ["FIELDS", "KINDS", "Field", "StepKind", "changed_fields", "decide"]
 
 StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
 """What is done to the server, from the least to the most."""
@@ -56,12 +56,6 @@ FIELDS: Mapping[Field, tuple[str, StepKind]] = {
 """What each is called among the facts of a server, and what it takes to change it alone."""
 
 _DISRUPTIVE: tuple[StepKind, ...] = ("rebuild", "replace")
-_SERVERS = "servers"
-
-
-def rebuilds_in_place(capabilities: frozenset[str]) -> bool:
-    """Tell whether a region's provider can put another image on a server: whoever keeps servers for us has to."""
-    return _SERVERS in capabilities
 
 
 def changed_fields(before: ServerFacts, after: ServerFacts) -> tuple[Field, ...]:
@@ -69,15 +63,13 @@ def changed_fields(before: ServerFacts, after: ServerFacts) -> tuple[Field, ...]
     return tuple(field for field, (fact, _) in FIELDS.items() if getattr(before, fact) != getattr(after, fact))
 
 
-def decide(
-    before: ServerFacts, after: ServerFacts, capabilities: frozenset[str]
-) -> tuple[tuple[StepKind, tuple[Field, ...]], ...]:
+def decide(before: ServerFacts, after: ServerFacts) -> tuple[tuple[StepKind, tuple[Field, ...]], ...]:
     """Return what is done to a server, step by step, and which changes each step brings.
 
     A replacement brings what a rebuild would, and either brings user data with it.
     """
     fields = changed_fields(before, after)
-    most = _most(fields, rebuilds=rebuilds_in_place(capabilities))
+    most = _most(fields)
     steps: dict[StepKind, list[Field]] = {kind: [] for kind in KINDS}
     for field in fields:
         kind = FIELDS[field][1]
@@ -85,9 +77,7 @@ def decide(
     return tuple((kind, tuple(steps[kind])) for kind in KINDS if steps[kind])
 
 
-def _most(fields: tuple[Field, ...], *, rebuilds: bool) -> StepKind:
+def _most(fields: tuple[Field, ...]) -> StepKind:
     """Return the greatest step that these changes take, if it is more than one in place."""
     kinds = {FIELDS[field][1] for field in fields}
-    if "rebuild" in kinds and not rebuilds:
-        return "replace"
     return next((kind for kind in reversed(_DISRUPTIVE) if kind in kinds), "deferred")

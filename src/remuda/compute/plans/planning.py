@@ -25,7 +25,7 @@ _Steps = tuple[tuple[StepKind, tuple[Field, ...]], ...]
 
 def plan_change(subject: Subject, before: Side, after: Side, capabilities: frozenset[str]) -> PlanRead:
     """Return what it takes to make of an instance what is wanted now. If nothing else is wanted, it is empty."""
-    decided = _with_own(decide(before.facts, after.facts, capabilities), before, after)
+    decided = _with_own(decide(before.facts, after.facts), before, after)
     kinds = tuple(kind for kind, _ in decided)
     steps = tuple(_step(kind, fields, before, after) for kind, fields in decided)
     lost = tuple(_lost(kinds, before, after, keeps_ports=_PORTS in capabilities))

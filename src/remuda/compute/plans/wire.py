@@ -9,6 +9,7 @@ from remuda.http.errors import ErrorBody
 from remuda.http.routes import Wire
 
 __all__ = [
+    "BlockerRead",
     "ChangeRead",
     "DowntimeRead",
     "Extent",
@@ -86,6 +87,13 @@ class QuotaChangeRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
     delta: int
 
 
+class BlockerRead(Wire, frozen=True, kw_only=True):
+    """Something for which the change would be refused now."""
+
+    reason: Annotated[Literal["QuotaExceeded"], msgspec.Meta(description="Why, in one word for programs.")]
+    sentence: Annotated[str, msgspec.Meta(description="Why, and what can be done about it, for people.")]
+
+
 class PlanRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """What a change would do. Nothing has been done yet."""
 
@@ -97,6 +105,10 @@ class PlanRead(Wire, frozen=True, kw_only=True, omit_defaults=False):
     survives: tuple[ThingRead, ...]
     downtime: DowntimeRead
     quota: tuple[QuotaChangeRead, ...]
+    blockers: Annotated[
+        tuple[BlockerRead, ...],
+        msgspec.Meta(description="With dryRun: why the change would be refused now. It is not in the hash."),
+    ] = ()
 
 
 class PlanRefusal(ErrorBody, frozen=True, kw_only=True, omit_defaults=True):

@@ -12,9 +12,10 @@ STEPS: Mapping[StepKind, str] = {
     "deferred": "This is stored, and takes effect when the instance is next rebuilt or replaced.",
     "reboot": "The instance is rebooted.",
     "rebuild": "The server is written anew from its image and starts for the first time again, with the user data that "
-    "the instance has by then. It stays the same server, behind the same port.",
+    "the instance has by then; if it is stopped, it does so when it is next started. It stays the same server, behind "
+    "the same port.",
     "replace": "A new server, with the user data that the instance has by then, takes the place of the old one behind "
-    "the same port. The old one is removed before that.",
+    "the same port, and starts, also if the old one is stopped. The old one is removed before that.",
 }
 """What is done in a step of each kind."""
 
