@@ -1,5 +1,6 @@
 """What happened to an instance, what was done to it, and why it is as it is: read over the API."""
 
+from datetime import datetime
 from typing import Any
 
 from tests.compute.asking import ABSENT, GPUS, NOT_FOUND, Home, at, made, settle
@@ -32,9 +33,10 @@ def test_b02_a_timeline_tells_what_happened_and_what_caused_it() -> None:
         assert in_order[:2] == ["OperationStarted", "OperationDone"]
         assert in_order[-1] == "LetGo"
         assert in_order.index("ServerMade") < in_order.index("DeletionRequested")
-        assert [each["time"] for each in events] == sorted((each["time"] for each in events), reverse=True)
+        times = [datetime.fromisoformat(each["time"]) for each in events]
+        assert times == sorted(times, reverse=True)
         first, asked = events[-1], next(each for each in events if each["event"] == "DeletionRequested")
-        assert first["sentence"] == "ann@example.com began an operation: instance.create."
+        assert first["sentence"] == "ann@example.com asked for an instance (instance.create)."
         assert asked["sentence"] == "ann@example.com asked for its deletion."
         for each in (first, asked):
             assert (each["cause"]["type"], each["cause"]["actor"]) == ("request", "ann@example.com")
@@ -127,18 +129,11 @@ def test_operations_say_who_had_what_done_and_how_it_ended_also_after_the_instan
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
         instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        again = await home.client.post(INSTANCES, home.wanted(house))
-        assert again.status == 409
         found = told(await home.client.get(f"{at(instance)}/operations"), 200)
-        by_phase = {each["phase"]: each for each in found}
-        assert set(by_phase) == {"done", "undone"}
-        done, undone = by_phase["done"], by_phase["undone"]
-        assert (done["saga"], done["actor"]) == ("instance.create", "ann@example.com")
+        (done,) = found
+        assert (done["saga"], done["phase"], done["actor"]) == ("instance.create", "done", "ann@example.com")
         assert {step["state"] for step in done["steps"]} == {"done"}
-        assert (undone["error"]["code"], "failed" in {step["state"] for step in undone["steps"]}) == (
-            "already_exists",
-            True,
-        )
+        assert done["incarnation"] == told(await home.client.get(f"{at(instance)}/explain"), 200)["incarnation"]
         await house.until(instance, "provisioned")
         await home.client.delete(at(instance))
         await house.until_gone(instance)
@@ -185,6 +180,65 @@ def test_what_is_done_to_a_running_instance_is_told_with_who_did_it() -> None:
     in_a_compute(scenario)
 
 
+def test_who_was_let_in_is_told_and_what_lets_in_is_not() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until(instance, "provisioned")
+        address = told(await home.client.get(f"{at(instance)}/consolesession"), 200)["url"]
+        key = told(await house.root.get(f"{at(instance)}/sshkey"), 200)["privateKey"]
+        assert (await home.client.get(f"{at(instance)}/consoleoutput")).status == 200
+        events = await timeline(home.client, instance)
+        handed, opened = events[:2]
+        assert (handed["event"], opened["event"]) == ("KeyHandedOut", "ConsoleOpened")
+        assert opened["sentence"] == ("ann@example.com was given the address of its console, by which it can be used.")
+        assert handed["sentence"].endswith(" was given the private SSH key that opens it.")
+        assert [each["cause"]["type"] for each in (handed, opened)] == ["request", "request"]
+        assert opened["cause"]["actor"] == "ann@example.com"
+        assert len(handed["cause"]["traceID"]) == 32
+        token = address.rpartition("=")[2] or address
+        body = key.splitlines()[1]
+        assert not [each for each in events if token in str(each) or body in str(each)]
+
+    in_a_compute(scenario)
+
+
+def test_nobody_is_told_to_be_let_in_who_was_not() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home, neighbour = await settle(house), await settle(house, "bob")
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until(instance, "provisioned")
+        assert (await home.client.post(f"{at(instance)}/stop")).status == 202
+        await house.awaited(instance, lambda reply: reply.json["status"].get("powerState") == "Stopped", "stopped")
+        assert (await neighbour.client.get(f"{at(instance)}/sshkey")).status == 403
+        assert (await home.client.get(f"{at(instance)}/consolesession")).status == 400
+        let_in = {"KeyHandedOut", "ConsoleOpened"}
+        assert not [each for each in await timeline(home.client, instance) if each["event"] in let_in]
+
+    in_a_compute(scenario)
+
+
+def test_explain_says_who_stopped_it_and_that_nobody_did() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        asked, elsewhere = [
+            made(await home.client.post(INSTANCES, home.wanted(house, name))) for name in ("one", "two")
+        ]
+        for each in (asked, elsewhere):
+            await house.until(each, "provisioned")
+        assert (await home.client.post(f"{at(asked)}/stop")).status == 202
+        house.region.north.operator.stop(elsewhere)
+        for each in (asked, elsewhere):
+            await house.awaited(each, lambda reply: reply.json["status"].get("powerState") == "Stopped", "stopped")
+        lines = [
+            told(await home.client.get(f"{at(each)}/explain"), 200)["sentences"][-1] for each in (asked, elsewhere)
+        ]
+        assert lines[0].startswith("It is off because ann@example.com asked for that at ")
+        assert lines[1].startswith("Nobody asked here for it to be off: ")
+
+    in_a_compute(scenario)
+
+
 def test_explain_says_that_a_region_has_no_room_and_what_can_be_done() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)
@@ -196,9 +250,9 @@ def test_explain_says_that_a_region_has_no_room_and_what_can_be_done() -> None:
         (waiting,) = [each for each in told_of if each["state"] != "provisioned"]
         (wait,) = waiting["waits"]
         assert (wait["reason"], wait["who"]) == ("NoCapacity", "user")
-        assert "It waits for room in its region for its flavor" in wait["sentence"]
+        assert wait["sentence"].startswith("It waits for room in its region for its flavor (since ")
         assert wait["since"] < waiting["askedAt"]
-        assert waiting["sentences"][-1].startswith("Who can unblock it: whoever may change it. Wait for room")
+        assert waiting["sentences"][-1].startswith("Whoever may change the instance can unblock it. Wait for room")
 
     in_a_compute(scenario)
 
@@ -217,7 +271,7 @@ def test_a_server_that_was_removed_behind_our_back_is_an_observation() -> None:
         events = await timeline(home.client, instance)
         again = next(each for each in events if each["event"] == "MadeAgain")
         assert again["cause"]["type"] == "observation"
-        assert again["sentence"].startswith("Its server is made again, because its server was not there any more")
+        assert again["sentence"].startswith("Its server is made again, because it was not there any more, and nobody")
         await house.until(instance, "provisioned")
 
     in_a_compute(scenario)

@@ -1,83 +1,21 @@
 """Why an instance is as it is, of everything that can be known of one."""
 
-from datetime import UTC, datetime, timedelta
-from typing import Any
+import dataclasses
+from datetime import timedelta
 
 import msgspec
+import pytest
 
-from remuda.charging.ports import Place
-from remuda.compute.history.explaining import Known, explain, explain_gone
+from remuda.compute.history.explaining import explain, explain_gone
+from remuda.compute.history.gone import End, GoneInstance
 from remuda.compute.history.reasons import REASONS
-from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec, InstanceStatus, Protection
-from remuda.compute.ports import NetworkSeen, ServerFacts, ServerSeen
-from remuda.kernel.conditions import Condition
-from remuda.operations.kinds import Failure, Operation, OperationSpec, OperationStatus, Phase
-from remuda.resources.labels import ORGANIZATION, PROJECT
-from remuda.resources.regional import NETWORK, REGION
-from remuda.store.objects import Metadata
+from remuda.compute.kinds.instances import Protection
+from remuda.compute.ports import NetworkSeen
+from remuda.operations.kinds import Failure
+from remuda.resources.labels import MODIFIED
+from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
 
-NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
-SINCE = NOW - timedelta(minutes=5)
-PLACE = Place("acme", "web")
-NETWORK_SEEN = NetworkSeen(id="net", name="front", region="north", place=PLACE)
-FACTS = ServerFacts(flavor="small", image="linux")
 replace = msgspec.structs.replace
-
-
-def said(reason: str, message: str = "why", status: Any = "False", kind: str = "Available") -> Condition:
-    return Condition(
-        type=kind, status=status, reason=reason, message=message, last_transition_time=SINCE, observed_generation=1
-    )
-
-
-def instance(*conditions: Condition, marked: bool = False, **spec: Any) -> ComputeInstance:
-    metadata = Metadata(
-        name="one",
-        uid="uid-1",
-        generation=1,
-        labels={ORGANIZATION: "acme", PROJECT: "web", REGION: "north", NETWORK: "net"},
-        creation_timestamp=SINCE,
-        deletion_timestamp=SINCE if marked else None,
-    )
-    wanted = InstanceSpec(flavor_id="small", image_id="linux", **spec)
-    status = InstanceStatus(conditions=conditions, power_state="Running")
-    return ComputeInstance(metadata=metadata, spec=wanted, status=status)
-
-
-def server(settling: Any = "provisioned", reason: str = "", message: str = "") -> ServerSeen:
-    return ServerSeen(
-        id="one",
-        name="one",
-        place=PLACE,
-        region="north",
-        network="net",
-        facts=FACTS,
-        settling=settling,
-        reason=reason,
-        message=message,
-    )
-
-
-def operation(phase: Phase = "running", **status: Any) -> Operation:
-    spec = OperationSpec(
-        saga="instance.update",
-        subject_kind="computeinstances",
-        subject="one",
-        actor="ann@acme.com",
-        input="{}",
-        deadline=NOW,
-        process="p",
-    )
-    metadata = Metadata(name="op-1", creation_timestamp=SINCE)
-    return Operation(metadata=metadata, spec=spec, status=OperationStatus(phase=phase, **status))
-
-
-def known(found: ComputeInstance, **more: Any) -> Known:
-    told: dict[str, Any] = {"servers": [server()], "network": NETWORK_SEEN}
-    return Known(instance=found, now=NOW, **(told | more))
-
-
-FINE = said("Provisioned", "provisioned", "True")
 
 
 def test_of_one_that_is_fine_it_says_so_and_that_it_waits_for_nothing() -> None:
@@ -92,19 +30,20 @@ def test_of_one_that_exceeds_its_quota_it_says_since_when_and_who_can_help() -> 
     told = explain(known(instance(said("QuotaExceeded", "its project may not have another")), servers=[]))
     assert told.state == "waiting"
     assert told.sentences == (
-        "It is not as it was asked to be: its project may not have another.",
+        "It is not as it was asked to be.",
         (
-            "It waits for room in the quota of its project or organization (its project may not have another) since "
-            "2026-03-04 11:55:00 UTC."
+            "It waits for room in the quota of its project or organization (since 2026-03-04 11:55:00 UTC): its "
+            "project may not have another."
         ),
-        "It is looked at again as soon as something changes, and at least every 60 seconds.",
+        "It is looked at again as soon as something changes, and at least every 66 seconds.",
         (
-            "Who can unblock it: an administrator of its organization. Delete something that is not needed, or have an "
-            "administrator of the organization raise the quota."
+            "Whoever may change the instance can unblock it. Delete something that is not needed, or have the quota "
+            "raised: a project's by an administrator of its organization, and an organization's by whoever runs the "
+            "platform."
         ),
     )
     (wait,) = told.waits
-    assert (wait.reason, wait.since, wait.who, wait.retry_within) == ("QuotaExceeded", SINCE, "administrator", 60)
+    assert (wait.reason, wait.since, wait.who, wait.retry_within) == ("QuotaExceeded", SINCE, "user", 66)
 
 
 def test_each_reason_of_its_own_is_what_it_waits_for() -> None:
@@ -144,7 +83,7 @@ def test_one_that_was_changed_since_says_that_this_was_not_looked_at() -> None:
 def test_one_that_is_deleted_waits_for_what_it_had_to_go() -> None:
     told = explain(known(instance(said("Deprovisioning", "its server is going"), marked=True)))
     assert told.state == "deleting"
-    assert told.sentences[0] == "It is being deleted since 2026-03-04 11:55:00 UTC."
+    assert told.sentences[0] == "It is being deleted: that was asked for at 2026-03-04 11:55:00 UTC."
     assert [wait.reason for wait in told.waits] == ["Deprovisioning"]
 
 
@@ -186,24 +125,68 @@ def test_an_operation_that_is_taken_back_says_why_and_when_that_is_tried_again()
     told = explain(known(instance(FINE), operations=[operation("stuck", error=error, next_try=later)]))
     (wait,) = told.waits
     assert (wait.reason, wait.who, wait.next_try) == ("Stuck", "operator", later)
-    assert "is stuck because of this: Identity does not answer)" in wait.sentence
-    assert "The next try is at 2026-03-04 12:01:30 UTC." in told.sentences
+    assert "is stuck because of this: Identity does not answer." in wait.sentence
+    assert "It is tried again at 2026-03-04 12:01:30 UTC." in told.sentences
 
 
-def test_protection_is_told_whoever_demands_it() -> None:
+def test_protection_is_told_with_who_can_lift_it() -> None:
     own = explain(known(instance(FINE, protection=Protection(deletion=True))))
-    assert own.sentences[1:] == ("It is protected from deletion: to delete it, take that back first.",)
-    projects = explain(known(instance(FINE), policy=Protection(plan=True)))
-    assert projects.sentences[1:] == ("A change that destroys something has to carry the hash of its plan.",)
-
-
-def test_one_that_stalls_or_is_ill_says_since_when() -> None:
-    stalled, ill = said("NoCapacity", "no room", "True", "Stalled"), said("Errored", "it crashed", kind="Healthy")
-    told = explain(known(instance(FINE, stalled, ill)))
-    assert told.sentences[1:] == (
-        "It has not moved for too long, since 2026-03-04 11:55:00 UTC: somebody should look.",
-        "It is not healthy since 2026-03-04 11:55:00 UTC: it crashed.",
+    assert own.sentences[1:] == (
+        "It is protected from deletion: whoever may change it has to lift that before it can be deleted.",
     )
+    projects = explain(known(instance(FINE), policy=Protection(deletion=True)))
+    assert projects.sentences[1:] == (
+        "Its project protects it from deletion: whoever may change the project has to lift that first.",
+    )
+
+
+def test_what_protects_it_is_no_matter_once_it_goes_with_its_network() -> None:
+    told = explain(known(instance(FINE, marked=True, protection=Protection(deletion=True, plan=True))))
+    assert not [line for line in told.sentences if "protect" in line or "plan" in line]
+
+
+def test_one_that_stalls_says_since_when() -> None:
+    told = explain(known(instance(FINE, said("NoCapacity", "no room", "True", "Stalled"))))
+    assert told.sentences[1:] == (
+        "It has not moved since 2026-03-04 11:55:00 UTC, which is too long: somebody should look.",
+    )
+
+
+def test_a_server_that_broke_after_it_ran_is_told_with_what_can_be_done() -> None:
+    ill = said("Errored", "the host died", kind="Healthy")
+    told = explain(known(showing(instance(FINE, ill), power_state="Error")))
+    assert told.state == "broken"
+    (wait,) = told.waits
+    assert (wait.reason, wait.who, wait.since, wait.retry_within) == ("ServerFailed", "user", SINCE, 0)
+    assert wait.sentence.endswith("(since 2026-03-04 11:55:00 UTC): the host died.")
+    assert not [line for line in told.sentences if "error" in line]
+
+
+def test_a_server_that_is_gone_is_told_before_its_controller_has_seen_it() -> None:
+    assert [wait.reason for wait in explain(known(instance(FINE), servers=[])).waits] == ["ServerVanished"]
+    new = showing(instance(FINE), has_server=False)
+    assert explain(known(new, servers=[])).waits == ()
+
+
+def test_servers_of_an_earlier_instance_of_its_name_do_not_make_it_ambiguous() -> None:
+    earlier = dataclasses.replace(server(), incarnation="uid-0")
+    going = dataclasses.replace(server(), is_marked=True)
+    assert explain(known(instance(FINE), servers=[server(), earlier, going])).waits == ()
+
+
+def test_since_when_a_change_waits_is_when_it_was_asked_for() -> None:
+    found = instance(FINE)
+    asked = NOW - timedelta(seconds=30)
+    metadata = replace(found.metadata, generation=2, annotations={MODIFIED: asked.strftime("%Y-%m-%dT%H:%M:%SZ")})
+    (wait,) = explain(known(replace(found, metadata=metadata))).waits
+    assert (wait.reason, wait.since, wait.who) == ("Pending", asked, "itself")
+
+
+def test_what_no_controller_has_looked_at_for_long_is_an_operators_to_look_at() -> None:
+    found = instance(FINE)
+    metadata = replace(found.metadata, generation=2, creation_timestamp=NOW - timedelta(minutes=6))
+    (wait,) = explain(known(replace(found, metadata=metadata))).waits
+    assert (wait.reason, wait.who) == ("Pending", "operator")
 
 
 def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at() -> None:
@@ -215,7 +198,17 @@ def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at(
     assert still.who == "user"
 
 
-def test_of_one_that_is_gone_it_says_when_it_went() -> None:
-    told = explain_gone(since=SINCE, now=NOW, incarnation="uid-1")
+@pytest.mark.parametrize(
+    ("end", "why"),
+    [
+        (End("DeletionRequested", "ann@acme.com"), "ann@acme.com asked for its deletion"),
+        (End("NetworkDeleted", ""), "its network was deleted, and took it along"),
+        (End("Undone", ""), "the operation that made it was taken back"),
+        (None, "why is not remembered"),
+    ],
+)
+def test_of_one_that_is_gone_it_says_when_it_went_and_why(end: End | None, why: str) -> None:
+    gone = GoneInstance(organization="acme", project="web", region="north", uid="uid-1", time=SINCE)
+    told = explain_gone(gone, end, now=NOW)
     assert (told.state, told.waits, told.incarnation) == ("gone", (), "uid-1")
-    assert told.sentences[0].startswith("It is gone since 2026-03-04 11:55:00 UTC")
+    assert told.sentences == (f"It is gone, since 2026-03-04 11:55:00 UTC: {why}.",)

@@ -40,7 +40,7 @@ def read(*in_order: Entry, newer: str = "") -> list[EventRead]:
 
 def test_an_operation_goes_back_to_a_request_and_says_whose() -> None:
     (event,) = read(operation(1, "OperationStarted"), newer="a")
-    assert event.sentence == "ann@acme.com began an operation: instance.create."
+    assert event.sentence == "ann@acme.com asked for an instance (instance.create)."
     cause = event.cause
     assert (cause.type, cause.actor, cause.trace_id, cause.operation_id) == ("request", "ann@acme.com", "t1", "op-1")
     assert event.facts == {"saga": "instance.create", "phase": "done"}
@@ -95,9 +95,9 @@ def test_after_the_last_incarnation_what_makes_no_other_counts_to_none() -> None
         (
             "OperationUndoing",
             {"saga": "s", "actor": "ann", "failedStep": "allocate", "error": {"code": "x", "sentence": "No room."}},
-            "The operation s of ann failed at allocate and is taken back, because: No room.",
+            "What ann asked for, s, failed at allocate and is taken back, because: No room.",
         ),
-        ("OperationUndoing", {"error": 3}, "The operation unknown of somebody failed and is taken back."),
+        ("OperationUndoing", {"error": 3}, "What somebody asked for, unknown, failed and is taken back."),
         ("ServerSeenTwice", {"count": 2, "uid": "a"}, "Server seen twice: count 2, uid a."),
         ("NobodyKnows", {}, "Nobody knows."),
         ("", {}, "Something happened."),

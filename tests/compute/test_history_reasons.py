@@ -12,10 +12,14 @@ import remuda
 from remuda.compute.history.reasons import REASONS, reason_of
 from remuda.compute.history.telling import EVENTS
 from remuda.compute.history.wire import Who
+from remuda.compute.instances.making import NET_S
+from remuda.reconcile.ports import DriverSettings
 
 SOURCES = Path(remuda.__file__).parent
 WALKED = ("compute", "charging", "reconcile", "region/servers", "region/going.py")
 """Where the controllers of instances and servers are, and what they are made of."""
+UNTOLD = {"Paused", "ServerFailed", "Pending", "NetworkGone", "ServerVanished", "RegionUnreachable"}
+"""Of what no time can be told: nothing is tried, or an operator has set when, or it may be at rest."""
 PLACE = {"Blocked": 0, "Failed": 0, "Again": 1}
 """Where each result has its reason."""
 
@@ -73,19 +77,21 @@ def test_every_reason_has_a_sentence_and_a_remedy() -> None:
 
 def test_every_word_is_one_that_somebody_gives() -> None:
     given = {word for path in files() for word, _ in given_in(path)}
-    assert set(REASONS) - given == {"Provisioning", "Changed", "Pending", "Paused", "Stuck", "RegionUnreachable"}, (
+    found_out = {"Paused", "Stuck", "RegionUnreachable", "ServerFailed"}
+    assert set(REASONS) - given == {"Provisioning", "Changed", "Pending", *found_out}, (
         "the first is what controllers say by default, the next two what is read where they have not spoken, and the "
         "others are what explain finds out by itself"
     )
 
 
 @pytest.mark.parametrize("word", REASONS)
-def test_a_remedy_is_a_sentence_and_what_is_waited_for_a_part_of_one(word: str) -> None:
+def test_a_remedy_is_a_sentence_and_what_is_the_matter_one_that_can_go_on(word: str) -> None:
     reason = REASONS[word]
     assert reason.remedy[0].isupper()
     assert reason.remedy.endswith(".")
-    assert not reason.waits_for.endswith(".")
-    assert reason.retry_within_s > 0
+    assert reason.says[0].isupper()
+    assert not reason.says.endswith(".")
+    assert (reason.retry_within_s > 0) == (word not in UNTOLD), "about these nothing is tried, or nobody knows when"
     assert reason.who in get_args(Who)
 
 
@@ -111,6 +117,14 @@ def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
     told = {event for path in files() if "region" not in path.parts for event in events_in(path)}
     assert {"ServerMade", "MadeAgain", "DeletionRequested", "Rebooted", "LetGo"} <= told
     assert told <= EVENTS, "these need a sentence in compute/history/telling.py"
+
+
+def test_what_is_said_of_when_it_is_looked_at_is_what_controllers_do() -> None:
+    control = DriverSettings()
+    told = {REASONS[word].retry_within_s for word in ("Provisioning", "Rebuilding", "Deprovisioning")}
+    assert told == {int(NET_S)}
+    assert REASONS["QuotaExceeded"].retry_within_s == round(max(control.blocked_within_s))
+    assert REASONS["NoCapacity"].retry_within_s == control.backoff.longest_s
 
 
 def test_a_word_that_nobody_thought_of_is_an_operators_to_look_at() -> None:

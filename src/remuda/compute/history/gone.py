@@ -4,25 +4,37 @@ The last thing that a controller tells of an instance, in the commit by which it
 anything of an incarnation is remembered so is this, for it is the youngest: so the past of an instance is judged by the
 same scope as the instance was. Its id follows from its network, which never changes its project: what has had one id
 has been in one place.
+
+In the same way, from the latest back, it is found who last asked for an instance to be on or off, and why it went.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from typing import TypeVar
 
 import msgspec
 
+from remuda.compute.history.noting import PowerAsked
 from remuda.reconcile.lifecycle import LET_GO
 from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.regional import REGION
 from remuda.store.logs import Entry, Log
 
-__all__ = ["STREAM", "GoneInstance", "find_gone"]
+__all__ = ["STREAM", "End", "GoneInstance", "find_end", "find_gone", "find_power_asked"]
 
 STREAM = "timeline"
 """The log stream of what happened."""
 
 _PAGE = 100
 _MOST_PAGES = 20
+_POWER = {"Started", "Stopped", "Rebooted"}
+"""What people ask for that says whether it is to be on."""
+_ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
+"""Why an instance goes."""
+
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,14 +43,25 @@ class GoneInstance:
 
     organization: str
     project: str
+    region: str
     uid: str
     time: datetime
     """When it went."""
 
 
+@dataclass(frozen=True, slots=True)
+class End:
+    """Why an instance went."""
+
+    event: str
+    actor: str
+    """Who asked for it, if somebody did."""
+
+
 class _Said(msgspec.Struct, frozen=True):
     event: str = ""
     uid: str = ""
+    actor: str = ""
     labels: Mapping[str, str] = {}
 
 
@@ -47,14 +70,41 @@ _decode = msgspec.json.Decoder(_Said).decode
 
 async def find_gone(log: Log, subject: str) -> GoneInstance | None:
     """Return the last instance of an id that is gone, if one is remembered."""
+    return await _latest(log, subject, _gone)
+
+
+async def find_power_asked(log: Log, subject: str, uid: str) -> PowerAsked | None:
+    """Return who last asked for this incarnation of an instance to be on or off, if anybody did."""
+    return await _latest(log, subject, partial(_power_asked, uid=uid))
+
+
+async def find_end(log: Log, subject: str, uid: str) -> End | None:
+    """Return why this incarnation of an instance went, if that is remembered."""
+    return await _latest(log, subject, partial(_end, uid=uid))
+
+
+async def _latest(log: Log, subject: str, read: Callable[[Entry], _T | None]) -> _T | None:
+    """Return what is read from the latest entry that has it."""
     before = None
     for _ in range(_MOST_PAGES):
         page = await log.read_back(STREAM, subject, before=before, limit=_PAGE)
-        found = next(filter(None, map(_gone, page.entries)), None)
+        found = next((each for each in map(read, page.entries) if each is not None), None)
         if found is not None or page.next is None:
             return found
         before = page.next
     return None
+
+
+def _power_asked(entry: Entry, uid: str) -> PowerAsked | None:
+    said = _decode(entry.data)
+    if said.event not in _POWER or said.uid != uid:
+        return None
+    return PowerAsked(stopped=said.event == "Stopped", actor=said.actor or "somebody", time=entry.time)
+
+
+def _end(entry: Entry, uid: str) -> End | None:
+    said = _decode(entry.data)
+    return End(said.event, said.actor) if said.event in _ENDS and said.uid == uid else None
 
 
 def _gone(entry: Entry) -> GoneInstance | None:
@@ -62,4 +112,5 @@ def _gone(entry: Entry) -> GoneInstance | None:
     organization, project = said.labels.get(ORGANIZATION), said.labels.get(PROJECT)
     if said.event != LET_GO or organization is None or project is None:
         return None
-    return GoneInstance(organization=organization, project=project, uid=said.uid, time=entry.time)
+    region = said.labels.get(REGION, "")
+    return GoneInstance(organization=organization, project=project, region=region, uid=said.uid, time=entry.time)

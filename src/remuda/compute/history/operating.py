@@ -9,10 +9,15 @@ from collections.abc import Iterator
 import msgspec
 
 from remuda.compute.history.wire import FailureRead, OperationRead, StepRead, StepState
+from remuda.compute.instances.sagas import CREATE_INSTANCE
+from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Failure, Operation
 from remuda.operations.registry import Sagas
 
-__all__ = ["OperationView", "read_operation"]
+__all__ = ["TAKEN", "OperationView", "is_refusal", "read_operation"]
+
+TAKEN = (CREATE_INSTANCE.name, AlreadyExists.code)
+"""The saga and the error of what only asked for a name that was taken."""
 
 
 class OperationView:
@@ -38,6 +43,7 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
         phase=status.phase,
         actor=spec.actor,
         trace_id=spec.trace_id,
+        incarnation=status.incarnation,
         started=metadata.creation_timestamp,
         closed=status.closed,
         steps=tuple(_steps(operation, sagas)),
@@ -48,6 +54,12 @@ def read_operation(operation: Operation, sagas: Sagas) -> OperationRead:
         abandoned_by=status.abandoned_by,
         abandoned_because=status.abandoned_because,
     )
+
+
+def is_refusal(operation: Operation) -> bool:
+    """Tell whether an operation only asked for a name that was taken: it is nothing to the instance that has it."""
+    spec, status = operation.spec, operation.status
+    return status.phase == "undone" and status.error is not None and (spec.saga, status.error.code) == TAKEN
 
 
 def _failure(failure: Failure | None) -> FailureRead | None:

@@ -4,16 +4,17 @@ All of it is for whoever may read the instance, and as long as it is remembered 
 What happened to an instance's server is told in the instance's own timeline, as its controller sees it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_for_object
 from remuda.access.context import Context
 from remuda.charging.ports import Place
 from remuda.compute.history.explaining import Known, explain, explain_gone
-from remuda.compute.history.gone import STREAM, GoneInstance, find_gone
-from remuda.compute.history.operating import OperationView
-from remuda.compute.history.reading import incarnation_of, read_entries
+from remuda.compute.history.gone import STREAM, GoneInstance, find_end, find_gone, find_power_asked
+from remuda.compute.history.noting import PowerAsked
+from remuda.compute.history.operating import OperationView, is_refusal
+from remuda.compute.history.reading import images_in, incarnation_of, read_entries, refused_in, without_refused
 from remuda.compute.history.wire import EventRead, ExplanationRead, OperationRead
 from remuda.compute.instances.rules import has_scope
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
@@ -34,7 +35,7 @@ from remuda.resources.reading import find
 from remuda.resources.regional import network_of, region_of
 from remuda.resources.scoping import allow_for
 from remuda.store.contract import Store
-from remuda.store.logs import Log, subject_of
+from remuda.store.logs import Entry, Log, subject_of
 
 __all__ = ["READ", "EventPage", "History"]
 
@@ -43,6 +44,8 @@ READ = permission("instances", "read")
 
 _DEFAULT_LIMIT = 100
 _SLICE = 100
+_SOON_AFTER = 500
+"""Within how many entries an operation that is refused has ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +78,27 @@ class History:
         subject = _subject(instance)
         tokens = PageTokens(self.sealer, path=f"{STREAM}/{subject}", caller=context.principal.caller)
         place = None if query.continue_ is None else tokens.read_position(query.continue_)
-        newer = await self._newer(subject, place, found)
-        events, place = await self._read(subject, place, newer, query.limit or _DEFAULT_LIMIT)
-        return EventPage(events, None if place is None else tokens.write_position(place))
+        newer, refused = await self._newer(subject, place, found)
+        limit = query.limit or _DEFAULT_LIMIT
+        entries = await self._read(subject, place, refused, limit + 1)
+        shown, older = entries[:limit], entries[limit] if len(entries) > limit else None
+        names = await self._image_names(context, found, images_in(shown))
+        events = list(read_entries(shown, newer=newer, older=older, images=names))
+        return EventPage(events, None if older is None else tokens.write_position(shown[-1].position))
 
     async def list_operations(self, context: Context, instance: str) -> Collection[Operation, list[OperationRead]]:
         """Return what was done to an instance all or not at all, for as long as that is kept."""
         await self._known(context, instance)
         index = ("subject", _subject(instance))
-        return Collection(store=self.store, kind=Operation, view=self._view, index=index)
+        return Collection(
+            store=self.store, kind=Operation, view=self._view, index=index, visible=lambda each: not is_refusal(each)
+        )
 
     async def explain(self, context: Context, instance: str) -> ExplanationRead:
         """Say why an instance is as it is."""
         found, now = await self._known(context, instance), self.clock.now()
         if isinstance(found, GoneInstance):
-            return explain_gone(since=found.time, now=now, incarnation=found.uid)
+            return explain_gone(found, await find_end(self.log, _subject(instance), found.uid), now=now)
         servers, network = await self._seen(found)
         policy = await find(self.store, ProjectPolicy, project_of(found))
         under_way = (await self.store.list(Operation, index=OPEN)).items  # an instance may have had very many
@@ -101,9 +110,16 @@ class History:
                 network=network,
                 operations=[each for each in under_way if (each.spec.subject_kind, each.spec.subject) == about],
                 policy=None if policy is None else policy.spec,
+                power=await self._power(found),
                 now=now,
             )
         )
+
+    async def _power(self, instance: ComputeInstance) -> PowerAsked | None:
+        """Return who last asked for an instance to be on or off. It is of interest only of one that is off."""
+        if instance.status.power_state != "Stopped":
+            return None
+        return await find_power_asked(self.log, _subject(instance.name), instance.uid)
 
     async def _known(self, context: Context, instance: str) -> ComputeInstance | GoneInstance:
         """Return an instance that the caller may read, or what is remembered of one that is gone.
@@ -127,30 +143,45 @@ class History:
             raise NotFound(INSTANCE.name, instance) from None
         return gone
 
-    async def _newer(self, subject: str, place: int | None, found: ComputeInstance | GoneInstance) -> str:
-        """Return the incarnation of what came right after a place; the present one, if nothing did."""
+    async def _newer(
+        self, subject: str, place: int | None, found: ComputeInstance | GoneInstance
+    ) -> tuple[str, set[str]]:
+        """Return the incarnation of what came right after a place, and which operations were refused soon after it.
+
+        The incarnation is the present one, if nothing came after.
+        """
         present = found.uid if isinstance(found, ComputeInstance) else ""
         if place is None:
-            return present
-        page = await self.log.read(STREAM, subject, after=place - 1, limit=_SLICE)
-        return next(filter(None, map(incarnation_of, page.entries)), present)
+            return present, set()
+        page = await self.log.read(STREAM, subject, after=place - 1, limit=_SOON_AFTER)
+        return next(filter(None, map(incarnation_of, page.entries)), present), set(refused_in(page.entries))
 
-    async def _read(
-        self, subject: str, place: int | None, newer: str, limit: int
-    ) -> tuple[list[EventRead], int | None]:
-        """Return what came before a place, and where to go on, if there is more."""
-        events: list[EventRead] = []
+    async def _read(self, subject: str, place: int | None, refused: set[str], limit: int) -> Sequence[Entry]:
+        """Return up to so many entries from before a place, the latest first, without those of refused operations."""
+        entries: list[Entry] = []
         while True:
-            wanted = min(limit - len(events), _SLICE)
-            page = await self.log.read_back(STREAM, subject, before=place, limit=wanted + 1)
-            entries, rest = page.entries[:wanted], page.entries[wanted:]
-            events += read_entries(entries, newer=newer, older=rest[0] if rest else None)
-            if not rest:
-                return events, None
-            place, newer = entries[-1].position, events[-1].incarnation
-            if len(events) == limit:
-                return events, place
+            page = await self.log.read_back(STREAM, subject, before=place, limit=min(limit - len(entries), _SLICE))
+            entries += without_refused(page.entries, refused)
+            if page.next is None or len(entries) == limit:
+                return entries
+            place = page.next
             await let_others_run()
+
+    async def _image_names(
+        self, context: Context, found: ComputeInstance | GoneInstance, images: set[str]
+    ) -> Mapping[str, str]:
+        """Return what images are called that the caller may use now; a timeline can be read without."""
+        if isinstance(found, GoneInstance):
+            organization, region = found.organization, found.region
+        else:
+            organization, region = organization_of(found), region_of(found)
+        if not images or not region:
+            return {}
+        try:
+            offered = await self.region.images(context, organization, region)
+        except (Unavailable, NotFound, Forbidden):
+            return {}
+        return {each.metadata.id: each.metadata.name for each in offered if each.metadata.id in images}
 
     async def _seen(self, instance: ComputeInstance) -> tuple[Sequence[ServerSeen] | None, NetworkSeen | None]:
         """Return what region shows of an instance; nothing, if it does not answer."""

@@ -1,14 +1,17 @@
 """What is said of an event in a timeline: one plain sentence.
 
 An event that is not known here, such as one of a later release, is told by its own word and facts. Facts come from
-outside this service, too, so nothing in them is taken for granted.
+outside this service, too, so nothing in them is taken for granted. People are known by their addresses; who is known by
+an id alone, as service accounts are, is called an account.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["EVENTS", "sentence_of"]
+from remuda.kernel.ids import is_id
+
+__all__ = ["EVENTS", "account", "sentence_of"]
 
 Facts = Mapping[str, Any]
 
@@ -19,14 +22,14 @@ _SAID: Mapping[str, str] = {
     "LetGo": "It is gone: everything that it had was removed.",
     "Undone": "It is removed, because the operation that made it was taken back.",
     "DeletionRequested": "{actor} asked for its deletion.",
-    "ChangeRequested": "{actor} asked for a change.",
     "Started": "{actor} started it.",
     "Stopped": "{actor} stopped it.",
     "SnapshotMade": "{actor} had a snapshot made of it: the image {image}.",
+    "KeyHandedOut": "{actor} was given the private SSH key that opens it.",
+    "ConsoleOpened": "{actor} was given the address of its console, by which it can be used.",
     "NetworkDeleted": "Its network {network} is being deleted, and takes it along.",
     "ServerMade": "Its server is there.",
     "ServerChanged": "Its server is changed as it was asked for: {fields}.",
-    "MadeAgain": "Its server is made again, because {why}.",
     "LeftoverRemoved": "A server that an earlier instance of its name left behind was removed.",
     "Rebuilding": "Its server is being rebuilt from the image {image}: what was on its disk is lost.",
     "Replacing": "Another server is put in its server's place, with the same addresses: what was on the disk is lost.",
@@ -37,22 +40,32 @@ _SAID: Mapping[str, str] = {
     "Repaired": "The monitor mended something: {message}.",
     "MassDestructionStopped": "Too much would go at once that nobody asked to go, so nothing more is removed.",
     "DestroyedUnasked": "Something of it was removed that nobody asked to remove.",
-    "OperationStarted": "{actor} began an operation: {saga}.",
-    "OperationDone": "The operation {saga} of {actor} is done.",
-    "OperationUndone": "The operation {saga} of {actor} was taken back, and left nothing behind.",
-    "OperationAbandoned": "An operator gave up the operation {saga} of {actor}: what it left is cleaned up by hand.",
+    "OperationStarted": "{actor} asked for {what}.",
+    "OperationDone": "What {actor} asked for, {what}, is agreed to.",
+    "OperationUndone": "What {actor} asked for, {what}, was taken back, and left nothing behind.",
+    "OperationAbandoned": "An operator gave up what {actor} asked for, {what}: the rest is cleaned up by hand.",
 }
 
 
 def sentence_of(event: str, facts: Facts) -> str:
     """Return what happened, for people."""
-    if event in _TOLD:
-        return _TOLD[event](facts)
-    if event in _SAID:
-        return _SAID[event].format_map(_Known({name: _listed(value) for name, value in facts.items()}))
+    if event in EVENTS:
+        return _sentence(event, {**facts, "actor": account(str(facts.get("actor") or ""))})
     words = _WORD.sub(" ", event).lower() or "something happened"
     known = [f"{name} {value}" for name, value in sorted(facts.items()) if isinstance(value, str | int)]
     return f"{words[0].upper()}{words[1:]}{': ' if known else ''}{', '.join(known)}."
+
+
+def account(actor: str) -> str:
+    """Return who somebody is, as far as that is known."""
+    return f"account {actor}" if is_id(actor) else actor or "somebody"
+
+
+def _sentence(event: str, facts: Facts) -> str:
+    if event in _TOLD:
+        return _TOLD[event](facts)
+    listed = {name: _listed(value) for name, value in facts.items()}
+    return _SAID[event].format_map(_Known(listed | {"what": _what(facts)}))
 
 
 def _listed(value: Any) -> str:
@@ -62,8 +75,8 @@ def _listed(value: Any) -> str:
 class _Known(dict[str, Any]):
     """Facts, and a word for those that are not there."""
 
-    def __missing__(self, key: str) -> str:
-        return "somebody" if key == "actor" else "unknown"
+    def __missing__(self, _key: str) -> str:
+        return "unknown"
 
 
 def _condition(facts: Facts) -> str:
@@ -72,6 +85,8 @@ def _condition(facts: Facts) -> str:
     said = _CONDITIONS.get((kind, status)) or _CONDITIONS.get((kind, ""))
     if kind == "Available" and facts.get("reason") == "Deprovisioning":
         said = "It is being deleted: {message}."
+    if (kind, status) == ("Healthy", "True"):
+        said = _WELL.get(message, said)
     return (said or "{kind} is {status}: {message}.").format(kind=kind, status=status, message=message)
 
 
@@ -83,22 +98,35 @@ _CONDITIONS: Mapping[tuple[str, str], str] = {
     ("Healthy", "True"): "It is healthy.",
     ("Healthy", "Unknown"): "How it is doing is not known: {message}.",
     ("Healthy", ""): "It is not healthy: {message}.",
+    ("Drifted", "True"): "At its provider it is not what it was made any more, and is left so: {message}.",
+    ("Drifted", ""): "At its provider it is again what it was made.",
     ("Rebuilding", "True"): "Its server is being made anew: {message}.",
-    ("Rebuilding", ""): "Its server is no longer being made anew: {message}.",
+    ("Rebuilding", ""): "Making its server anew is over: {message}.",
     ("Charged", "True"): "What it costs is held in its quota.",
     ("Charged", ""): "What it costs is not held: {message}.",
 }
 """By the type of a condition and what it says; without the latter, what is said of all others."""
 
+_WELL = {"server is stopped": "It is off.", "server is healthy": "It runs, and is healthy."}
+"""What is said of one with which all is well, by what region says of its server."""
+
+
+_ASKED = {"instance.create": "an instance", "instance.update": "a change that costs more or less"}
+"""What each operation is for."""
+
+
+def _what(facts: Facts) -> str:
+    """Return what an operation is for, with the name that logs have for it."""
+    saga = str(facts.get("saga", "unknown"))
+    return f"{_ASKED[saga]} ({saga})" if saga in _ASKED else saga
+
 
 def _undoing(facts: Facts) -> str:
-    known = _Known(facts)
-    return f"The operation {known['saga']} of {known['actor']} failed{_at(facts)} and is taken back{_why(facts)}."
+    return f"What {facts['actor']} asked for, {_what(facts)}, failed{_at(facts)} and is taken back{_why(facts)}."
 
 
 def _stuck(facts: Facts) -> str:
-    known = _Known(facts)
-    return f"The operation {known['saga']} of {known['actor']} cannot be taken back: an operator has to look."
+    return f"What {facts['actor']} asked for, {_what(facts)}, cannot be taken back: an operator has to look."
 
 
 def _at(facts: Facts) -> str:
@@ -113,13 +141,27 @@ def _why(facts: Facts) -> str:
 
 
 def _rebooted(facts: Facts) -> str:
-    return f"{_Known(facts)['actor']} rebooted it{', the hard way' if facts.get('hard') else ''}."
+    return f"{facts['actor']} rebooted it{', the hard way' if facts.get('hard') else ''}."
+
+
+def _changed(facts: Facts) -> str:
+    changes = facts.get("changes")
+    what = " ".join(map(str, changes)) if isinstance(changes, list) else ""
+    return f"{facts['actor']} asked for a change{': ' if what else '.'}{what}"
+
+
+def _made_again(facts: Facts) -> str:
+    power = " It was off, and is started with that." if facts.get("was") == "Stopped" else ""
+    why = facts.get("why", "nobody says why")
+    return f"Its server is made again, because {why}. What was on its disk is lost.{power}"
 
 
 _TOLD: Mapping[str, Callable[[Facts], str]] = {
     "ConditionChanged": _condition,
     "OperationUndoing": _undoing,
     "OperationStuck": _stuck,
+    "ChangeRequested": _changed,
+    "MadeAgain": _made_again,
     "Rebooted": _rebooted,
 }
 

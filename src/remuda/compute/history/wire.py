@@ -28,9 +28,8 @@ things were found to be."""
 StepState = Literal["done", "undone", "failed", "unknown", "not begun"]
 """How a step of an operation ended; `unknown` while it is under way, since only how the whole ends is written down."""
 
-Who = Literal["itself", "user", "administrator", "operator"]
-"""Who can unblock something: nobody needs to, whoever may change the instance, the administrator of its organization,
-or whoever runs the platform."""
+Who = Literal["itself", "user", "operator"]
+"""Who can unblock something: nobody needs to, whoever may change the instance, or whoever runs the platform."""
 
 
 class CauseRead(Wire, frozen=True):
@@ -94,6 +93,13 @@ class OperationRead(Wire, frozen=True, kw_only=True):
     trace_id: Annotated[str, msgspec.Meta(description="Names the request in logs and traces.")] = msgspec.field(
         default="", name="traceID"
     )
+    incarnation: Annotated[
+        str,
+        msgspec.Meta(
+            description="Which of the instances that have had this id it made or changed, by its uid; absent while "
+            "that is not known, and where it came to none."
+        ),
+    ] = ""
     started: datetime
     closed: datetime | None = None
     steps: Annotated[
@@ -123,8 +129,8 @@ class WaitRead(Wire, frozen=True, kw_only=True):
     who: Annotated[
         Who,
         msgspec.Meta(
-            description="Who can unblock it: nobody needs to (`itself`), whoever may change the instance (`user`), the "
-            "administrator of its organization, or the operator of the platform."
+            description="Who can unblock it: nobody needs to (`itself`), whoever may change the instance (`user`), or "
+            "the operator of the platform."
         ),
     ]
     remedy: Annotated[str, msgspec.Meta(description="What that one can do.")]

@@ -1,0 +1,83 @@
+"""Instances in every state that can be known, to be explained."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+
+from remuda.charging.ports import Place
+from remuda.compute.history.explaining import Known
+from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec, InstanceStatus
+from remuda.compute.ports import NetworkSeen, ServerFacts, ServerSeen
+from remuda.kernel.conditions import Condition
+from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
+from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.regional import NETWORK, REGION
+from remuda.store.objects import Metadata
+
+NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)
+SINCE = NOW - timedelta(minutes=5)
+PLACE = Place("acme", "web")
+NETWORK_SEEN = NetworkSeen(id="net", name="front", region="north", place=PLACE)
+FACTS = ServerFacts(flavor="small", image="linux")
+replace = msgspec.structs.replace
+
+
+def said(reason: str, message: str = "why", status: Any = "False", kind: str = "Available") -> Condition:
+    return Condition(
+        type=kind, status=status, reason=reason, message=message, last_transition_time=SINCE, observed_generation=1
+    )
+
+
+def instance(*conditions: Condition, marked: bool = False, **spec: Any) -> ComputeInstance:
+    metadata = Metadata(
+        name="one",
+        uid="uid-1",
+        generation=1,
+        labels={ORGANIZATION: "acme", PROJECT: "web", REGION: "north", NETWORK: "net"},
+        creation_timestamp=SINCE,
+        deletion_timestamp=SINCE if marked else None,
+    )
+    wanted = InstanceSpec(flavor_id="small", image_id="linux", **spec)
+    status = InstanceStatus(conditions=conditions, power_state="Running", has_server=True)
+    return ComputeInstance(metadata=metadata, spec=wanted, status=status)
+
+
+def server(settling: Any = "provisioned", reason: str = "", message: str = "") -> ServerSeen:
+    return ServerSeen(
+        id="one",
+        name="one",
+        place=PLACE,
+        region="north",
+        network="net",
+        facts=FACTS,
+        settling=settling,
+        reason=reason,
+        message=message,
+    )
+
+
+def operation(phase: Phase = "running", **status: Any) -> Operation:
+    spec = OperationSpec(
+        saga="instance.update",
+        subject_kind="computeinstances",
+        subject="one",
+        actor="ann@acme.com",
+        input="{}",
+        deadline=NOW,
+        process="p",
+    )
+    metadata = Metadata(name="op-1", creation_timestamp=SINCE)
+    return Operation(metadata=metadata, spec=spec, status=OperationStatus(phase=phase, **status))
+
+
+def known(found: ComputeInstance, **more: Any) -> Known:
+    told: dict[str, Any] = {"servers": [server()], "network": NETWORK_SEEN}
+    return Known(instance=found, now=NOW, **(told | more))
+
+
+FINE = said("Provisioned", "provisioned", "True")
+
+
+def showing(found: ComputeInstance, **status: Any) -> ComputeInstance:
+    return replace(found, status=replace(found.status, **status))

@@ -1,0 +1,125 @@
+"""Every state that an instance can be in, explained: tests/golden/explanations.txt is what people read.
+
+`REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_history_states.py` writes it anew: then read what changed.
+"""
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from remuda.compute.history.explaining import Known, explain
+from remuda.compute.history.noting import PowerAsked
+from remuda.compute.history.wire import ExplanationRead
+from remuda.compute.kinds.instances import Protection
+from remuda.compute.ports import NetworkSeen
+from remuda.operations.kinds import Failure
+from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "explanations.txt"
+IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
+
+GOING = NetworkSeen(id="net", name="front", region="north", place=PLACE, is_marked=True)
+BROKEN = said("Errored", "the host died", kind="Healthy")
+PROTECTED = Protection(deletion=True, plan=True)
+UNDONE = Failure(code="unavailable", sentence="Identity does not answer.")
+CHANGED = msgspec.structs.replace(instance(FINE), metadata=msgspec.structs.replace(instance().metadata, generation=2))
+STALLED = said("Provisioning", "being made", "True", "Stalled")
+REPLACING = said("Replacing", "another server is put in its place: being brought up", "True", "Rebuilding")
+
+STATES: dict[str, Known] = {
+    "all is well": known(instance(FINE)),
+    "its server broke": known(showing(instance(FINE, BROKEN), power_state="Error")),
+    "it is ill": known(instance(FINE, said("Degraded", "one disk is slow", kind="Healthy"))),
+    "it has drifted": known(instance(FINE, said("ChangedAtProvider", "its flavor is large", "True", "Drifted"))),
+    "somebody stopped it": known(
+        showing(instance(FINE), power_state="Stopped"), power=PowerAsked(stopped=True, actor="ann@acme.com", time=SINCE)
+    ),
+    "it was stopped elsewhere": known(
+        showing(instance(FINE), power_state="Stopped"),
+        power=PowerAsked(stopped=False, actor="bob@acme.com", time=SINCE),
+    ),
+    "it is new": known(showing(instance(), has_server=False), servers=[]),
+    "its server is being made": known(
+        instance(said("Provisioning", "its server is being made")),
+        servers=[server("provisioning", "Provisioning", "being brought up")],
+    ),
+    "its network is being made": known(
+        instance(said("Provisioning", "its server is being made")),
+        servers=[server("provisioning", "DependencyNotReady", "its network is being made")],
+    ),
+    "its quota is missing": known(
+        instance(said("QuotaExceeded", "its organization or project may not have another")), servers=[]
+    ),
+    "its region is full": known(instance(said("NoCapacity", "the region has no room for its flavor now"))),
+    "its image is gone": known(
+        instance(said("DependencyNotFound", "requested image does not exist or is not accessible")), servers=[]
+    ),
+    "its provider refuses": known(
+        instance(said("ProviderRefused", "the provider does not offer its flavor, image or host as they were"))
+    ),
+    "its network is full": known(instance(said("AddressesExhausted", "its network has no free address"))),
+    "its name is taken": known(
+        instance(said("NameTaken", "a server that is not its own has its name on its network")), servers=[]
+    ),
+    "its server never came up": known(instance(said("Errored", "it could not be brought up: no valid host was found"))),
+    "it was just changed": known(CHANGED),
+    "it is being replaced": known(
+        instance(said("Rebuilding", "its server is made anew: being brought up"), REPLACING),
+        servers=[server("provisioning", "Provisioning", "being brought up")],
+    ),
+    "its rebuild failed": known(
+        instance(said("Errored", "the rebuild failed: select another image or replace the server"), BROKEN)
+    ),
+    "its server vanished just now": known(instance(FINE), servers=[]),
+    "its server vanished": known(
+        instance(said("ServerVanished", "its server is not there, looking for it once more")), servers=[]
+    ),
+    "its server is deleted by somebody": known(
+        instance(said("ServerDeleting", "its server is being deleted, and made again when that is gone"))
+    ),
+    "it has two servers": known(instance(said("AmbiguousServer")), servers=[server(), server()]),
+    "its network is being deleted": known(instance(FINE), network=GOING),
+    "its network is gone": known(instance(FINE), network=None),
+    "an operation is open": known(instance(FINE), operations=[operation()]),
+    "an operation is stuck": known(instance(FINE), operations=[operation("stuck", error=UNDONE, next_try=NOW)]),
+    "region does not answer": known(instance(FINE), servers=None, network=None),
+    "it is paused": known(instance(FINE, pause=True)),
+    "it has not moved for long": known(instance(said("Provisioning", "being made"), STALLED)),
+    "it is protected": known(instance(FINE, protection=PROTECTED)),
+    "its project protects it": known(instance(FINE), policy=PROTECTED),
+    "it is being deleted": known(
+        instance(said("Deprovisioning", "its server is being removed"), marked=True, protection=PROTECTED)
+    ),
+    "a reason that nobody thought of": known(instance(said("Peculiar", "it hums"))),
+}
+
+
+def written(name: str, told: ExplanationRead) -> str:
+    return "".join(f"{line}\n" for line in (f"# {name}: {told.state}", *told.sentences))
+
+
+def test_every_state_is_explained_as_it_is_written_down() -> None:
+    told = "\n".join(written(name, explain(state)) for name, state in STATES.items())
+    if IS_WRITING:
+        GOLDEN.write_text(told)
+    assert told == GOLDEN.read_text(), "an explanation is another one: look whether that is right"
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_whatever_keeps_it_is_told_with_who_can_unblock_it_and_how(name: str) -> None:
+    told = explain(STATES[name])
+    for wait in told.waits:
+        at = told.sentences.index(wait.sentence)
+        following = " ".join(told.sentences[at + 1 : at + 3])
+        assert "unblock it" in following
+        assert wait.remedy in following or wait.who == "itself"
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_an_explanation_is_made_of_sentences(name: str) -> None:
+    for line in explain(STATES[name]).sentences:
+        assert line[0].isupper()
+        assert line.endswith(".")
+        assert not [bad for bad in ("..", " .", "::", "  ", ". :", "None") if bad in line]
