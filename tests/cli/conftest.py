@@ -28,6 +28,21 @@ def left(left_once: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
+def stopped_once() -> Iterator[Path]:
+    with TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        with running(data) as one:
+            assert one.stop()[0] == 0
+        yield data
+
+
+@pytest.fixture
+def stopped(stopped_once: Path, tmp_path: Path) -> Path:
+    """A copy of a directory that a process left which was asked to end, for one test."""
+    return shutil.copytree(stopped_once, tmp_path / "data")
+
+
+@pytest.fixture(scope="session")
 def remuda_up() -> Iterator[Cloud]:
     with TemporaryDirectory() as folder, cloud(Path(folder) / "data") as one:
         yield one

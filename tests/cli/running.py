@@ -4,12 +4,11 @@ It begins in one that has imported everything already (`tests.forking`), unless 
 """
 
 import json
-import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +17,14 @@ from typing import Any
 from tests.forking import Forked, start
 
 READY = re.compile(r"^Remuda is ready at (http://\S+) \(data in (.+)\)\. Stop it with Ctrl-C\.\n$")
-UNPRIVILEGED = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"] if os.geteuid() == 0 else []
-"""Goes before a command: the modes of files then count for root, too."""
 CODE = "import sys; from remuda.cli import main; sys.exit(main())"
+UNPRIVILEGED = f"""
+import ctypes
+version_3, nothing = (ctypes.c_uint32 * 2)(0x20080522, 0), (ctypes.c_uint32 * 6)()
+assert ctypes.CDLL(None).capset(version_3, nothing) == 0
+{CODE}
+"""
+"""The same without capabilities: the modes of files then count for root, too."""
 REMUDA = [sys.executable, "-c", CODE]
 
 
@@ -99,11 +103,9 @@ def refused(data: Path, listen: str = "127.0.0.1:0", *more: str, environment: Ma
 
 
 def remuda(
-    *words: str, environment: Mapping[str, str] | None = None, stdout: Any = subprocess.PIPE, before: Sequence[str] = ()
+    *words: str, environment: Mapping[str, str] | None = None, stdout: Any = subprocess.PIPE, code: str = CODE
 ) -> subprocess.CompletedProcess[str]:
-    """Run another command, with `before` before it."""
-    if before:
-        return subprocess.run([*before, *REMUDA, *words], capture_output=True, text=True, timeout=60, check=False)
-    with start(CODE, *words, environment=environment, stdout=stdout) as process:
+    """Run another command."""
+    with start(code, *words, environment=environment, stdout=stdout) as process:
         out, error = process.communicate(timeout=60)
         return subprocess.CompletedProcess(words, process.wait(), out, error)

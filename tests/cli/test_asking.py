@@ -57,12 +57,12 @@ def test_a_refusal_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> None:
     words = "operation is not allowed by rbac: operation 'update' on endpoint 'x' is not permitted"
     with asking(tmp_path, refusal(403, "forbidden", words)) as (_, session), pytest.raises(Forbidden) as refused:
         session.ask("PUT", "region", "/x", {})
-    assert refused.value.sentence == f"{words}: ask an administrator of the organization for that right."
+    assert refused.value.sentence == f"O{words[1:]}: ask an administrator of the organization for that right."
     problems = [{"pointer": "/a", "reason": "is no number"}, {"pointer": "/b", "reason": "is missing"}]
     wrong = refusal(400, "malformed", "the request body is not valid: /a is no number", problems=problems)
     with asking(tmp_path, wrong) as (_, session), pytest.raises(Malformed) as malformed:
         session.ask("PUT", "region", "/x", {})
-    assert malformed.value.sentence == "the request body is not valid: /a is no number (/b is missing)"
+    assert malformed.value.sentence == "The request body is not valid: /a is no number (/b is missing)."
 
 
 def test_what_is_no_answer_of_ours_is_one_sentence(tmp_path: Path) -> None:
@@ -112,7 +112,9 @@ def test_a_login_that_cannot_be_renewed_has_ended(tmp_path: Path) -> None:
     spent = refusal(400, "invalid_grant")
     with (
         asking(tmp_path, EXPIRED, spent) as (_, session),
-        pytest.raises(Unauthenticated, match="You are no longer logged in as me: say remuda login"),
+        pytest.raises(
+            Unauthenticated, match=r"You are no longer logged in \(context me\): log in again with remuda login"
+        ),
     ):
         session.get("region", "/x")
     with (

@@ -96,18 +96,18 @@ def test_a_copy_takes_nothing_elses_place(left: Path, tmp_path: Path, capsys: Sa
     file = tmp_path / "copy.db"
     file.write_text("mine")
     assert refusal(capsys, "backup", file, "--data", left) == (
-        f"the backup would overwrite {file}: choose a name that is not taken."
+        f"The backup would overwrite {file}: choose a name that is not taken."
     )
     assert file.read_text() == "mine"
     beside = tmp_path / "other.db.keys.json"
     beside.write_text("mine")
     assert refusal(capsys, "backup", tmp_path / "other.db", "--with-keys", "--data", left) == (
-        f"the backup would overwrite {beside}: choose a name that is not taken."
+        f"The backup would overwrite {beside}: choose a name that is not taken."
     )
     assert not (tmp_path / "other.db").exists()
     nowhere = tmp_path / "no" / "copy.db"
     assert refusal(capsys, "backup", nowhere, "--data", left) == (
-        f"the backup would be in {nowhere.parent}, which is not there: make it first."
+        f"The backup would be in {nowhere.parent}, which is not there: make it first."
     )
 
 
@@ -170,7 +170,7 @@ def test_keys_that_do_not_fit_are_found_out_before_anything_is_changed(
     create_keyring_file(keys, SystemRandomness())
     capsys.readouterr()
     before = contents(left)
-    told = "the keys do not open the secrets in the backup: name the keys of the time of the backup with --keys."
+    told = "The keys do not open the secrets in the backup: name the keys of the time of the backup with --keys."
     assert refusal(capsys, "restore", file, "--keys", keys, "--data", left, "--move-aside") == told
     assert contents(left) == before
     empty = tmp_path / "empty"

@@ -128,7 +128,7 @@ def test_what_waits_for_an_operator_is_named(left: Path, capsys: Said) -> None:
             made = await store.create(Operation(metadata=Metadata(name=name), spec=spec))
         await store.update_status(made.moved("stuck"))
         await store.create(new_orphan(NORTH, "server", Handle("tenancy", "rmd-1"), "ObjectUnknown", NOW))
-        tripped = BreakerSpec(controller="servers", group="acme", tripped=NOW)
+        tripped = BreakerSpec(controller="orphans", group="acme", tripped=NOW)
         await store.create(BreakerRecord(metadata=Metadata(name="b"), spec=tripped))
 
     with_store(left, change)
@@ -136,7 +136,26 @@ def test_what_waits_for_an_operator_is_named(left: Path, capsys: Said) -> None:
     assert (code, states(found)) == (1, {"operations": "bad", "orphans": "odd", "removals": "bad"})
     assert "1 are stuck: network.create op-2." in found["operations"]["sentence"]
     assert "server rmd-1" in found["orphans"]["sentence"]
-    assert "servers acme" in found["removals"]["sentence"]
+    assert "orphans acme" in found["removals"]["sentence"]
+
+
+@pytest.mark.parametrize(
+    ("controllers", "services"),
+    [(["orphans"], ["region"]), (["leftovers"], ["compute"]), (["orphans", "strays"], ["compute", "region"])],
+)
+def test_what_has_stopped_is_released_where_it_has_stopped(
+    left: Path, capsys: Said, controllers: list[str], services: list[str]
+) -> None:
+    async def change(store: SqliteStore) -> None:
+        for controller in controllers:
+            spec = BreakerSpec(controller=controller, group="*", tripped=NOW)
+            await store.create(BreakerRecord(metadata=Metadata(name=controller), spec=spec))
+
+    with_store(left, change)
+    _, found = looked(capsys, left)
+    release = " and ".join(f"POST /{service}/api/v2/recovery/removals/release" for service in services)
+    assert release in found["removals"]["remedy"]
+    assert found["removals"]["remedy"].count("POST") == len(services)
 
 
 def test_an_operation_that_was_cut_off_is_no_reason_to_worry(left: Path, capsys: Said) -> None:

@@ -72,33 +72,31 @@ def test_a_script_reads_what_it_needs_from_one_file(tmp_path: Path) -> None:
         assert {each["kind"] for each in asked(one, f"{home}/quotas").json()["quotas"]} >= {"servers", "gpus"}
 
 
-def test_a_start_says_that_the_file_is_gone_and_how_scripts_get_a_token_again(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        one.stop()
-    file = tmp_path / "credentials.json"
+def test_a_start_says_that_the_file_is_gone_and_how_scripts_get_a_token_again(stopped: Path) -> None:
+    file = stopped / "credentials.json"
     written = json.loads(file.read_text())
     home = f"/api/v1/organizations/{written['organizationId']}"
     for content in (None, "{}"):
         file.unlink() if content is None else file.write_text(content)
-        with running(tmp_path) as one:
+        with running(stopped) as one:
             assert one.said.startswith(f"{file} is gone or damaged, and no start writes it again: get a token with ")
             assert one.said.count("\n") == 2
             assert file.exists() == (content is not None)
-            token = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(tmp_path)).stdout.strip()
+            token = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(stopped)).stdout.strip()
             accounts = f"{one.url}/identity{home}/serviceaccounts"
             headers = {"Authorization": f"Bearer {token}"}
             (account,) = httpx2.get(accounts, headers=headers).json()
             rotated = httpx2.post(f"{accounts}/{account['metadata']['id']}/rotate", headers=headers).json()
             one.stop()
     file.write_text(json.dumps({**written, "token": rotated["status"]["accessToken"]}))
-    with running(tmp_path) as one:
+    with running(stopped) as one:
         assert one.said == ""
         assert asked(one, "/api/v1/organizations").status_code == 200
         removed = asked(one, f"{home}/serviceaccounts/{account['metadata']['id']}", method="DELETE")
         assert removed.is_success
         one.stop()
     file.unlink()
-    with running(tmp_path) as one:
+    with running(stopped) as one:
         assert one.said == "", "who removed the account, too, knows what they do"
 
 

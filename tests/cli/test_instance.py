@@ -2,15 +2,16 @@
 
 import json
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import yaml
 
-from tests.cli.running import CODE
-from tests.cli.using import JAMMY, SMALL, Terminal, make
+from tests.cli.running import CODE, remuda
+from tests.cli.using import JAMMY, SMALL, Cloud, Terminal, make
 from tests.forking import Forked, start
 
 
@@ -104,6 +105,42 @@ def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:
     assert user.refused("instance", "timeline", "past").startswith("There is no instance past: ")
 
 
+def test_who_was_let_in_is_in_the_timeline_and_what_let_in_is_not(user: Terminal) -> None:
+    make(user, "let-in", "--wait")
+    address = user("instance", "console", "let-in").strip()
+    key = user("instance", "ssh-key", "let-in").splitlines()[1]
+    whole = user("instance", "timeline", "let-in")
+    console, handed = whole.splitlines()[-2:]
+    assert console.endswith(" was given the address of its console, by which it can be used.")
+    assert handed.endswith(" was given the private SSH key that opens it.")
+    everything = whole + user("instance", "timeline", "let-in", "-o", "json")
+    assert not [each for each in (address, address.partition("token=")[2], key) if each in everything]
+
+
+def test_a_server_that_breaks_is_explained_and_a_rebuild_is_told_once(user: Terminal, remuda_up: Cloud) -> None:
+    make(user, "frail", "--wait")
+    remuda("sim", "fail", "frail", "--data", str(remuda_up.running.data))
+    until(lambda: user("instance", "explain", "frail", "-o", "name") == "broken\n")
+    first, second, third = user("instance", "explain", "frail").splitlines()
+    assert first == "It was made as it was asked to be, but its server is broken."
+    assert second.endswith("UTC): the host died.")
+    assert third.startswith("Whoever may change the instance can unblock it. Give it another image or flavor")
+    user("instance", "update", "frail", "--image", "debian-12-amd64", "--yes", "--wait")
+    told = user("instance", "timeline", "frail").splitlines()
+    assert len([line for line in told if "Its server was made anew." in line]) == 1
+    assert not [line for line in told if "its server is made anew" in line]
+    assert user("instance", "explain", "frail").startswith("It is as it was asked to be, and running")
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    for _ in range(300):
+        if holds():
+            return
+        time.sleep(0.1)
+    raise AssertionError("it never came to be so")
+
+
 def test_nothing_is_deleted_unless_somebody_agrees(user: Terminal) -> None:
     make(user, "doomed", "--wait")
     said = user.refused("instance", "delete", "doomed")
@@ -119,9 +156,45 @@ def test_nothing_is_deleted_unless_somebody_agrees(user: Terminal) -> None:
 def test_what_is_protected_stays(user: Terminal) -> None:
     make(user, "kept", "--protect-deletion", "--wait")
     assert "from deletion" in user("instance", "show", "kept")
-    assert "protect" in user.refused("instance", "delete", "kept", "--yes")
+    assert user.refused("instance", "delete", "kept", "--yes") == (
+        "The instance is protected from deletion: lift that with remuda instance update --no-protect-deletion, then "
+        "delete it."
+    )
     user("instance", "update", "kept", "--no-protect-deletion", "--wait")
     assert user("instance", "delete", "kept", "--yes") == "The instance kept is being deleted.\n"
+
+
+def test_another_of_its_name_is_not_deleted_in_its_place(user: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(user, "twin", "--wait")
+    again = ("instance", "create", "twin", "--network", "twin-net", "--flavor", SMALL, "--image", JAMMY, "--wait")
+
+    def meanwhile(what: str, *, yes: bool) -> None:
+        assert what.startswith("The instance twin will be deleted")
+        if not yes:
+            user("instance", "delete", "twin", "--yes", "--wait")
+            user(*again)
+
+    monkeypatch.setattr("remuda.cli.doing.agreed", meanwhile)
+    said = user.refused("instance", "delete", "twin")
+    assert said.endswith("is not what it was any more, and nothing was done: look at it again, then decide.")
+    assert user("instance", "show", "twin", "-o", "name") == "twin\n"
+    shown = user("instance", "timeline", "twin")
+    assert "INCARNATION" in shown.splitlines()[0]
+    assert len({line.split()[2] for line in shown.splitlines()[1:] if line[:2] == "20"}) == 2
+
+
+def test_a_number_that_cannot_be_is_told_in_the_words_of_the_command(user: Terminal) -> None:
+    make(user, "counted", "--wait")
+    assert user.refused("instance", "output", "counted", "--lines", "0").endswith("give a number from 1 to 100000.")
+    said = user.refused("instance", "timeline", "counted", "--limit", "1001")
+    assert "--limit" in said
+    assert said.endswith("give a number from 1 to 1000.")
+
+
+def test_a_flavor_that_an_image_does_not_fit_is_refused_with_a_remedy(user: Terminal) -> None:
+    user("network", "create", "odd-net", "--region", "sim-north", "--wait")
+    create = ("instance", "create", "odd", "--network", "odd-net", "--flavor", "sim-arm-8", "--image", JAMMY)
+    assert user.refused(*create).endswith(": choose a flavor and an image of one architecture, as show says it.")
 
 
 def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Terminal) -> None:
@@ -148,7 +221,7 @@ def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
         *("instance", "create", "b a d", "--network", "taken-net", "--flavor", SMALL, "--image", JAMMY)
     )
     said = user.refused("network", "delete", "taken-net", "--yes")
-    assert said == "network is in use and cannot be deleted: delete first what uses it."
+    assert said == "Network is in use and cannot be deleted: delete first what uses it."
 
 
 @contextmanager

@@ -34,6 +34,26 @@ def test_a_plan_is_shown_and_changes_nothing(user: Terminal) -> None:
     assert user.json("instance", "show", "planned") == before
 
 
+def test_a_plan_says_that_the_quota_does_not_allow_it_and_nothing_is_done(user: Terminal) -> None:
+    make(user, "dear", "--wait")
+    before = user.json("instance", "show", "dear")
+    user("quota", "set", "gpus=0", "--of", "project")
+    try:
+        shown = user("instance", "plan", "dear", "--flavor", "sim-gpu-8")
+        sentence = (
+            "It would be refused: it takes 1 more of gpus, and the quota of its project and organization leaves 0. "
+            "Delete something that is not needed, or have the quota raised."
+        )
+        assert f"\nBlocked   {sentence}\n" in shown
+        code, shown, said = user.typed("instance", "update", "dear", "--flavor", "sim-gpu-8", "--yes")
+        assert (code, said) == (1, f"Nothing was done. {sentence}\n")
+        assert f"\nBlocked   {sentence}\n" in shown
+    finally:
+        user("quota", "set", "gpus=100", "--of", "project")
+    assert user.json("instance", "show", "dear") == before
+    assert "Blocked" not in user("instance", "plan", "dear", "--flavor", "sim-gpu-8")
+
+
 def test_what_destroys_nothing_is_done_at_once(user: Terminal) -> None:
     make(user, "mild", "--wait")
     shown = user("instance", "update", "mild", "--description", "Quiet.", "--tag", "a=b", "--public-ip", "--wait")

@@ -77,7 +77,10 @@ def test_logging_out_ends_the_login_there_and_here(
     form = {"grant_type": "refresh_token", "client_id": "remuda-cli", "refresh_token": context.tokens.refresh.reveal()}
     assert httpx2.post(f"{remuda_up.running.url}/identity/oauth2/v2/token", data=form).status_code == 400
     ContextsFile(terminal.file).change(lambda all_: replace(all_.with_("work", context), current="work"))
-    assert terminal.refused("instance", "list") == "You are no longer logged in as work: say remuda login."
+    assert (
+        terminal.refused("instance", "list")
+        == "You are no longer logged in (context work): log in again with remuda login."
+    )
 
 
 def test_who_is_told_no_in_the_browser_is_not_logged_in(
@@ -171,7 +174,10 @@ def test_what_is_no_remuda_is_told_apart(terminal: Terminal, remuda_up: Cloud) -
 def test_a_token_that_is_refused_and_cannot_be_renewed_is_a_login_that_has_ended(user: Terminal) -> None:
     name, found = user.contexts.find(None)
     ContextsFile(user.file).change(lambda all_: all_.with_(name, replace(found, tokens=Tokens(access=Secret("x")))))
-    assert user.refused("region", "list") == "You are no longer logged in as default: say remuda login."
+    assert (
+        user.refused("region", "list")
+        == "You are no longer logged in (context default): log in again with remuda login."
+    )
 
 
 def test_a_login_that_another_command_has_ended_is_not_renewed(user: Terminal) -> None:

@@ -87,7 +87,7 @@ def test_what_regions_offer(user: Terminal) -> None:
     assert user("flavor", "show", SMALL, "--region", "sim-north").splitlines()[:3] == [
         "Name          sim-small-1",
         "Region        sim-north",
-        "CPUS          1",
+        "CPUs          1",
     ]
     said = user.refused("flavor", "show", SMALL)
     assert said == "The flavor sim-small-1 is in sim-north and sim-south: say which with --region."
@@ -100,7 +100,7 @@ def test_what_regions_offer(user: Terminal) -> None:
 def test_an_image_that_cannot_be_fetched_is_one_sentence(user: Terminal) -> None:
     chosen = ("--region", "sim-north", "--distro", "ubuntu", "--release", "24.04")
     said = user.refused("image", "import", "mine", *chosen, "--url", "http://127.0.0.1:9/disk.raw")
-    assert said == "Image read failed, please ensure the URL is correct"
+    assert said == "Image read failed, please ensure the URL is correct."
     assert user.refused("image", "delete", "mine", "--yes").startswith("There is no image mine: ")
 
 

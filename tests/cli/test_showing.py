@@ -15,6 +15,7 @@ from remuda.cli.options import About
 from remuda.cli.rules import parse_rule, rule_text
 from remuda.cli.showing import progress
 from remuda.cli.showing.plans import plan_text
+from remuda.cli.showing.progress import OutOfTime
 from remuda.cli.showing.tables import as_facts, as_table
 from remuda.kernel.errors import Invalid, NotFound, Unusable
 
@@ -45,7 +46,7 @@ def test_a_thing_is_found_by_its_name_or_its_id() -> None:
     assert among(things, "2", "horse")["metadata"]["name"] == "twin"
     with pytest.raises(Unusable, match=r"^There is no horse c: choose from a, b, twin\.$"):
         among(things, "c", "horse")
-    with pytest.raises(Unusable, match=r"^There are 2 of the name twin: say which horse by its id, of 1, 2\.$"):
+    with pytest.raises(Unusable, match=r"^The name twin is that of 2 horses: say which by its id, of 1, 2\.$"):
         among(things, "twin", "horse")
     with pytest.raises(Unusable, match="h0, h1, h2, h3, h4, h5, h6, h7 and 3 more"):
         among([thing(f"h{number}") for number in range(9)] + [thing("h9"), thing("i")], "c", "horse")
@@ -143,8 +144,13 @@ def test_waiting_ends_where_it_has_failed_or_takes_too_long(monkeypatch: pytest.
     monkeypatch.setattr(progress, "pause", lambda _: None)
     with pytest.raises(Unusable, match=r"^web is error: look at it\.$"):
         waited("pending", "error")
-    with pytest.raises(Unusable, match=r"^It is not done after -1 s \(web is pending\): it goes on"):
-        waited("pending", limit_s=-1.0)
+    with pytest.raises(OutOfTime) as late:
+        waited("pending", limit_s=0.0)
+    assert late.value.exit_code == 124
+    assert late.value.sentence == (
+        "It is not done after 0s, and goes on without being waited for (web is pending): show it to see how far it is, "
+        "or wait longer with --timeout."
+    )
 
 
 def test_waiting_for_the_end_of_something(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,5 +1,6 @@
 """`remuda token issue`, beside a process and without one."""
 
+import json
 import os
 import signal
 import socket
@@ -37,6 +38,12 @@ def organizations(one: Running, token: str) -> httpx2.Response:
     return httpx2.get(url, headers={"Authorization": f"Bearer {token}"})
 
 
+def port_of(data: Path) -> str:
+    """Return where the process answered that left this directory."""
+    url: str = json.loads((data / "credentials.json").read_text())["endpoints"]["identity"]
+    return url.removesuffix("/identity").rpartition(":")[2]
+
+
 def test_beside_a_process_it_asks_that_one(tmp_path: Path) -> None:
     with running(tmp_path) as one:
         token = issue(tmp_path, *ADMIN, "--reason", "locked out", "--lifetime", "5m")
@@ -49,22 +56,18 @@ def test_beside_a_process_it_asks_that_one(tmp_path: Path) -> None:
     assert token not in str((tmp_path / "remuda.db").read_bytes())
 
 
-def test_without_a_process_it_opens_the_store_itself_and_the_token_is_good_at_the_next_start(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        port = one.url.rpartition(":")[2]
-        one.stop()
-    token = issue(tmp_path, *ADMIN)
-    with running(tmp_path, environment={"REMUDA_LISTEN": f"127.0.0.1:{port}"}, listen=None) as one:
+def test_without_a_process_it_opens_the_store_itself_and_the_token_is_good_at_the_next_start(stopped: Path) -> None:
+    port = port_of(stopped)
+    token = issue(stopped, *ADMIN)
+    with running(stopped, environment={"REMUDA_LISTEN": f"127.0.0.1:{port}"}, listen=None) as one:
         assert organizations(one, token).status_code == 200
 
 
-def test_without_a_process_and_its_last_address_the_next_one_can_be_named(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        port = one.url.rpartition(":")[2]
-        one.stop()
-    (tmp_path / "credentials.json").unlink()
-    token = issue(tmp_path, *ADMIN, "--listen", f"127.0.0.1:{port}")
-    with running(tmp_path, listen=f"127.0.0.1:{port}") as one:
+def test_without_a_process_and_its_last_address_the_next_one_can_be_named(stopped: Path) -> None:
+    port = port_of(stopped)
+    (stopped / "credentials.json").unlink()
+    token = issue(stopped, *ADMIN, "--listen", f"127.0.0.1:{port}")
+    with running(stopped, listen=f"127.0.0.1:{port}") as one:
         assert organizations(one, token).status_code == 200
 
 
@@ -120,11 +123,9 @@ def test_a_subject_is_needed(tmp_path: Path) -> None:
     assert told.stderr == "--subject needs a value. remuda token issue --help says what there is.\n"
 
 
-def test_a_token_that_cannot_be_shown_is_one_sentence(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        one.stop()
+def test_a_token_that_cannot_be_shown_is_one_sentence(stopped: Path) -> None:
     with Path("/dev/full").open("w") as full:
-        told = remuda("token", "issue", "--data", str(tmp_path), *ADMIN, stdout=full)
+        told = remuda("token", "issue", "--data", str(stopped), *ADMIN, stdout=full)
     assert told.returncode == 1
     assert told.stderr == (
         "The terminal cannot be written to (No space left on device): let stdout go where it can be read.\n"

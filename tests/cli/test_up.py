@@ -1,5 +1,4 @@
 import json
-import shutil
 import signal
 import socket
 import stat
@@ -120,13 +119,11 @@ def test_a_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None
     assert said.endswith("cannot be made (Not a directory): choose another directory.")
 
 
-def test_a_store_without_its_keys_is_refused_and_gets_no_new_ones(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        one.stop()
-    (tmp_path / "keys.json").unlink()
-    said = refused(tmp_path)
+def test_a_store_without_its_keys_is_refused_and_gets_no_new_ones(stopped: Path) -> None:
+    (stopped / "keys.json").unlink()
+    said = refused(stopped)
     assert "holds a store without its keys" in said
-    assert not (tmp_path / "keys.json").exists()
+    assert not (stopped / "keys.json").exists()
 
 
 def test_a_directory_that_cannot_be_written_is_one_sentence() -> None:
@@ -135,72 +132,63 @@ def test_a_directory_that_cannot_be_written_is_one_sentence() -> None:
     assert said.endswith("): check the path and its permissions.")
 
 
-@pytest.mark.skipif(bool(UNPRIVILEGED) and shutil.which("setpriv") is None, reason="root may do everything")
-def test_what_belongs_to_another_user_is_one_sentence(tmp_path: Path) -> None:
-    data = tmp_path / "data"
-    with running(data) as one:
-        one.stop()
+@pytest.mark.skipif(sys.platform != "linux", reason="capabilities are set aside in the way of Linux")
+def test_what_belongs_to_another_user_is_one_sentence(stopped: Path) -> None:
     commands = (["up", "--listen", "127.0.0.1:0"], ["token", "issue", "--subject", "admin@remuda.local"])
 
     def told() -> set[tuple[int, str, str]]:
-        asked = [remuda(*words, "--data", str(data), before=UNPRIVILEGED) for words in commands]
+        asked = [remuda(*words, "--data", str(stopped), code=UNPRIVILEGED) for words in commands]
         return {(each.returncode, each.stdout, each.stderr) for each in asked}
 
-    (data / "remuda.db").chmod(0o400)
+    (stopped / "remuda.db").chmod(0o400)
     remedy = "run this as its owner, or give it mode 600."
-    assert told() == {(1, "", f"The store {data}/remuda.db cannot be read and written by this user: {remedy}\n")}
-    data.chmod(0)
+    assert told() == {(1, "", f"The store {stopped}/remuda.db cannot be read and written by this user: {remedy}\n")}
+    stopped.chmod(0)
     remedy = "run this as the directory's owner, or name another one."
-    assert told() == {(1, "", f"--data {data} cannot be looked into (Permission denied): {remedy}\n")}
-    data.chmod(0o700)
+    assert told() == {(1, "", f"--data {stopped} cannot be looked into (Permission denied): {remedy}\n")}
+    stopped.chmod(0o700)
 
 
-def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        one.stop()
-    store = tmp_path / "remuda.db"
+def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(stopped: Path) -> None:
+    store = stopped / "remuda.db"
     whole = store.read_bytes()
     store.write_bytes(whole[:4096] + b"\xff" * (len(whole) - 4096))
-    assert refused(tmp_path).startswith(f"The store {store} is damaged (")
+    assert refused(stopped).startswith(f"The store {store} is damaged (")
     store.write_bytes(b"a diary, or something" * 100)
-    assert refused(tmp_path) == (
+    assert refused(stopped) == (
         f"The file {store} was not written by Remuda and is left as it is: use another directory (--data)."
     )
     assert store.read_bytes() == b"a diary, or something" * 100
 
 
-def test_a_store_that_was_emptied_is_one_sentence_and_no_first_start(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        one.stop()
-    store, credentials = tmp_path / "remuda.db", tmp_path / "credentials.json"
+def test_a_store_that_was_emptied_is_one_sentence_and_no_first_start(stopped: Path) -> None:
+    store, credentials = stopped / "remuda.db", stopped / "credentials.json"
     before = credentials.read_bytes()
     store.write_bytes(b"")
     told = f"The store {store} is empty although it was in use: restore it from a backup, or remove it to begin anew."
-    assert refused(tmp_path) == told
-    asked = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(tmp_path))
+    assert refused(stopped) == told
+    asked = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(stopped))
     assert (asked.returncode, asked.stdout, asked.stderr) == (1, "", f"{told}\n")
     assert (store.read_bytes(), credentials.read_bytes()) == (b"", before)
     store.unlink()
-    with running(tmp_path) as one:
+    with running(stopped) as one:
         assert one.said.startswith("This is the first start.")
         assert one.stop()[0] == 0
 
 
-def test_keys_that_are_damaged_open_to_others_or_another_stores_are_one_sentence(tmp_path: Path) -> None:
-    with running(tmp_path) as one:
-        one.stop()
-    keys = tmp_path / "keys.json"
+def test_keys_that_are_damaged_open_to_others_or_another_stores_are_one_sentence(stopped: Path) -> None:
+    keys = stopped / "keys.json"
     whole = keys.read_text()
     keys.chmod(0o644)
-    assert refused(tmp_path) == f"{keys} can be read or written by other users: run chmod 600 {keys}."
+    assert refused(stopped) == f"{keys} can be read or written by other users: run chmod 600 {keys}."
     keys.chmod(0o600)
     keys.write_text(whole[:-10])
-    assert refused(tmp_path) == f"{keys} is not a key file: restore it from its backup."
+    assert refused(stopped) == f"{keys} is not a key file: restore it from its backup."
     keys.unlink()
     create_keyring_file(keys, SystemRandomness())
-    assert "does not open: put the key it was sealed with back into the key file" in refused(tmp_path)
+    assert "does not open: put the key it was sealed with back into the key file" in refused(stopped)
     keys.write_text(whole)
-    with running(tmp_path) as one:
+    with running(stopped) as one:
         assert one.stop()[0] == 0
 
 

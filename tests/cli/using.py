@@ -16,6 +16,8 @@ from remuda.cli.asking.contexts import Contexts, ContextsFile
 from tests.cli.running import Running, remuda, running
 
 SMALL, JAMMY = "sim-small-1", "ubuntu-22.04-amd64"
+IMAGES = "127.0.0.2"
+"""From where images can be imported, as from nowhere else on the machine."""
 MANY = {"servers": 100, "networks": 100, "floatingips": 100, "gpus": 100}
 
 
@@ -33,7 +35,8 @@ class Cloud:
 
 @contextmanager
 def cloud(data: Path) -> Iterator[Cloud]:
-    with running(data, environment={"REMUDA_REGION__INSTANT": "true"}) as one:
+    environment = {"REMUDA_REGION__INSTANT": "true", "REMUDA_REGION__IMAGE_TARGETS": f'["{IMAGES}/32"]'}
+    with running(data, environment=environment) as one:
         (password,) = re.findall(r"^ {4}(\S{23})$", one.said, re.MULTILINE)
         _make_room(one)
         yield Cloud(one, password)

@@ -2,8 +2,8 @@
 
 Start-up is kept light: this package imports nothing heavy, the version is answered without the command-line library,
 and every command imports what it needs when it runs. An error of ours ends the command with its one sentence and exit
-code 1; what cannot be understood is code 2, and Ctrl-C, where no command hears it itself, the shell's own 130.
-Anything else is a defect and keeps its traceback.
+code 1, or with the code that the error has of its own; what cannot be understood is code 2, and Ctrl-C, where no
+command hears it itself, the shell's own 130. Anything else is a defect and keeps its traceback.
 """
 
 import sys
@@ -23,7 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _version() if words == ["--version"] else _command(words)
     except RemudaError as error:
         print(error.sentence, file=sys.stderr)  # noqa: T201  a command line prints
-        return _FAILED
+        return int(getattr(error, "exit_code", _FAILED))
     except KeyboardInterrupt:
         return _INTERRUPTED
 

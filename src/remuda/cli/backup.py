@@ -51,12 +51,12 @@ def backup(
         raise Invalid("--data", f"{directory.path} holds no store", remedy=remedy)
     directory.check_store()
     if not file.parent.is_dir():
-        raise Invalid("the backup", f"would be in {file.parent}, which is not there", remedy="make it first")
+        raise Invalid("The backup", f"would be in {file.parent}, which is not there", remedy="make it first")
     beside = keys_beside(file)
     if with_keys:
         load_keyring(directory.keys)
         if beside.exists():
-            raise Invalid("the backup", f"would overwrite {beside}", remedy="choose a name that is not taken")
+            raise Invalid("The backup", f"would overwrite {beside}", remedy="choose a name that is not taken")
     with inspected(directory.store) as store:
         store.copy(file)
     _check(file)

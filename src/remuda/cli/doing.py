@@ -10,7 +10,7 @@ from remuda.cli.asking.session import Query
 from remuda.cli.asking.watching import changes
 from remuda.cli.naming import looks_like_id, resolve
 from remuda.cli.nouns import Noun
-from remuda.cli.options import About, Format
+from remuda.cli.options import About, Format, Waiting
 from remuda.cli.output import note, say, show
 from remuda.cli.referring import named, names_of
 from remuda.cli.showing.formats import show_many, show_one
@@ -20,7 +20,6 @@ from remuda.cli.where import Asked
 from remuda.kernel.errors import Unusable
 
 __all__ = [
-    "LONGEST_S",
     "agreed",
     "change_one",
     "delete_one",
@@ -32,8 +31,6 @@ __all__ = [
     "show_found",
 ]
 
-LONGEST_S = 600.0
-"""For how long a command waits."""
 _WIDTHS = {"ID": 36, "STATUS": 14, "POWER": 10, "PRIVATE IP": 15, "PUBLIC IP": 15, "PREFIX": 18, "MADE": 16}
 """Of the columns of a table that is written row by row."""
 _OTHER_WIDTH = 20
@@ -67,9 +64,9 @@ def show_found(asked: Asked, noun: Noun, thing: Any, output: Format, more: Mappi
     show_one(thing, named(noun.details, {**names, **(more or {})}), output)
 
 
-def make_one(asked: Asked, noun: Noun, body: Any, *, wait: bool) -> Any:
+def make_one(asked: Asked, noun: Noun, body: Any, *, waiting: Waiting) -> Any:
     """Make something, and return it as it is, or once it is there."""
-    return settled(asked, noun, asked.session.ask("POST", noun.service, noun.path, body), wait=wait)
+    return settled(asked, noun, asked.session.ask("POST", noun.service, noun.path, body), waiting=waiting)
 
 
 def change_one(
@@ -82,29 +79,30 @@ def change_one(
     return asked.session.ask("PUT", noun.service, path, body, match=state)
 
 
-def settled(asked: Asked, noun: Noun, thing: Any, *, wait: bool) -> Any:
+def settled(asked: Asked, noun: Noun, thing: Any, *, waiting: Waiting) -> Any:
     """Return a thing as it is, or once it is as it was asked to be."""
-    if not wait:
+    if not waiting.wait:
         return thing
     path = f"{noun.path}/{id_of(thing)}"
     return until(
         lambda: asked.session.get(noun.service, path),
         lambda now: now["metadata"]["provisioningStatus"] == "provisioned",
         lambda now: now["metadata"]["provisioningStatus"] == "error",
-        limit_s=LONGEST_S,
+        limit_s=waiting.limit_s,
         remedy=noun.remedy.format(name=thing["metadata"]["name"]),
     )
 
 
-def delete_one(asked: Asked, noun: Noun, wanted: str, *, yes: bool, wait: bool, lost: str = "") -> None:
-    """Give something up, once somebody has agreed."""
-    thing = find(asked, noun, wanted)
-    name, path = thing["metadata"]["name"], f"{noun.path}/{id_of(thing)}"
+def delete_one(asked: Asked, noun: Noun, wanted: str, *, yes: bool, waiting: Waiting, lost: str = "") -> None:
+    """Give something up, once somebody has agreed; if it is another by then, of the same name, nothing is done."""
+    path = f"{noun.path}/{id_of(find(asked, noun, wanted))}"
+    thing, state = asked.session.read(noun.service, path)
+    name = thing["metadata"]["name"]
     agreed(f"The {noun.word} {name} will be deleted{lost}, and cannot be had back.", yes=yes)
-    asked.session.ask("DELETE", noun.service, path)
-    if wait:
-        until_gone(lambda: asked.session.get(noun.service, path), limit_s=LONGEST_S)
-    say(f"The {noun.word} {name} {'is gone' if wait else 'is being deleted'}.")
+    asked.session.ask("DELETE", noun.service, path, match=state)
+    if waiting.wait:
+        until_gone(lambda: asked.session.get(noun.service, path), limit_s=waiting.limit_s)
+    say(f"The {noun.word} {name} {'is gone' if waiting.wait else 'is being deleted'}.")
 
 
 def agreed(what: str, *, yes: bool, ask: Callable[[str], str] | None = None) -> None:

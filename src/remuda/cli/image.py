@@ -8,7 +8,7 @@ from remuda.cli.doing import agreed, id_of
 from remuda.cli.imaging import until_ready
 from remuda.cli.nouns import IMAGE
 from remuda.cli.offering import find_offer, list_offers, region_called, show_offer
-from remuda.cli.options import ABOUT, About, Output, Wait, Yes
+from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Yes
 from remuda.cli.output import say
 from remuda.cli.showing.formats import show_one
 from remuda.cli.where import HERE, Where
@@ -56,7 +56,7 @@ def import_(
     architecture: Literal["x86_64", "aarch64"] = "x86_64",
     runs_on: Literal["any", "virtualized", "baremetal"] = "any",
     about: About = ABOUT,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -87,7 +87,7 @@ def import_(
         path = f"/api/v1/organizations/{asked.needs_organization()}/regions/{place}/images"
         body = {"metadata": about.metadata({"name": name}), "spec": spec}
         made = asked.session.ask("POST", IMAGE.service, path, body)
-        show_one(until_ready(asked, place, made) if wait else made, IMAGE.details, output)
+        show_one(until_ready(asked, place, made, waiting) if waiting.wait else made, IMAGE.details, output)
 
 
 def delete(image: str, /, *, region: str | None = None, yes: Yes = False, where: Where = HERE) -> None:

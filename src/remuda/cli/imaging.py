@@ -2,23 +2,24 @@
 
 from typing import Any
 
-from remuda.cli.doing import LONGEST_S, id_of
+from remuda.cli.doing import id_of
 from remuda.cli.naming import among
 from remuda.cli.nouns import IMAGE
 from remuda.cli.offering import offers
+from remuda.cli.options import Waiting
 from remuda.cli.showing.progress import until
 from remuda.cli.where import Asked
 
 __all__ = ["until_ready"]
 
 
-def until_ready(asked: Asked, region: str, image: Any) -> Any:
+def until_ready(asked: Asked, region: str, image: Any, waiting: Waiting) -> Any:
     """Wait until instances can be made of an image, and return it; raise if they never will be."""
     return until(
         lambda: among(offers(asked, IMAGE, region), id_of(image), IMAGE.word),
         lambda now: now["status"]["state"] == "ready",
         lambda now: now["status"]["state"] == "failed",
-        limit_s=LONGEST_S,
+        limit_s=waiting.limit_s,
         progress=lambda now: f"{now['metadata']['name']} is {now['status']['state']}",
         remedy="delete it, and try again",
     )

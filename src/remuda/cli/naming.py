@@ -28,7 +28,7 @@ def among(things: Sequence[Any], wanted: str, noun: str) -> Any:
         raise Unusable(f"There is no {noun} {wanted}: {_others(things)}.")
     if len(found) > 1:
         ids = ", ".join(each["metadata"]["id"] for each in found)
-        raise Unusable(f"There are {len(found)} of the name {wanted}: say which {noun} by its id, of {ids}.")
+        raise Unusable(f"The name {wanted} is that of {len(found)} {_plural(noun)}: say which by its id, of {ids}.")
     return found[0]
 
 
@@ -40,6 +40,10 @@ def resolve(session: Session, service: Service, path: str, wanted: str, noun: st
         except (NotFound, Malformed):
             raise Unusable(f"There is no {noun} {wanted}: check the id, and as whom you ask.") from None
     return among(session.get_all(service, path, query), wanted, noun)
+
+
+def _plural(noun: str) -> str:
+    return f"{noun[:-1]}ies" if noun.endswith("y") else f"{noun}s"
 
 
 def _others(things: Sequence[Any]) -> str:

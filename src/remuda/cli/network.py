@@ -1,5 +1,6 @@
 """``remuda network``."""
 
+import ipaddress
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -7,8 +8,9 @@ from cyclopts import Parameter
 from remuda.cli.doing import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
 from remuda.cli.naming import resolve
 from remuda.cli.nouns import NETWORK, REGION
-from remuda.cli.options import ABOUT, About, Many, Output, Wait, Watch, Yes
+from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
 from remuda.cli.where import HERE, Where
+from remuda.kernel.errors import Invalid
 
 __all__ = ["create", "delete", "list", "show", "update"]
 
@@ -40,7 +42,7 @@ def create(
     prefix: str = "10.0.0.0/24",
     dns: Many = (),
     about: About = ABOUT,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -58,6 +60,7 @@ def create(
         A name server for what is on it; say it again for another one. Without any it is the provider's.
 
     """
+    _check_prefix(prefix)
     with where.open() as asked:
         place = asked.needs_project()
         spec = {
@@ -68,7 +71,7 @@ def create(
             "dnsNameservers": [*dns],
         }
         body = {"metadata": about.metadata({"name": name}), "spec": spec}
-        show_found(asked, NETWORK, make_one(asked, NETWORK, body, wait=wait), output)
+        show_found(asked, NETWORK, make_one(asked, NETWORK, body, waiting=waiting), output)
 
 
 def update(
@@ -77,7 +80,7 @@ def update(
     *,
     dns: Annotated[tuple[str, ...] | None, Parameter(negative="--no-dns")] = None,
     about: About = ABOUT,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -94,10 +97,10 @@ def update(
     new = {} if dns is None else {"dnsNameservers": [*dns]}
     with where.open() as asked:
         changed = change_one(asked, NETWORK, network, about, lambda spec: {**spec, **new})
-        show_found(asked, NETWORK, settled(asked, NETWORK, changed, wait=wait), output)
+        show_found(asked, NETWORK, settled(asked, NETWORK, changed, waiting=waiting), output)
 
 
-def delete(network: str, /, *, yes: Yes = False, wait: Wait = False, where: Where = HERE) -> None:
+def delete(network: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
     """Give up a network. While something is on it, it stays.
 
     Parameters
@@ -107,4 +110,14 @@ def delete(network: str, /, *, yes: Yes = False, wait: Wait = False, where: Wher
 
     """
     with where.open() as asked:
-        delete_one(asked, NETWORK, network, yes=yes, wait=wait)
+        delete_one(asked, NETWORK, network, yes=yes, waiting=waiting)
+
+
+def _check_prefix(text: str) -> None:
+    """Refuse what is no prefix before anybody is asked: the API's own words are those that its clients know."""
+    try:
+        ipaddress.IPv4Network(text)
+    except ValueError as error:
+        raise Invalid(
+            "--prefix", f"{text} is no IPv4 prefix ({error})", remedy="write one such as 10.0.0.0/24"
+        ) from None

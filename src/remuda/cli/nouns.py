@@ -64,7 +64,9 @@ def _why(thing: Any) -> str:
 
 def _health(thing: Any) -> str:
     status, message = (_at(thing, "metadata", *keys) for keys in (["healthStatus"], ["healthStatusDetail", "message"]))
-    return status if message in {"", status} else f"{status}: {message}"
+    if status == "healthy":
+        return status
+    return "" if status == "unknown" else f"{status}: {message}" if message not in {"", status} else status
 
 
 def _made(thing: Any) -> str:
@@ -175,6 +177,10 @@ def _gpu(thing: Any) -> str:
     return "" if gpu is None else f"{gpu['physicalCount']} x {gpu['model']}"
 
 
+def _software(thing: Any) -> str:
+    return ", ".join(f"{name} {version}" for name, version in (thing["spec"].get("softwareVersions") or {}).items())
+
+
 FLAVOR = Noun(
     word="flavor",
     service="region",
@@ -209,6 +215,7 @@ IMAGE = Noun(
     more={
         "ARCHITECTURE": lambda thing: _at(thing, "spec", "architecture"),
         "RUNS ON": lambda thing: _at(thing, "spec", "virtualization"),
+        "SOFTWARE": _software,
         "TAGS": _tags,
     },
 )

@@ -38,7 +38,17 @@ def offers(asked: Asked, noun: Noun, region: str) -> list[Any]:
 
 def offered(asked: Asked, noun: Noun, region: str, wanted: str) -> str:
     """Return the id of something that a region offers, by its name or id."""
-    return id_of(among(offers(asked, noun, region), wanted, noun.word))
+    found = offers(asked, noun, region)
+    usable = [each for each in found if not _is_for_clusters(each)]
+    thing = among(usable if wanted not in {each["metadata"]["name"] for each in found} else found, wanted, noun.word)
+    if _is_for_clusters(thing):
+        raise Unusable(f"The image {wanted} is for the nodes of clusters: choose one without Kubernetes on it.")
+    return id_of(thing)
+
+
+def _is_for_clusters(thing: Any) -> bool:
+    """Tell whether instances cannot be made of an image: it has a Kubernetes on it."""
+    return "kubernetes" in (thing["spec"].get("softwareVersions") or {})
 
 
 def find_offer(asked: Asked, noun: Noun, wanted: str, region: str | None) -> Offer:

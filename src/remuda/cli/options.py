@@ -5,18 +5,17 @@ from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from remuda.config.durations import parse_duration
 from remuda.kernel.errors import Invalid
 
-__all__ = ["ABOUT", "About", "Flag", "Format", "Many", "Output", "Wait", "Watch", "Yes"]
+__all__ = ["ABOUT", "AT_ONCE", "About", "Flag", "Format", "Many", "Output", "Waiting", "Watch", "Yes", "within"]
+
+_LONGEST_S = 600.0
 
 Format = Literal["table", "json", "yaml", "name"]
 """How something is shown."""
 Output = Annotated[Format, Parameter(name=["--output", "-o"], help="How to show it.")]
 """The option for it."""
-Wait = Annotated[
-    bool, Parameter(negative=(), show_default=False, help="Wait until it is done, and show meanwhile how far it is.")
-]
-"""Whether to wait."""
 Watch = Annotated[
     bool, Parameter(name=["--watch", "-w"], negative=(), show_default=False, help="Go on, and show each change.")
 ]
@@ -55,6 +54,47 @@ class About:
 
 ABOUT = About()
 """Nothing is said."""
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Waiting:
+    """Whether to wait, and for how long."""
+
+    wait: Annotated[
+        bool,
+        Parameter(negative=(), show_default=False, help="Wait until it is done, and show meanwhile how far it is."),
+    ] = False
+    timeout: Annotated[
+        str | None,
+        Parameter(help="With --wait: stop waiting after this time, such as 30s or 1h30m. It is 10m unless said."),
+    ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse a time that is none before anything is done."""
+        if self.timeout is None:
+            return
+        if not self.wait:
+            raise Invalid("--timeout", "is of no use without --wait", remedy="say both")
+        if not parse_duration(self.timeout):
+            raise Invalid("--timeout", f"{self.timeout} is no time", remedy="give it as 30s, 5m or 1h30m")
+
+    @property
+    def limit_s(self) -> float:
+        """For how many seconds to wait."""
+        given = None if self.timeout is None else parse_duration(self.timeout)
+        return _LONGEST_S if given is None else given.total_seconds()
+
+
+AT_ONCE = Waiting()
+"""Nobody waits."""
+
+
+def within(option: str, number: int, most: int) -> int:
+    """Return a number that the API takes, or say in the words of the command that it is none."""
+    if not 1 <= number <= most:
+        raise Invalid(option, f"{number} is not possible", remedy=f"give a number from 1 to {most}")
+    return number
 
 
 def _tag(text: str) -> dict[str, str]:

@@ -138,7 +138,7 @@ async def _check(staged: Path, sealer: Sealer) -> None:
         await store.list(SigningKey, limit=1)
     except Unsealable:
         remedy = "name the keys of the time of the backup with --keys"
-        raise Invalid("the keys", "do not open the secrets in the backup", remedy=remedy) from None
+        raise Invalid("The keys", "do not open the secrets in the backup", remedy=remedy) from None
     finally:
         await store.close()
 

@@ -6,7 +6,7 @@ from cyclopts import Parameter
 
 from remuda.cli.doing import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
 from remuda.cli.nouns import NETWORK, SECURITY_GROUP
-from remuda.cli.options import ABOUT, About, Many, Output, Wait, Watch, Yes
+from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
 from remuda.cli.rules import parse_rule, rule_text
 from remuda.cli.where import HERE, Where
 from remuda.kernel.errors import Invalid
@@ -56,7 +56,7 @@ def create(
     network: str,
     allow: Allow = (),
     about: About = ABOUT,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -74,7 +74,7 @@ def create(
     with where.open() as asked:
         spec = {"networkId": id_of(find(asked, NETWORK, network)), "rules": rules}
         body = {"metadata": about.metadata({"name": name}), "spec": spec}
-        show_found(asked, SECURITY_GROUP, make_one(asked, SECURITY_GROUP, body, wait=wait), output)
+        show_found(asked, SECURITY_GROUP, make_one(asked, SECURITY_GROUP, body, waiting=waiting), output)
 
 
 def update(
@@ -84,7 +84,7 @@ def update(
     allow: Allow = (),
     forbid: Many = (),
     about: About = ABOUT,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -106,10 +106,10 @@ def update(
 
     with where.open() as asked:
         changed = change_one(asked, SECURITY_GROUP, group, about, change)
-        show_found(asked, SECURITY_GROUP, settled(asked, SECURITY_GROUP, changed, wait=wait), output)
+        show_found(asked, SECURITY_GROUP, settled(asked, SECURITY_GROUP, changed, waiting=waiting), output)
 
 
-def delete(group: str, /, *, yes: Yes = False, wait: Wait = False, where: Where = HERE) -> None:
+def delete(group: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
     """Give up a security group. While an instance has it, it stays.
 
     Parameters
@@ -119,7 +119,7 @@ def delete(group: str, /, *, yes: Yes = False, wait: Wait = False, where: Where 
 
     """
     with where.open() as asked:
-        delete_one(asked, SECURITY_GROUP, group, yes=yes, wait=wait)
+        delete_one(asked, SECURITY_GROUP, group, yes=yes, waiting=waiting)
 
 
 def _changed(rules: Any, more: Any, fewer: Any) -> Any:

@@ -5,7 +5,7 @@ from pathlib import Path
 from remuda.cli.doing import delete_one, find, list_all, make_one, show_found
 from remuda.cli.files import text_of
 from remuda.cli.nouns import SSH_CA
-from remuda.cli.options import ABOUT, About, Output, Watch, Yes
+from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Watch, Yes
 from remuda.cli.where import HERE, Where
 
 __all__ = ["create", "delete", "list", "show"]
@@ -46,7 +46,7 @@ def create(name: str, /, *, key: Path, about: About = ABOUT, output: Output = "t
         place = asked.needs_project()
         spec = {"organizationId": place.organization, "projectId": place.project, "publicKey": public}
         body = {"metadata": about.metadata({"name": name}), "spec": spec}
-        show_found(asked, SSH_CA, make_one(asked, SSH_CA, body, wait=False), output)
+        show_found(asked, SSH_CA, make_one(asked, SSH_CA, body, waiting=AT_ONCE), output)
 
 
 def delete(authority: str, /, *, yes: Yes = False, where: Where = HERE) -> None:
@@ -59,4 +59,4 @@ def delete(authority: str, /, *, yes: Yes = False, where: Where = HERE) -> None:
 
     """
     with where.open() as asked:
-        delete_one(asked, SSH_CA, authority, yes=yes, wait=False)
+        delete_one(asked, SSH_CA, authority, yes=yes, waiting=AT_ONCE)

@@ -1,6 +1,7 @@
 """What a service refuses, told to whoever sits at a terminal: its sentence, and what to do about it.
 
-Some sentences are words that existing clients of the API know, and have no remedy of their own.
+Some sentences are words that existing clients of the API know, and have no remedy of their own; and some have one for
+whoever speaks to the API, which commands call otherwise.
 """
 
 from collections.abc import Mapping
@@ -14,12 +15,23 @@ __all__ = ["refusal"]
 
 _REMEDIES = {
     "operation is not allowed by rbac": "ask an administrator of the organization for that right",
-    "would exceed quota limit": "remuda quota show says what is used, and an administrator can raise it",
+    "quota limit of": "remuda quota show says what is used, and whoever runs the platform can raise it",
+    "is not compatible with flavor architecture": "choose a flavor and an image of one architecture, as show says it",
+    "is too small for an image of": "choose a flavor with a larger disk, or a smaller image",
     "resource not found": "check the name, and with remuda context list as whom you ask",
     "is in use": "delete first what uses it",
     "in its current state": "see with show what state that is",
 }
 """What to do, by a piece of what is told."""
+_COMMANDS = {
+    "is not what If-Match says: read it again, then decide": (
+        "is not what it was any more, and nothing was done: look at it again, then decide"
+    ),
+    "set spec.protection.deletion to false, then delete it": (
+        "lift that with remuda instance update --no-protect-deletion, then delete it"
+    ),
+}
+"""What commands call it, by what the API does."""
 
 
 def refusal(answer: httpx2.Response, url: str) -> RemudaError:
@@ -28,8 +40,16 @@ def refusal(answer: httpx2.Response, url: str) -> RemudaError:
     if isinstance(error, Malformed):
         more = [f"{pointer} {reason}" for pointer, reason in error.problems if pointer not in error.sentence]
         error.sentence += f" ({'; '.join(more)})" if more else ""
-    error.sentence = _with_remedy(error.sentence, _REMEDIES)
+    for words, command in _COMMANDS.items():
+        error.sentence = error.sentence.replace(words, command)
+    error.sentence = _whole(_with_remedy(error.sentence, _REMEDIES))
     return error
+
+
+def _whole(sentence: str) -> str:
+    """Return words that existing clients of the API know as a sentence."""
+    begun = sentence[:1].upper() + sentence[1:]
+    return begun if begun.endswith((".", "?", "!")) else f"{begun}."
 
 
 def _with_remedy(sentence: str, remedies: Mapping[str, str]) -> str:

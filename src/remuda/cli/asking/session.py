@@ -183,7 +183,7 @@ class Session:
         return contexts.with_(self.name, msgspec.structs.replace(known, tokens=tokens))
 
     def _ended(self) -> Unauthenticated:
-        return Unauthenticated(f"You are no longer logged in as {self.name}: say remuda login.")
+        return Unauthenticated(f"You are no longer logged in (context {self.name}): log in again with remuda login.")
 
     def _authorized(self, headers: Mapping[str, str]) -> Mapping[str, str]:
         return {**headers, "Authorization": f"Bearer {self.context.tokens.access.reveal()}"}

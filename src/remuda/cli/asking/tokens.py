@@ -1,5 +1,6 @@
 """What identity gives to somebody who logs in, how it is renewed, and how it ends."""
 
+import re
 from collections.abc import Mapping
 
 import httpx2
@@ -12,6 +13,7 @@ __all__ = ["CLIENT", "end", "reach", "renewed", "sent_form", "tokens_of"]
 
 CLIENT = "remuda-cli"
 """What the command line calls itself when it logs in."""
+_NUMBER = re.compile(r"^\[Errno \d+\] ")
 
 
 def tokens_of(told: Mapping[str, str]) -> Tokens:
@@ -27,7 +29,7 @@ def renewed(http: httpx2.Client, identity: str, refresh: Secret) -> Tokens:
     if answer.is_server_error:
         raise Unavailable(f"{identity} cannot renew the login now: try again in a moment.")
     if not answer.is_success:
-        raise Unauthenticated("The login has ended: say remuda login.")
+        raise Unauthenticated("The login has ended: log in again with remuda login.")
     return tokens_of(answer.json())
 
 
@@ -50,6 +52,6 @@ def sent_form(http: httpx2.Client, identity: str, endpoint: str, form: Mapping[s
 
 def reach(url: str, error: Exception) -> Unavailable:
     """Return how it is told that a server cannot be reached."""
-    cause = str(error) or type(error).__name__
+    cause = _NUMBER.sub("", str(error)) or type(error).__name__
     server = url.split("/api/", maxsplit=1)[0]
     return Unavailable(f"{server} does not answer ({cause}): is it running, and is that its address?")

@@ -13,7 +13,7 @@ from remuda.cli.doing import agreed, find, id_of, settled
 from remuda.cli.instance.looking import show_instance
 from remuda.cli.instance.wanting import EXTRAS, Extras, Flavor, Image, Wishes
 from remuda.cli.nouns import INSTANCE
-from remuda.cli.options import ABOUT, About, Output, Wait, Yes
+from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Yes
 from remuda.cli.output import note, room, say
 from remuda.cli.output import show as show_text
 from remuda.cli.showing.formats import dump
@@ -64,7 +64,7 @@ def update(
     extras: Extras = EXTRAS,
     about: About = ABOUT,
     yes: Yes = False,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -89,7 +89,7 @@ def update(
         if changed is None:
             tell(f"{found['metadata']['name']} is as it was asked to be: nothing was done.")
         if changed is not None or output != "table":
-            show_instance(asked, settled(asked, INSTANCE, changed or found, wait=wait), output)
+            show_instance(asked, settled(asked, INSTANCE, changed or found, waiting=waiting), output)
 
 
 def carry_out(
@@ -105,6 +105,8 @@ def carry_out(
         if not told["steps"]:
             return None
         tell(plan_text(told, room()))
+        if told.get("blockers"):
+            raise Unusable(f"Nothing was done. {told['blockers'][0]['sentence']}")
         if told["isDestructive"]:
             agreed(told["sentence"], yes=yes, ask=ask)
         try:

@@ -5,7 +5,7 @@ from remuda.cli.instance.looking import show_instance
 from remuda.cli.instance.wanting import EXTRAS, Extras
 from remuda.cli.nouns import FLAVOR, IMAGE, INSTANCE, NETWORK
 from remuda.cli.offering import offered
-from remuda.cli.options import ABOUT, About, Output, Wait, Yes
+from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Yes
 from remuda.cli.where import HERE, Where
 
 __all__ = ["create", "delete"]
@@ -20,7 +20,7 @@ def create(
     image: str,
     extras: Extras = EXTRAS,
     about: About = ABOUT,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -50,10 +50,10 @@ def create(
             "imageId": offered(asked, IMAGE, region, image),
         }
         body = {"metadata": about.metadata({"name": name}), "spec": extras.applied(asked, spec, id_of(found))}
-        show_instance(asked, make_one(asked, INSTANCE, body, wait=wait), output)
+        show_instance(asked, make_one(asked, INSTANCE, body, waiting=waiting), output)
 
 
-def delete(instance: str, /, *, yes: Yes = False, wait: Wait = False, where: Where = HERE) -> None:
+def delete(instance: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
     """Give up an instance, with its disk and its addresses.
 
     Parameters
@@ -63,4 +63,4 @@ def delete(instance: str, /, *, yes: Yes = False, wait: Wait = False, where: Whe
 
     """
     with where.open() as asked:
-        delete_one(asked, INSTANCE, instance, yes=yes, wait=wait, lost=" with its disk and its addresses")
+        delete_one(asked, INSTANCE, instance, yes=yes, waiting=waiting, lost=" with its disk and its addresses")

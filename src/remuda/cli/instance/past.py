@@ -1,18 +1,24 @@
 """``remuda instance timeline`` and ``explain``: what happened to an instance, and why it is as it is."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from remuda.cli.doing import find, id_of
 from remuda.cli.naming import looks_like_id
 from remuda.cli.nouns import INSTANCE
-from remuda.cli.options import Output
+from remuda.cli.options import Output, within
 from remuda.cli.output import show as show_text
 from remuda.cli.showing.formats import dump
 from remuda.cli.showing.tables import as_table
 from remuda.cli.where import HERE, Asked, Where
 
 __all__ = ["explain", "timeline"]
+
+_MOST_EVENTS = 1_000
+"""What the API gives at once."""
+_ENOUGH = 8
+"""So much of a uid tells a few apart."""
 
 
 def timeline(instance: str, /, *, limit: int = 100, output: Output = "table", where: Where = HERE) -> None:
@@ -28,14 +34,14 @@ def timeline(instance: str, /, *, limit: int = 100, output: Output = "table", wh
     """
     with where.open() as asked:
         path = f"{INSTANCE.path}/{_id(asked, instance)}/timeline"
-        events = asked.session.get(INSTANCE.service, path, {"limit": str(limit)})[::-1]
+        query = {"limit": str(within("--limit", limit, _MOST_EVENTS))}
+        events = asked.session.get(INSTANCE.service, path, query)[::-1]
     if output == "name":
         show_text("".join(f"{each['event']}\n" for each in events))
     elif output != "table":
         show_text(dump(events, output))
     else:
-        rows = [[_time(each["time"]), _cause(each["cause"]), each["sentence"]] for each in events]
-        show_text(as_table(["TIME (UTC)", "CAUSE", "WHAT"], rows) if rows else "Nothing is remembered of it.\n")
+        show_text(_table([each for each in events if not _is_said_twice(each)]))
 
 
 def explain(instance: str, /, *, output: Output = "table", where: Where = HERE) -> None:
@@ -57,6 +63,20 @@ def explain(instance: str, /, *, output: Output = "table", where: Where = HERE) 
         show_text("".join(f"{line}\n" for line in told["sentences"]))
 
 
+def _table(events: Sequence[Any]) -> str:
+    """Return a table of what happened; where several instances have had the id, with which of them is meant."""
+    if not events:
+        return "Nothing is remembered of it.\n"
+    headings = ["TIME (UTC)", "CAUSE", "WHAT"]
+    rows = [[_time(each["time"]), _cause(each["cause"]), each["sentence"]] for each in events]
+    lives = [each.get("incarnation", "")[:_ENOUGH] for each in events]
+    if len(set(lives)) > 1:
+        headings.insert(1, "INCARNATION")
+        for row, life in zip(rows, lives, strict=True):
+            row.insert(1, life)
+    return as_table(headings, rows)
+
+
 def _id(asked: Asked, instance: str) -> str:
     return instance if looks_like_id(instance) else id_of(find(asked, INSTANCE, instance))
 
@@ -70,6 +90,14 @@ def _cause(cause: Any) -> str:
             return "controller"
         case other:
             return str(other)
+
+
+def _is_said_twice(event: Any) -> bool:
+    """Tell whether an event only repeats for programs what others beside it tell: how a server is made anew."""
+    facts = event.get("facts", {})
+    is_rebuild = facts.get("type") == "Available" and event.get("reason") == "Rebuilding"
+    has_ended = facts.get("type") == "Rebuilding" and facts.get("status") == "False"
+    return bool(is_rebuild or has_ended)
 
 
 def _time(text: str) -> str:

@@ -4,10 +4,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from remuda.cli.doing import LONGEST_S, find, id_of
+from remuda.cli.doing import find, id_of
 from remuda.cli.imaging import until_ready
 from remuda.cli.nouns import IMAGE, INSTANCE
-from remuda.cli.options import ABOUT, About, Flag, Output, Wait
+from remuda.cli.options import ABOUT, AT_ONCE, About, Flag, Output, Waiting, within
 from remuda.cli.output import say
 from remuda.cli.output import show as show_text
 from remuda.cli.showing.formats import show_one
@@ -18,8 +18,11 @@ from remuda.kernel.files import write_private
 
 __all__ = ["console", "output", "reboot", "snapshot", "ssh_key", "start", "stop"]
 
+_MOST_LINES = 100_000
+"""What the API gives at once."""
 
-def start(instance: str, /, *, wait: Wait = False, where: Where = HERE) -> None:
+
+def start(instance: str, /, *, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
     """Start an instance that is stopped.
 
     Parameters
@@ -30,10 +33,10 @@ def start(instance: str, /, *, wait: Wait = False, where: Where = HERE) -> None:
     """
     with where.open() as asked:
         found = _do(asked, instance, "start")
-        _powered(asked, found, "Running", "runs" if wait else "is being started", wait=wait)
+        _powered(asked, found, "Running", "runs" if waiting.wait else "is being started", waiting=waiting)
 
 
-def stop(instance: str, /, *, wait: Wait = False, where: Where = HERE) -> None:
+def stop(instance: str, /, *, waiting: Waiting = AT_ONCE, where: Where = HERE) -> None:
     """Stop an instance. It keeps its disk and its addresses, and goes on to cost what it costs.
 
     Parameters
@@ -44,7 +47,7 @@ def stop(instance: str, /, *, wait: Wait = False, where: Where = HERE) -> None:
     """
     with where.open() as asked:
         found = _do(asked, instance, "stop")
-        _powered(asked, found, "Stopped", "is stopped" if wait else "is being stopped", wait=wait)
+        _powered(asked, found, "Stopped", "is stopped" if waiting.wait else "is being stopped", waiting=waiting)
 
 
 def reboot(instance: str, /, *, hard: Flag = False, where: Where = HERE) -> None:
@@ -69,7 +72,7 @@ def snapshot(
     /,
     *,
     about: About = ABOUT,
-    wait: Wait = False,
+    waiting: Waiting = AT_ONCE,
     output: Output = "table",
     where: Where = HERE,
 ) -> None:
@@ -87,7 +90,11 @@ def snapshot(
         found = find(asked, INSTANCE, instance)
         body = {"metadata": about.metadata({"name": name})}
         made = asked.session.ask("POST", INSTANCE.service, f"{INSTANCE.path}/{id_of(found)}/snapshot", body)
-        show_one(until_ready(asked, found["status"]["regionId"], made) if wait else made, IMAGE.details, output)
+        show_one(
+            until_ready(asked, found["status"]["regionId"], made, waiting) if waiting.wait else made,
+            IMAGE.details,
+            output,
+        )
 
 
 def console(instance: str, /, *, open: Flag = False, where: Where = HERE) -> None:  # noqa: A002  the option's name
@@ -121,7 +128,7 @@ def output(instance: str, /, *, lines: int | None = None, where: Where = HERE) -
         So many lines, counted from the last; by default all that are kept.
 
     """
-    query = {} if lines is None else {"length": str(lines)}
+    query = {} if lines is None else {"length": str(within("--lines", lines, _MOST_LINES))}
     with where.open() as asked:
         text = str(_look(asked, instance, "consoleoutput", query)["contents"])
     text = _tame(text) if sys.stdout.isatty() else text
@@ -164,14 +171,14 @@ def _look(asked: Asked, instance: str, what: str, query: dict[str, str] | None =
     )
 
 
-def _powered(asked: Asked, instance: Any, wanted: str, told: str, *, wait: bool) -> None:
+def _powered(asked: Asked, instance: Any, wanted: str, told: str, *, waiting: Waiting) -> None:
     """Wait for a power state, if that is asked for, and say what became of it."""
-    if wait:
+    if waiting.wait:
         until(
             lambda: asked.session.get(INSTANCE.service, f"{INSTANCE.path}/{id_of(instance)}"),
             lambda now: _power(now) == wanted,
             lambda now: _power(now) == "Error",
-            limit_s=LONGEST_S,
+            limit_s=waiting.limit_s,
             progress=lambda now: f"{_name(now)} is {_power(now)}",
             remedy=INSTANCE.remedy.format(name=_name(instance)),
         )

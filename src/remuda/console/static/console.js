@@ -21,16 +21,21 @@
     return made;
   };
 
-  const kind = (status) => ({ provisioned: " good", error: " bad" })[status] || "";
+  const kind = (status) => ({ provisioned: " good", error: " bad", broken: " bad" })[status] || "";
+
+  // An instance can be as it was asked to be, and have a server that broke since.
+  const stateOf = ({ metadata, status }) =>
+    status.powerState === "Error" && metadata.provisioningStatus === "provisioned"
+      ? ["broken", metadata.healthStatusDetail]
+      : [metadata.provisioningStatus, metadata.provisioningStatusDetail];
 
   const row = ({ metadata, status }) => {
     const made = document.createElement("li");
     const about = document.createElement("div");
     const facts = [status.powerState, status.privateIP, status.publicIP].filter(Boolean);
     about.append(element("strong", "", metadata.name), element("span", "quiet", facts.join(" · ") || "no address yet"));
-    const state = metadata.provisioningStatus;
+    const [state, why] = stateOf({ metadata, status });
     const badge = element("span", `state${kind(state)}`, state);
-    const why = metadata.provisioningStatusDetail;
     if (why && state !== "provisioned") badge.title = why.message;
     made.append(about, badge);
     return made;

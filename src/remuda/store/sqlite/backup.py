@@ -27,7 +27,7 @@ async def back_up(file: OpenFile, lane: Lane, target: Path) -> None:
 def copy_store(connect: Callable[[], apsw.Connection], target: Path) -> None:
     """Write a copy of the store that `connect` opens to `target`, which must not exist yet."""
     if target.exists():
-        raise Invalid("the backup", f"would overwrite {target}", remedy="choose a name that is not taken")
+        raise Invalid("The backup", f"would overwrite {target}", remedy="choose a name that is not taken")
     unfinished = target.with_name(f".{target.name}.unfinished")
     try:
         _write(connect, unfinished)
