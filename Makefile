@@ -47,7 +47,7 @@ prove: $(READY) ## Every step, crash and fault one by one; then more of what cha
 	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
 
 fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_FUZZ_SEED makes it another run)
-	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} $(PYTEST) tests/fuzz
+	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} $(PYTEST) $(PARALLEL) tests/fuzz
 
 test-kubernetes: $(READY) ## The store on a real API server: KUBECONFIG, else one that it builds and starts itself
 	@$(PYTEST) -m kubernetes tests/kubernetes
@@ -59,7 +59,7 @@ test-federation: $(READY) ## Log in at an OpenID provider that we did not write 
 
 soak: $(READY) ## Some hours: 20,000 seeds, 1,000 kills
 	REMUDA_SEEDS=20000 REMUDA_KILLS=1000 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
-	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(PYTEST) tests/fuzz
+	REMUDA_FUZZ_EXAMPLES=2000 REMUDA_FUZZ_SEED=$$(date +%s) $(PYTEST) $(PARALLEL) tests/fuzz
 
 bench: $(READY) ## Everything beside its limits (python -m bench --help)
 	@$(BIN)/python -m bench store http reconcile operations identity region compute

@@ -2,6 +2,8 @@
 
 import pytest
 
+from remuda.providers.contract.servers import Server, ServerSpec
+from remuda.providers.simulated.servers import SimServers
 from remuda.region.kinds.recovering import RETRIED
 from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
@@ -97,6 +99,31 @@ def test_an_image_that_is_changed_again_is_the_one_that_stays(after_s: float, la
         await yard.look_again()
 
     in_yard(scenario, at_work=True, is_instant=False)
+
+
+def test_a_wish_that_is_taken_back_while_a_vanished_server_is_made_again_is_the_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await _running(yard)
+        create, made_of = SimServers.create_server, list[str]()
+
+        async def create_slowly(servers: SimServers, wanted: ServerSpec) -> Server:
+            made = await create(servers, wanted)
+            made_of.append(made.image)
+            await yard.put(server, update(imageId=UBUNTU))
+            return made
+
+        monkeypatch.setattr(SimServers, "create_server", create_slowly)
+        yard.cloud.operator.vanish(server)
+        await yard.put(server, update(imageId=DEBIAN))
+        await yard.rest()
+        assert made_of == [DEBIAN]
+        assert [each.image for each in yard.at_cloud()] == [UBUNTU]
+        assert (await yard.read(server))["metadata"]["provisioningStatus"] == "provisioned"
+        await yard.look_again()
+
+    in_yard(scenario, at_work=True)
 
 
 def test_a_wish_that_is_taken_back_in_time_destroys_nothing() -> None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from remuda.access.context import Context
 from remuda.charging.ports import Place
-from remuda.compute.ports import AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
+from remuda.compute.ports import AllTold, AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
 from remuda.compute.tags import INSTANCE
 from remuda.http.authentication import acting_for
 from remuda.http.remote import claim_of
@@ -24,8 +24,9 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.links.seeing import changed, created, place_of, replaced, see_network, see_server
 from remuda.links.sending import Send, ServiceNow
-from remuda.links.watching import Followed, News, Told, Watch
+from remuda.links.watching import Anew, Followed, News, Synced, Told, Watch
 from remuda.region.authorities.wire import AuthorityPath
+from remuda.region.catalogue.wire import FlavorQuery
 from remuda.region.images.wire import ImageQuery, SnapshotCreate, SnapshotCreateSpec, SnapshotPath
 from remuda.region.networks.rules import read_network
 from remuda.region.networks.wire import NetworkPath, NetworkRead
@@ -72,10 +73,13 @@ class RegionLink:
         found: list[RegionRead] = await self.asking.ask("list_regions", NOTHING, _named(context, organization))
         return found
 
-    async def flavors(self, context: Context, organization: str, region: str) -> Sequence[FlavorRead]:
+    async def flavors(
+        self, context: Context, organization: str, region: str, *, fresh: bool = False
+    ) -> Sequence[FlavorRead]:
         """Return the flavors that the caller may use."""
+        query = FlavorQuery(fresh=fresh)
         asked = _named(context, organization)
-        found: list[FlavorRead] = await self.asking.ask("list_flavors", RegionPath(region=region), asked)
+        found: list[FlavorRead] = await self.asking.ask("list_flavors", RegionPath(region=region), asked, query=query)
         return found
 
     async def images(self, context: Context, organization: str, region: str) -> Sequence[ImageRead]:
@@ -184,14 +188,23 @@ class RegionLink:
         made: ImageRead = await self.acting.ask("snapshot_server", path, await self._for(context), body)
         return made
 
-    async def servers(self) -> AsyncIterator[ServerSeen]:
-        """Yield every server that says it belongs to an instance, then each that changes or goes."""
+    async def servers(self) -> AsyncIterator[ServerSeen | AllTold]:
+        """Yield every server that says it belongs to an instance, then each that changes or goes.
+
+        Whenever all of them have been told, their ids are.
+        """
+        there: set[str] | None = None
         async with aclosing(watch_servers(self.watch)) as news:
             async for each in news:
-                if isinstance(each, Told):
-                    seen = see_server(each.item, is_gone=each.type == "deleted")
-                    if seen.instance:
-                        yield seen
+                if isinstance(each, Anew):
+                    there = set()
+                elif isinstance(each, Synced):
+                    yield AllTold(frozenset(there or ()))
+                    there = None
+                elif (seen := see_server(each.item, is_gone=each.type == "deleted")).instance:
+                    if there is not None:
+                        (there.discard if seen.is_gone else there.add)(seen.id)
+                    yield seen
 
     async def networks(self) -> AsyncIterator[NetworkSeen]:
         """Yield every network, then each that changes or goes."""

@@ -60,6 +60,8 @@ def see_server(server: ServerRead, *, is_gone: bool = False) -> ServerSeen:
         private_ip=status.private_ip,
         public_ip=status.public_ip,
         mac_address=status.mac_address,
+        drift=status.drift,
+        remade=status.times_made_again,
         is_marked=about.deletion_time is not None,
         is_gone=is_gone,
     )

@@ -105,6 +105,8 @@ class OperationStatus(StoredStruct, frozen=True):
     """What became of it."""
 
     phase: Phase = "running"
+    incarnation: str = ""
+    """The uid of the subject that it made or changed, as far as its steps came to one."""
     failed_step: str = ""
     error: Failure | None = None
     """Why it is undone."""

@@ -66,6 +66,8 @@ class TimelineEntry(msgspec.Struct, frozen=True, kw_only=True, rename="camel", o
     saga: str
     phase: Phase
     actor: str
+    uid: str = ""
+    """Of the subject, once that is known."""
     trace_id: str = ""
     failed_step: str = ""
     error: Failure | None = None
@@ -86,6 +88,7 @@ class Timeline(Reporter):
             saga=spec.saga,
             phase=status.phase,
             actor=spec.actor,
+            uid=status.incarnation,
             trace_id=spec.trace_id,
             failed_step=status.failed_step,
             error=status.error,

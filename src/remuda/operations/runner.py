@@ -106,7 +106,10 @@ class Runner:
     async def _close(self, run: Run, log: Sequence[Record]) -> BaseException | None:
         """Close the record as done; return why that was not possible."""
         try:
-            run.operation = await self._journal.move(run.operation, "done", among=("running",), log=log)
+            about = run.work.about.uid
+            run.operation = await self._journal.move(
+                run.operation, "done", among=("running",), log=log, incarnation=about
+            )
         except RemudaError as error:
             return error
         if run.operation.phase == "done":
@@ -131,6 +134,7 @@ class Runner:
                 run.operation,
                 "undoing",
                 among=("running",),
+                incarnation=run.work.about.uid,
                 failed_step=run.step,
                 error=_told(run),
                 turned=self._clock.now(),

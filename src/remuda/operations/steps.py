@@ -6,15 +6,23 @@ undo of one operation cannot touch what another made.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
-__all__ = ["AnySaga", "AnyStep", "Saga", "Step", "Work"]
+__all__ = ["About", "AnySaga", "AnyStep", "Saga", "Step", "Work"]
 
 PortsT = TypeVar("PortsT")
 InputT = TypeVar("InputT", bound=msgspec.Struct)
+
+
+@dataclass(slots=True)
+class About:
+    """What a run is about, as its steps find it."""
+
+    uid: str = ""
+    """The incarnation of the subject that was made or changed, once there is one: the record says so, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +35,7 @@ class Work(Generic[InputT]):
     """What the run was asked to do. It is stored: a secret in it has to be declared (`Saga.holds_secret`)."""
     actor: str
     """For whom it is done."""
+    about: About = field(default_factory=About, compare=False)
 
 
 Effect = Callable[[PortsT, Work[InputT]], Awaitable[None]]

@@ -43,6 +43,7 @@ __all__ = [
     "ServerVolumeStatus",
     "SshInjection",
     "cloud_uid_of",
+    "drift_of",
     "is_drifted",
     "standing_of",
 ]
@@ -201,6 +202,8 @@ class ServerStatus(LifecycleStatus, frozen=True):
     """What the cloud says that it was made of. Another one than is wanted is shown, and nothing comes of it."""
     flavor_id: str = ""
     """What the cloud says that it is, likewise."""
+    remade: int = 0
+    """How often it was gone from the cloud without anybody here having asked for that, and was made again."""
     volumes: Annotated[tuple[ServerVolumeStatus, ...], keyed("id")] = ()
 
 
@@ -230,10 +233,15 @@ def _images(server: Server) -> Iterator[str]:
     yield from {server.spec.image.id, *given(server.status.image_id)}
 
 
+def drift_of(server: Server) -> str:
+    """Return how a server is known to be another at its provider than it was made; nothing, if it is not."""
+    found = find_condition(server.status.conditions, DRIFTED)
+    return found.message if found is not None and found.status == "True" else ""
+
+
 def is_drifted(server: Server) -> bool:
     """Tell whether a server is known to be another at its provider than it was made."""
-    found = find_condition(server.status.conditions, DRIFTED)
-    return found is not None and found.status == "True"
+    return bool(drift_of(server))
 
 
 def standing_of(server: Server) -> Standing:

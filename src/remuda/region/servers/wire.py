@@ -112,6 +112,13 @@ class ServerStatusRead(Wire, frozen=True, kw_only=True):
     private_ip: str = msgspec.field(default="", name="privateIP")
     public_ip: str = msgspec.field(default="", name="publicIP")
     mac_address: str = ""
+    drift: Annotated[
+        str, msgspec.Meta(description="How it has become another at its provider than it was made, if it has.")
+    ] = ""
+    times_made_again: Annotated[
+        int,
+        msgspec.Meta(description="How often it was gone from its provider, unasked, and was made again: its disk too."),
+    ] = 0
 
 
 class ServerRead(Wire, frozen=True):
