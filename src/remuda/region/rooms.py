@@ -1,6 +1,5 @@
 """The rooms of region over their ports."""
 
-
 from remuda.operations.operations import Operations
 from remuda.region.authorities.service import Authorities
 from remuda.region.catalogue.clouds import Clouds
