@@ -1,6 +1,6 @@
 """What must hold of instances at every moment, whatever is going on."""
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
@@ -92,6 +92,8 @@ class Lives:
         """For how many of these its server was made anew."""
         self._without: set[str] = set()
         """Servers that were to have no public address at some time, by uid."""
+        self._past: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
+        """What instances were made of before, by uid: an operation that is undone takes them back to that."""
 
     def check_step(self, before: Seen, after: Seen) -> None:
         """No law of two moments is broken, one after the other."""
@@ -100,8 +102,9 @@ class Lives:
             self._wishes[found.uid] += is_made_anew
             self._check_addresses(was, found)
             if is_made_anew and was.spec.protection.plan:
-                is_agreed = _made_of(found) in self._book.agreed[found.name]
+                is_agreed = _made_of(found) in self._book.agreed[found.name] | self._past[found.uid]
                 assert is_agreed, f"the instance {found.name} becomes another, and nobody has agreed to a plan for that"
+            self._past[found.uid].add(_made_of(was))
         _check_protected(before, after)
         servers: Mapping[str, Server] = after.of("server")
         self._without.update(each.uid for each in servers.values() if not each.spec.wants_public_ip)
