@@ -20,6 +20,10 @@ class Server:
         self.bodies = list[bytes]()
         self.url = ""
 
+    def answer(self) -> Answer:
+        """Return what to answer to what it was asked last."""
+        return self.answers.pop(0)
+
     @contextmanager
     def running(self) -> Iterator["Server"]:
         server = self
@@ -30,7 +34,7 @@ class Server:
                 server.bodies.append(self.rfile.read(length))
                 headers = {name.lower(): value for name, value in self.headers.items()}
                 server.asked.append((self.command, self.path, headers))
-                answer = server.answers.pop(0)
+                answer = server.answer()
                 self.close_connection = True
                 if answer is None:
                     return

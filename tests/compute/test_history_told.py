@@ -108,7 +108,7 @@ def test_who_asks_for_a_name_that_is_taken_leaves_nothing_in_the_past_of_the_one
         whole = await timeline(home.client, instance)
         assert whole[-len(before) :] == before
         assert "generation" not in {each["cause"]["type"] for each in whole[: -len(before)]}, "nothing else is wanted"
-        found, place = [], {}
+        found, place = list[Any](), dict[str, str]()
         while True:
             reply = await home.client.get(f"{at(instance)}/timeline", {"limit": "1"} | place)
             found += told(reply, 200)

@@ -84,7 +84,7 @@ class Passes:
             case Again():
                 return Ending("again", result.after_s)
             case Blocked():
-                return Ending("blocked", self.settings.blocked_every_s * self.ports.randomness.uniform(0.9, 1.1))
+                return Ending("blocked", self.ports.randomness.uniform(*self.settings.blocked_within_s))
             case Failed():
                 return self._failed("failed", failures)
         return _DONE

@@ -41,5 +41,10 @@ class DriverSettings:
     conflict_backoff: Backoff = field(default=Backoff(first_s=0.02, longest_s=1.0))
     """After somebody else wrote first."""
     blocked_every_s: float = 60.0
-    """How often something blocked is looked at, should the event that unblocks it be lost."""
+    """How often something blocked is looked at, should the event that unblocks it be lost: give or take a tenth."""
     scan: ScanSettings = field(default_factory=ScanSettings)
+
+    @property
+    def blocked_within_s(self) -> tuple[float, float]:
+        """How long it is at least and at most until something blocked is looked at again."""
+        return 0.9 * self.blocked_every_s, 1.1 * self.blocked_every_s
