@@ -92,12 +92,14 @@ def simulate(
 ) -> list[FaultMenu]:
     """Run the scenario under each seed (a count means 0, 1, 2, ...) and return the menus with what fired."""
     menus = []
-    for seed in _chosen(seeds):
-        try:
-            menus.append(_run_seed(scenario, seed, rates=rates or {}, max_steps=max_steps))
-        except (Exception, asyncio.CancelledError) as error:
-            summary = f"{type(error).__name__}: {error}"
-            raise AssertionError(f"seed {seed}: {summary}\nreplay: {_replay_command(scenario, seed)}") from error
+    with _set_apart():
+        for seed in _chosen(seeds):
+            try:
+                menus.append(_run_seed(scenario, seed, rates=rates or {}, max_steps=max_steps))
+            except (Exception, asyncio.CancelledError) as error:
+                summary = f"{type(error).__name__}: {error}"
+                raise AssertionError(f"seed {seed}: {summary}\nreplay: {_replay_command(scenario, seed)}") from error
+            gc.collect()  # all of its world
     if "REMUDA_SEED" not in os.environ:
         assert_all_fired(menus)
     return menus
@@ -135,7 +137,17 @@ def _garbage_kept() -> Iterator[None]:
         yield
     finally:
         gc.enable()
-        gc.collect(0)  # all that is new is in the youngest generation
+        gc.collect()
+
+
+@contextmanager
+def _set_apart() -> Iterator[None]:
+    """Have the collector look only at what is made from now on, which is little beside all modules."""
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _chosen(seeds: int | Iterable[int]) -> Iterable[int]:
