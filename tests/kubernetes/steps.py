@@ -32,14 +32,20 @@ class Follower:
             page = await self._store.list(Horse)
             self.lists += 1
             self.horses = {one.name: one for one in page.items}
+            told: dict[str, int] = {}
             with suppress(Gone):
                 async for event in self._store.watch(Horse, since=page.version):
                     if isinstance(event, Change):
+                        name, version = event.resource.name, int(event.version)
+                        assert told.get(name, 0) < version, "versions never go back"
+                        told[name] = version
                         self._take(event)
 
     def _take(self, event: Change[Horse]) -> None:
+        """Take what is news: the list may have had it already, or something newer."""
         known = self.horses.get(event.resource.name)
-        assert known is None or int(known.version) < int(event.version), "versions never go back"
+        if known is not None and int(known.version) >= int(event.version):
+            return
         if event.type == "deleted":
             self.horses.pop(event.resource.name, None)
         else:

@@ -28,7 +28,8 @@ class Page(Generic[ItemT]):
 
     items: Sequence[ItemT]
     version: str
-    """The version of the list's first page: watch from here and nothing is missed."""
+    """The version of the list's first page: watch from here and nothing is missed. What was written while the list was
+    read may be in it already, and is told again."""
     next: str | None
     """Hand this to the next call to go on; None on the last page."""
 
