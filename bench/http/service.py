@@ -10,7 +10,8 @@ from remuda.access.principal import AccessList, OrganizationAccess, Permission, 
 from remuda.http.credentials import Credentials
 from remuda.http.etag import untag
 from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route, Table
+from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
+from remuda.http.tables import Table
 from remuda.kernel.errors import NotFound, Unauthenticated
 from remuda.store.contract import Store
 

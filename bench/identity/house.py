@@ -32,7 +32,8 @@ from remuda.http.etag import untag
 from remuda.http.ratelimit import RateLimit
 from remuda.http.replies import Rendered
 from remuda.http.rooms import within
-from remuda.http.routes import AnyRoute, Call, Nothing, Table
+from remuda.http.routes import AnyRoute, Call, Nothing
+from remuda.http.tables import Table
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.kinds.tenancy import Organization, Project

@@ -7,8 +7,9 @@ import msgspec
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.replies import Collection
-from remuda.http.routes import Call, Table
+from remuda.http.routes import Call
 from remuda.http.secrets import hide
+from remuda.http.tables import Table
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from remuda.http.answers import Answer
 from remuda.http.edge.mounts import Mounted
 from remuda.http.edge.server import Address
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.process import Assembled, Ground, Settings, run
 from tests.contract.kinds import REGISTRY, Horse, horse
 

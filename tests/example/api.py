@@ -1,6 +1,7 @@
 """The livery's route table."""
 
-from remuda.http.routes import AnyRoute, ListQuery, Route, Table
+from remuda.http.routes import AnyRoute, ListQuery, Route
+from remuda.http.tables import Table
 from tests.example import handlers, wire
 from tests.example.permissions import permission
 

@@ -17,7 +17,7 @@ import msgspec
 
 from remuda.http.documents.openapi import document
 from remuda.http.lists.sse import Received
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 
 Document = Mapping[str, Any]
 """An OpenAPI document, as plain JSON."""

@@ -9,7 +9,7 @@ from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
 from remuda.http.edge.lines import Sink
 from remuda.http.ratelimit import RateLimit
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer

@@ -15,7 +15,8 @@ from remuda.access.principal import AccessList, Permission, Principal, Verb
 from remuda.http.api import Api, ApiSettings
 from remuda.http.credentials import Credentials
 from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
+from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Wire
+from remuda.http.tables import Table
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret

@@ -12,7 +12,8 @@ from remuda.access.principal import Principal
 from remuda.http.api import Api, ApiSettings
 from remuda.http.credentials import Credentials
 from remuda.http.replies import Page
-from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Wire
+from remuda.http.tables import Table
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret

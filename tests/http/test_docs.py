@@ -7,7 +7,8 @@ from pathlib import Path
 from remuda.http.documents.docs import render_docs
 from remuda.http.documents.openapi import document
 from remuda.http.documents.schemas import FieldRow, field_rows
-from remuda.http.routes import ENCODED_TWICE, Table
+from remuda.http.routes import ENCODED_TWICE
+from remuda.http.tables import Table
 from tests.http.paddock import ReferencePath, route, running, table
 
 VOID = {"meta"}

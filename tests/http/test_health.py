@@ -13,7 +13,7 @@ from remuda.http.answers import Answer
 from remuda.http.edge.health import PAGES, PROCESS, Health, ProcessPages, Readiness, Version, store_check
 from remuda.http.edge.metrics import Metrics
 from remuda.http.edge.mounts import Mounted, Mounts
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.version import ServiceDescriptor
 from tests.example.asking import process_contract
 from tests.example.validating import Validated

@@ -7,7 +7,8 @@ import pytest
 
 from remuda.http.documents.openapi import document
 from remuda.http.documents.responses import HEADERS
-from remuda.http.routes import ENCODED_TWICE, Table
+from remuda.http.routes import ENCODED_TWICE
+from remuda.http.tables import Table
 from tests.http.paddock import ORGANIZATION, ReferencePath, route, running, table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/paddock")))

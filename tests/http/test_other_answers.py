@@ -18,7 +18,8 @@ from remuda.http.errors import ErrorBody
 from remuda.http.remote import error_from
 from remuda.http.replies import Other
 from remuda.http.rooms import within
-from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Table, Wire
+from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Wire
+from remuda.http.tables import Table
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness

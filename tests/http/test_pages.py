@@ -6,7 +6,7 @@ import pytest
 from remuda.http.errors import INTERNAL
 from remuda.http.pages import PAGE_HEADERS
 from remuda.http.replies import Page, Redirect
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
 from tests.example.contract import UndocumentedError
 from tests.http.tack_room import HTML, Open, opened, route

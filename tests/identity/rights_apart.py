@@ -27,7 +27,7 @@ from remuda.http.lists.watch import WatchPorts
 from remuda.http.ports import ApiSettings
 from remuda.http.remote import Bearer
 from remuda.http.rooms import within
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.identity.federation.external import ExternalBearers
 from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.oauth.api import routes as oauth_routes

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remuda.http.lists.sse import Received
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.identity.api import TABLE
 from tests.example.contract import Reply, UndocumentedError
 from tests.wire.contract import Operation, WireContract, wire_contract

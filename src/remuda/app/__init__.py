@@ -23,7 +23,7 @@ from remuda.config.effect_region import catalogues, region_settings
 from remuda.config.schema import Configuration
 from remuda.http.edge.health import PROCESS
 from remuda.http.edge.mounts import Mounted
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.identity.login.passing import ACCOUNT

@@ -13,7 +13,8 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from remuda.assembling import api_ports
 from remuda.http.api import Api
 from remuda.http.replies import Page
-from remuda.http.routes import Call, Nothing, Parameters, Route, Table
+from remuda.http.routes import Call, Nothing, Parameters, Route
+from remuda.http.tables import Table
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.names import id_in
 from remuda.providers.simulated.console.consoles import SimConsoles

@@ -33,7 +33,8 @@ from remuda.http.observation import Observation
 from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import OverLimit, anonymous
 from remuda.http.replies import Collection
-from remuda.http.routes import NOTHING, AnyHandler, Call, Table
+from remuda.http.routes import NOTHING, AnyHandler, Call
+from remuda.http.tables import Table
 from remuda.http.timing import within
 from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, Unauthenticated
 from remuda.version import release

@@ -1,20 +1,17 @@
 """The route table: the API, declared once.
 
-A `Route` says everything about one operation, and a `Table` is all routes of a service. Dispatch, validation, the
-OpenAPI document, the authorization matrix, the typed client and the docs page are all read from it. A table imports no
-service object: its handlers are functions that are given one when the table is mounted.
+A `Route` says everything about one operation, and a `Table` (`tables`) is all routes of a service. Dispatch,
+validation, the OpenAPI document, the authorization matrix, the typed client and the docs page are all read from it. A
+table imports no service object: its handlers are functions that are given one when the table is mounted.
 
 A handler is thin. It takes the service and the call, asks the service, and returns one of `replies`: the answer itself,
 an answer that is rendered already, or a collection that the kernel lists, pages or watches as the query says. Rights
 are checked by the service with `access.checks`, because its port is also called without HTTP; the route's `permission`
 and `scope` are what the documents say about it, and the authorization matrix proves that they are true.
-
-A table that contradicts itself is a defect, and cannot be made.
 """
 
 import re
-from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from types import NoneType
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
@@ -40,7 +37,6 @@ __all__ = [
     "Parameters",
     "Route",
     "Scope",
-    "Table",
     "Wire",
 ]
 
@@ -189,6 +185,11 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
         return tuple(_PARAMETER.findall(self.path))
 
     @property
+    def shape(self) -> str:
+        """Its method and path, whatever its parameters are called: no two routes have the same."""
+        return f"{self.method} {_PARAMETER.sub('{}', self.path)}"
+
+    @property
     def takes_key(self) -> bool:
         """It is done once for each `Idempotency-Key`. Keys belong to callers, so a public route has none."""
         return self.method != "GET" and self.scope != "public"
@@ -236,66 +237,5 @@ AnyHandler = Handler[Any, Any, Any, Any, Any]
 AnyRoute = Route[Any, Any, Any, Any, Any]
 """Some route, where its types do not matter."""
 
-
-class Table:
-    """All routes of one service. Raises ValueError, with all that is wrong, if they contradict each other."""
-
-    def __init__(self, service: str, *, title: str, description: str, routes: Iterable[AnyRoute]) -> None:
-        self.service, self.title, self.description = service, title, description
-        self.routes: tuple[AnyRoute, ...] = tuple(routes)
-        if faults := [*_clashes(self.routes), *(fault for route in self.routes for fault in _faults(route))]:
-            raise ValueError(f"the routes of {service} do not fit: {'; '.join(faults)}")
-
-    def action_of(self, route: AnyRoute) -> str:
-        """Return what a route does to what the rest of its path names, as `saddle` in `/horses/{id}/saddle`, or "".
-
-        What can be read, or has something below it, is no action but a thing: something is made there. And what is made
-        belongs to nothing, or is answered.
-        """
-        place, _, last = route.path.rpartition("/")
-        if route.method != "POST" or last.startswith("{"):
-            return ""
-        others = [each.path for each in self.routes if each is not route]
-        is_thing = any(f"{path}/".startswith(f"{route.path}/") for path in others)
-        is_done = place.endswith("}") or route.answer_type is NoneType
-        return last if is_done and not is_thing else ""
-
-
 _PARAMETER = re.compile(r"\{([^{}/]+)\}")
-_SEGMENT = re.compile(r"[^{}/]+|\{[^{}/]+\}")
-_SCOPES_WITHOUT_PERMISSION = {"public", "authenticated"}
-
-
-def _clashes(routes: tuple[AnyRoute, ...]) -> Iterator[str]:
-    places = Counter(f"{route.method} {_PARAMETER.sub('{}', route.path)}" for route in routes)
-    yield from (f"{place} is there twice" for place, count in places.items() if count > 1)
-    names = Counter(route.name for route in routes)
-    yield from (f"the name {name} is there twice" for name, count in names.items() if count > 1)
-
-
-def _faults(route: AnyRoute) -> Iterator[str]:
-    fields = route.path_type.__struct_encode_fields__
-    rules = {
-        "has a path that is not /one/{two}/three": route.path == "/"
-        or (route.path[:1] == "/" and all(map(_SEGMENT.fullmatch, route.path[1:].split("/")))),
-        f"has {sorted(route.parameters)} in its path and {sorted(fields)} in its type": sorted(route.parameters)
-        == sorted(fields),
-        f"has scope {route.scope} and permission {route.permission}": (route.scope in _SCOPES_WITHOUT_PERMISSION)
-        == (route.permission is None),
-        "has a body, which a GET or DELETE must not": not (route.has_body and route.method in {"GET", "DELETE"}),
-        "is conditional, which only a write can be": not (route.is_conditional and route.method == "GET"),
-        "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
-        "has another answer with the status of its usual one": route.other is None
-        or route.other.status != route.success,
-        "answers repeats anew, and keeps what it answers": route.repeated is None or route.holds_secret,
-        "is a form without a body": not route.form or route.has_body,
-        "is a page, for OAuth2 and a list, of which it can be one": not (route.page and route.oauth)
-        and not ((route.page or route.oauth) and route.is_list),
-        "has a header that is not in lower case": all(name == name.lower() for name in route.headers),
-        "is a collection and no GET that answers 200 with a list": not route.is_paged
-        or (route.method == "GET" and route.success == _OK and route.is_list),
-    }
-    yield from (f"{route.name} {fault}" for fault, holds in rules.items() if not holds)
-
-
-_OK, _NO_CONTENT, _FOUND = 200, 204, 302
+_FOUND = 302

@@ -15,8 +15,9 @@ from remuda.http.authentication import acting_for
 from remuda.http.etag import bare
 from remuda.http.remote import claim_of
 from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
+from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters
 from remuda.http.secrets import hide
+from remuda.http.tables import Table
 from remuda.kernel.turns import let_others_run
 
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none

@@ -19,7 +19,8 @@ from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.lists.sight import in_sight
 from remuda.http.replies import Collection
-from remuda.http.routes import NOTHING, Call, ListQuery, Table
+from remuda.http.routes import NOTHING, Call, ListQuery
+from remuda.http.tables import Table
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone

@@ -1,7 +1,7 @@
 """Region's route table: the routes of all its rooms."""
 
 from remuda.http.rooms import within
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.region.authorities import api as authorities
 from remuda.region.catalogue import api as catalogue
 from remuda.region.filestorage import api as file_storage

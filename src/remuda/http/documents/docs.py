@@ -19,7 +19,7 @@ from remuda.http.answers import HTML, JSON, Answer
 from remuda.http.documents.openapi import document
 from remuda.http.documents.schemas import FieldRow, field_rows, type_text
 from remuda.http.errors import NO_CACHE
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 
 __all__ = ["Pages", "render_docs"]
 

@@ -14,7 +14,8 @@ from remuda.http.documents.responses import HEADERS, error_responses, route_resp
 from remuda.http.errors import ErrorBody, OAuth2Error, OtherErrorBody
 from remuda.http.forms import FORM, form_schema
 from remuda.http.headers import HEADER_PATTERN
-from remuda.http.routes import AnyRoute, Parameters, Table
+from remuda.http.routes import AnyRoute, Parameters
+from remuda.http.tables import Table
 
 __all__ = ["document"]
 

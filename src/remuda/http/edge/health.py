@@ -27,7 +27,8 @@ from remuda.http.edge.mounts import Mounted
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.observation import Observation, observation_of
 from remuda.http.pages import answer_page
-from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
+from remuda.http.routes import AnyRoute, Call, Nothing, Route, Wire
+from remuda.http.tables import Table
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.upkeep import Integrity
 from remuda.version import ServiceDescriptor

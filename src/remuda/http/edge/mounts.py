@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 
 __all__ = ["Mounted", "Mounts"]
 
