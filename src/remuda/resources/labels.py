@@ -16,6 +16,7 @@ __all__ = [
     "RESOURCE_ID",
     "RESOURCE_KIND",
     "UNNAMED",
+    "UNSOUGHT",
     "USER",
     "organization_of",
     "project_of",
@@ -50,6 +51,8 @@ PAYING_ORGANIZATION = f"{_PRINCIPAL}/organization"
 """Label: the organization that pays for it; set at create, never changed."""
 PAYING_PROJECT = f"{_PRINCIPAL}/project"
 """Label: the project that pays for it, likewise."""
+UNSOUGHT = frozenset({NAME, PAYING_ORGANIZATION, PAYING_PROJECT})
+"""Labels that are read, and by which nobody lists."""
 PAYING_CREATOR = f"{_PRINCIPAL}/creator"
 """Annotation: for whom it was made."""
 

@@ -9,7 +9,7 @@ from remuda.http.routes import Id, ListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import TagSelector, parse_tag_selector
 from remuda.resources.labels import ORGANIZATION, PROJECT
-from remuda.resources.regional import API_VERSION, NETWORK, REGION, SECOND
+from remuda.resources.regional import NETWORK, REGION
 from remuda.resources.reserved import tag_labels
 from remuda.resources.scoping import Filters
 
@@ -51,9 +51,7 @@ def filters_of(query: ProjectQuery, *, is_versioned: bool = True, is_labelled: b
         values[REGION] = query.regions
     if isinstance(query, NetworkedQuery):
         values[NETWORK] = query.networks
-    if is_versioned:
-        values[API_VERSION] = (SECOND,)
-    return Filters(values, tags)
+    return Filters(values, tags, is_versioned=is_versioned)
 
 
 def _selector(text: str) -> TagSelector:

@@ -17,6 +17,7 @@ from remuda.access.checks import (
 from remuda.access.principal import Permission, Principal
 from remuda.kernel.tags import Tag, TagSelector
 from remuda.resources.labels import ORGANIZATION, PROJECT, organization_of, project_of
+from remuda.resources.regional import is_second
 from remuda.store.objects import Resource, ResourceT
 
 __all__ = ["Filters", "allow_for", "allow_naming"]
@@ -35,6 +36,8 @@ class Filters:
     values: Mapping[str, Sequence[str]] = field(default_factory=dict)
     """By label; a label without values lets everything through."""
     tags: Sequence[TagSelector] = ()
+    is_versioned: bool = False
+    """Only what our generation of the API made. Almost everything is, so no index would help."""
 
     def labels(self) -> dict[str, str]:
         """Return what an index can find: the filters with one value."""
@@ -51,6 +54,7 @@ class Filters:
             return (
                 is_allowed_in_project(principal, permission, organization_of(resource), project_of(resource))
                 and all(labels.get(label) in values for label, values in several.items())
+                and (not self.is_versioned or is_second(resource))
                 and all(selector.matches(tags_of(resource)) for selector in self.tags)
             )
 

@@ -5,8 +5,9 @@ backend is accepted by all.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -123,23 +124,23 @@ def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
     """Raise Invalid if a keyed list at or below `value` has two items of one key: an API server would refuse it."""
     if tree is None or not value:
         return
-    if tree.key is not None and len({_by_json_name(item, tree.key) for item in value}) != len(value):
+    items: Sequence[Any] = (value,) if tree.key is None else value
+    kind: type[msgspec.Struct] = type(items[0])
+    if tree.key is not None and len(set(map(_reader(kind, tree.key), items))) != len(items):
         raise Invalid(field, f"has two items with the same {tree.key}", remedy="keep one of them")
-    for item in (value,) if tree.key is None else value:
-        for name, below in tree.below.items():
-            _check_keys(f"{field}.{name}", _by_json_name(item, name), below)
-        for name, child in item.items() if tree.each is not None else ():
+    for name, below in tree.below.items():
+        path, read = f"{field}.{name}", _reader(kind, name)
+        for item in items:
+            _check_keys(path, read(item), below)
+    for item in items if tree.each is not None else ():
+        for name, child in item.items():
             _check_keys(f"{field}.{name}", child, tree.each)
 
 
-def _by_json_name(struct: msgspec.Struct, name: str) -> Any:
-    return getattr(struct, _field_of(type(struct), name))
-
-
 @lru_cache(maxsize=1024)
-def _field_of(kind: type[msgspec.Struct], name: str) -> str:
-    """Return what a field is called that has this name in JSON. Remembered, because a list asks it for each item."""
-    return kind.__struct_fields__[kind.__struct_encode_fields__.index(name)]
+def _reader(kind: type[msgspec.Struct], name: str) -> Callable[[Any], Any]:
+    """Return what reads the field of this name in JSON. Remembered, because each item of a list is asked for it."""
+    return attrgetter(kind.__struct_fields__[kind.__struct_encode_fields__.index(name)])
 
 
 def check_qualified(field: str, text: str) -> None:

@@ -52,6 +52,8 @@ class Kind(Generic[ResourceT]):
     plural: str
     references: tuple[Reference[ResourceT], ...] = ()
     indexes: tuple[Index[ResourceT], ...] = ()
+    unsought: frozenset[str] = frozenset()
+    """Labels by which nobody lists these objects: each that is looked for costs an index entry in every write."""
     columns: Mapping[str, str] = field(default_factory=dict)
     """What `kubectl get` shows: title to JSON path."""
 
@@ -92,7 +94,8 @@ class Kind(Generic[ResourceT]):
     def signature(self) -> str:
         """What the index entries of this kind depend on, to know when they must be built anew."""
         indexes = [f"{index.name}:{index.revision}" for index in self.indexes]
-        return ",".join([*indexes, *(f">{reference.target}:{reference.revision}" for reference in self.references)])
+        references = [f">{reference.target}:{reference.revision}" for reference in self.references]
+        return ",".join([*indexes, *references, *(f"-{label}" for label in sorted(self.unsought))])
 
     @cached_property
     def blank_status(self) -> Any:
@@ -140,6 +143,13 @@ class Kind(Generic[ResourceT]):
         if name not in declared:
             remedy = f"use one of {', '.join(declared)}" if declared else "list by labels"
             raise Invalid(f"the index {name}", f"is not declared by {self.name}", remedy=remedy)
+
+    def check_sought(self, labels: Iterable[str]) -> None:
+        """Raise Invalid if the kind has no index for one of these labels."""
+        for label in labels:
+            if label in self.unsought:
+                remedy = "take it out of `unsought`, or list by another label"
+                raise Invalid(f"the label {label}", f"is not looked for in {self.name}", remedy=remedy)
 
 
 class Registry:

@@ -29,7 +29,9 @@ from remuda.store.contract import Page, View
 __all__ = ["SLICE", "answer_list", "batches", "page_headers", "read_items"]
 
 SLICE = 100
-"""Objects of a long list that are read before others get their turn."""
+"""Objects that are read before others get their turn."""
+_STREAMED = 50
+"""The same where a list may have no end: then a turn on the loop is also what it takes to send them."""
 _WHOLE = 1_000
 _WHOLE_BYTES = 1 << 20
 """A list that has no more objects than that, and no more bytes, is one body."""
@@ -108,7 +110,7 @@ async def _chunks(collection: Collection[Any, Any], page: Page[bytes]) -> AsyncI
         if page.next is None:
             break
         await let_others_run()
-        page = await read_items(collection, limit=SLICE, after=page.next)
+        page = await read_items(collection, limit=_STREAMED, after=page.next)
     yield b"]" if opening == b"," else b"[]"
 
 

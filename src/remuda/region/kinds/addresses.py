@@ -10,6 +10,7 @@ the cloud still has in use. On a network that goes there is no next server.
 from ipaddress import IPv4Address
 
 from remuda.region.kinds.api_groups import OURS, VERSION
+from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
@@ -44,6 +45,7 @@ ADDRESS = Kind(
     version=VERSION,
     plural="addresses",
     indexes=(Index(name="holder", values=lambda address: [address.spec.holder]),),
+    unsought=frozenset({ORGANIZATION, PROJECT}),
     columns={"IP": ".spec.ip", "MAC": ".spec.mac", "Holder": ".spec.holder"},
 )
 """Addresses, found by the label of their network, and by who has them."""

@@ -17,8 +17,9 @@ from remuda.reconcile.unsettled import unsettled_index
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import ProviderType, Settling
 from remuda.region.kinds.standing import DRIFTED, Standing
+from remuda.resources.labels import UNSOUGHT
 from remuda.resources.lifecycle import LifecycleStatus, given
-from remuda.resources.regional import REGION
+from remuda.resources.regional import API_VERSION, IDENTITY, REGION
 from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
@@ -289,6 +290,7 @@ SERVER = Kind(
         Index(name="standing", values=lambda server: [standing_of(server).text]),
         unsettled_index(_is_on_its_way),
     ),
+    unsought=UNSOUGHT | {API_VERSION, IDENTITY},
     columns={
         "Status": '.status.conditions[?(@.type=="Available")].reason',
         "Phase": ".status.phase",

@@ -241,6 +241,7 @@ class Reader:
         self, kind: Kind[Any], labels: Mapping[str, str], index: tuple[str, str] | None
     ) -> Sequence[IndexedTerm] | None:
         """Return what to look under, or None if nothing was ever put under one of these."""
+        kind.check_sought(labels)
         wanted = [(label_index(key), value) for key, value in labels.items()]
         if index is not None:
             kind.check_index(index[0])

@@ -11,7 +11,7 @@ import apsw
 
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import ResourceT
-from remuda.store.parts import Term, field_index
+from remuda.store.parts import Term, field_index, label_index
 from remuda.store.readside.sql import Sql
 
 __all__ = [
@@ -44,8 +44,8 @@ def reference_index(target: str) -> str:
 
 def terms_of(kind: Kind[ResourceT], resource: ResourceT) -> frozenset[Term]:
     """Return everything this object is found by."""
-    labels = frozenset((f"label:{key}", value) for key, value in resource.metadata.labels.items())
-    return labels | _terms_but_labels(kind, resource)
+    sought = [(label_index(key), value) for key, value in resource.metadata.labels.items() if key not in kind.unsought]
+    return _terms_but_labels(kind, resource).union(sought)
 
 
 def moved_terms(

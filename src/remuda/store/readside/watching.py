@@ -26,6 +26,7 @@ async def watch(
 ) -> AsyncIterator[Event[ResourceT]]:
     """Yield every change of a kind after `since`, and a bookmark now and then."""
     check_selector(labels or {})
+    kind.check_sought(labels or {})
     cursor = _parse(since)
     feed = reader.feed(kind)
     await feed.reach(cursor, reader.settings.ahead_patience_s)
