@@ -5,11 +5,12 @@ from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import apsw
 import pytest
 
-from remuda.kernel.errors import StoreForeign, StoreInaccessible, StoreLocked, StoreTooNew, Unusable
+from remuda.kernel.errors import Invalid, StoreForeign, StoreInaccessible, StoreLocked, StoreTooNew, Unusable
 from remuda.store.kinds import Index, Registry
 from remuda.store.readside.layout import APPLICATION_ID, MIGRATIONS
 from remuda.store.sqlite.file import open_file
@@ -153,6 +154,34 @@ def test_an_index_that_means_something_else_now_is_built_anew(path: Path) -> Non
 
     asyncio.run(scenario())
     audit(path)
+
+
+def test_a_label_that_nobody_lists_by_has_no_entries_and_gets_them_when_somebody_does(path: Path) -> None:
+    unsought = Registry([RANCH, CORRAL, replace(HORSE, unsought=frozenset({"brand"}))])
+    bella = horse("bella", labels={"brand": "circle-k", "farm": "north"})
+
+    def entries() -> list[Any]:
+        with closing(apsw.Connection(str(path))) as connection:
+            sql = "SELECT indexes.name FROM entries JOIN indexes ON indexes.id = index_id WHERE entries.name = 'bella'"
+            return connection.execute(sql).fetchall()
+
+    async def scenario() -> None:
+        async with opened(path, unsought) as store:
+            made = await store.create(bella)
+            assert made.metadata.labels["brand"] == "circle-k"
+            assert [each.name for each in (await store.list(Horse, labels={"farm": "north"})).items] == ["bella"]
+            with pytest.raises(Invalid, match="the label brand is not looked for in Horse: take it out of `unsought`"):
+                await store.list(Horse, labels={"brand": "circle-k", "farm": "north"})
+            with pytest.raises(Invalid, match="the label brand"):
+                await anext(store.watch(Horse, since=made.version, labels={"brand": "circle-k"}))
+        assert ("label:brand",) not in entries()
+        async with opened(path) as store:
+            assert [each.name for each in (await store.list(Horse, labels={"brand": "circle-k"})).items] == ["bella"]
+        assert ("label:brand",) in entries()
+        async with opened(path, unsought):
+            assert ("label:brand",) not in entries()
+
+    asyncio.run(scenario())
 
 
 def test_nobody_else_may_read_the_files(path: Path) -> None:

@@ -27,8 +27,9 @@ Apply = Callable[[Batch], Any]
 _SLICE_S = 0.005
 _BATCH_REQUESTS = 512
 
-CHECKPOINT_PAGES = 2_000
-"""Pages of the write-ahead log after which they are moved into the file."""
+CHECKPOINT_PAGES = 8_000
+"""Pages of the write-ahead log after which they are moved into the file: 64 MiB, so that what is written again and
+again is moved once. More would take longer to read after a crash, and saves little."""
 
 
 class _Request:
