@@ -80,8 +80,8 @@ async def make_authority(house: ComputeHouse, project: str, name: str = "ca") ->
 
 async def held(house: ComputeHouse) -> list[dict[str, int]]:
     """Return what each allocation for an instance holds."""
-    rows = (await house.store.list(Allocation, labels={RESOURCE_KIND: INSTANCE.qualified})).items
-    living = [row for row in rows if row.spec.life != "released"]
+    rows = [row for row in (await house.store.list(Allocation)).items if row.spec.life != "released"]
+    living = [row for row in rows if row.metadata.labels[RESOURCE_KIND] == INSTANCE.qualified]
     return [{each.kind: each.committed for each in row.spec.allocations} for row in living]
 
 

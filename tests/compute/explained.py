@@ -8,7 +8,7 @@ import msgspec
 from remuda.charging.ports import Place
 from remuda.compute.history.explaining import Known
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec, InstanceStatus
-from remuda.compute.ports import NetworkSeen, ServerFacts, ServerSeen
+from remuda.compute.seen import NetworkSeen, ServerFacts, ServerSeen
 from remuda.kernel.conditions import Condition
 from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
 from remuda.resources.labels import ORGANIZATION, PROJECT

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
-from remuda.compute.ports import Replacement, ServerSeen
+from remuda.compute.seen import Replacement, ServerSeen
 from remuda.kernel.errors import Unavailable
+from remuda.kernel.tags import Tag
 from remuda.links.region import RegionLink
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import DEBIAN, encoded, make_authority, make_group
@@ -24,6 +26,8 @@ from tests.compute.controlling import (
 )
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.region.house import SOUTH, STANDARD
+
+replace = msgspec.structs.replace
 
 GPU = "22222222-2222-2222-2222-222222222222"
 """A flavor of which sim-south has four places."""
@@ -264,5 +268,38 @@ def test_a_server_that_never_came_up_gets_another_in_its_place_when_another_imag
         await house.until(instance, "provisioned")
         assert [(each.image, each.state) for each in at_cloud(house)] == [(JAMMY, "running")]
         assert (await events(house, instance))[-2:] == ["Replacing", "Rebuilt"]
+
+    in_a_compute(scenario)
+
+
+@pytest.mark.parametrize(
+    ("verb", "wish"), [("replace_server", {"flavorId": SMALL}), ("change_server", {"imageId": JAMMY})]
+)
+def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(verb: str, wish: dict[str, str]) -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house), flavorId=STANDARD)
+        before, server, asked = await stored(house, instance), await house.store.get(Server, instance), list[str]()
+        plain = getattr(RegionLink, verb)
+
+        async def late(link: RegionLink, wanted: Any) -> ServerSeen:
+            asked.append(wanted.revision)
+            if len(asked) == 1:
+                await choose(house, instance, flavor_id=before.spec.flavor_id, image_id=before.spec.image_id)
+                tags = (*server.spec.tags, Tag(name="somebody", value="else"))
+                await house.store.update(replace(server, spec=replace(server.spec, tags=tags)))
+            return await plain(link, wanted)  # type: ignore[no-any-return]  # it is what the link returns
+
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(RegionLink, verb, late)
+            await change(house, instance, **wish)
+            await rest(house)
+        assert asked == [f"{server.uid}.{server.metadata.generation}"]
+        after = await house.store.get(Server, instance)
+        assert (after.spec.replacement, after.spec.image, after.spec.flavor_id) == (
+            server.spec.replacement,
+            server.spec.image,
+            server.spec.flavor_id,
+        )
+        assert await events(house, instance) == ["ServerMade"]
 
     in_a_compute(scenario)

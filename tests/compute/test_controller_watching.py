@@ -10,7 +10,7 @@ import pytest
 from remuda.charging.ports import Place
 from remuda.compute.instances.following import Following
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import ServerFacts, ServerSeen
+from remuda.compute.seen import ServerFacts, ServerSeen
 from remuda.reconcile.reporter import PassOutcome, Silent
 from remuda.reconcile.run import Run
 from remuda.region.kinds.servers import Server

@@ -10,7 +10,7 @@ from remuda.compute.history.explaining import explain, explain_gone
 from remuda.compute.history.gone import End, GoneInstance
 from remuda.compute.history.reasons import REASONS
 from remuda.compute.kinds.instances import Protection
-from remuda.compute.ports import NetworkSeen
+from remuda.compute.seen import NetworkSeen
 from remuda.operations.kinds import Failure
 from remuda.resources.labels import MODIFIED
 from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing

@@ -13,7 +13,7 @@ from remuda.compute.history.explaining import Known, explain
 from remuda.compute.history.noting import PowerAsked
 from remuda.compute.history.wire import ExplanationRead
 from remuda.compute.kinds.instances import Protection
-from remuda.compute.ports import NetworkSeen
+from remuda.compute.seen import NetworkSeen
 from remuda.operations.kinds import Failure
 from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.identity.kinds.quotas import Allocation
+from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.identity.kinds.quotas import Allocation, owner_value
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
@@ -75,7 +75,7 @@ def test_m02_m17_what_it_costs_is_held_by_its_operation_and_the_hidden_server_co
         instance = made(await home.client.post(INSTANCES, wanted))
         assert await held(house) == [{"servers": 1, "gpus": 4, "floatingips": 1}]
         stored = await house.store.get(ComputeInstance, instance)
-        (row,) = (await house.store.list(Allocation, labels={RESOURCE_ID: instance})).items
+        (row,) = (await house.store.list(Allocation, index=("owner", owner_value(INSTANCE.qualified, instance)))).items
         assert row.metadata.labels[PROJECT] == home.project
         operation = await house.store.get(Operation, stored.spec.operation)
         assert (operation.spec.saga, operation.phase) == ("instance.create", "done")

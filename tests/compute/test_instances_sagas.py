@@ -10,7 +10,7 @@ from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameT
 from remuda.compute.instances.wire import InstanceCreate, InstanceCreateSpec, NetworkingWire
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import NetworkSeen
+from remuda.compute.seen import NetworkSeen
 from remuda.kernel.secrets import Secret
 from remuda.operations.inputs import stored_input
 from remuda.operations.kinds import OPERATION, Operation

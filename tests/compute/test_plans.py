@@ -13,7 +13,7 @@ from remuda.compute.kinds.instances import ComputeInstance, InstanceStatus, Prot
 from remuda.compute.plans.deciding import FIELDS, KINDS, StepKind, changed_fields, decide
 from remuda.compute.plans.planning import plan_change
 from remuda.compute.plans.wire import PlanRead, Thing
-from remuda.compute.ports import ServerFacts
+from remuda.compute.seen import ServerFacts
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from tests.compute.planned import (

@@ -22,7 +22,7 @@ from remuda.access.principal import Principal
 from remuda.http.client import Client, ClientSettings
 from remuda.http.edge.server import Address, Server
 from remuda.http.remote import Service
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

@@ -1,5 +1,6 @@
 """Servers as compute follows them: all of them, then that this is all, then what happens."""
 
+import gc
 from collections.abc import AsyncGenerator
 from pathlib import Path
 from typing import Any, cast
@@ -7,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.compute.ports import AllTold
+from remuda.compute.seen import AllTold
 from remuda.compute.tags import INSTANCE
 from remuda.kernel.randomness import SystemRandomness
 from remuda.links.region import SERVERS, RegionLink
@@ -28,6 +29,14 @@ async def test_that_all_servers_of_instances_are_told_is_said(tmp_path: Path, wa
         *seen, all_told = await _heard(ground.region, 3)
         assert all_told == AllTold(frozenset(ours))
         assert {each.id for each in seen} == ours
+
+
+async def test_the_garbage_collector_need_not_look_at_the_ids_of_all_that_were_told(tmp_path: Path) -> None:
+    async with followed(tmp_path, "here") as ground:
+        await _servers(ground)
+        *_, all_told = await _heard(ground.region, 3)
+        (what_holds_them,) = gc.get_referents(all_told.ids)
+        assert not gc.is_tracked(what_holds_them), "100,000 of them would hold the loop"
 
 
 async def test_whatever_went_before_all_was_told_anew_is_not_among_what_is_there(tmp_path: Path) -> None:

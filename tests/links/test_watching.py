@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.identity.kinds.rights import Grant, Role
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.rights.roles import role_id

@@ -24,6 +24,7 @@ from tests.region.servers_ground import (
     in_yard,
     update,
 )
+from tests.region.shown import shown_of
 
 INSTANCE = {"name": "compute.unikorn-cloud.org/instance", "value": "i"}
 CHANGER = member("cho@example.com", ORG, RIGHTS)
@@ -47,7 +48,8 @@ def test_a_put_replaces_all_that_can_be_changed_and_says_who_did() -> None:
         assert metadata["modifiedTime"] > metadata["creationTime"] == made["metadata"]["creationTime"]
         assert (metadata["description"], metadata["tags"]) == ("new", [{"name": "a", "value": "1"}])
         assert reply.json["spec"] == {"flavorId": STANDARD, "imageId": DEBIAN}, "what was left out is gone"
-        assert reply.json["status"] == made["status"]
+        assert shown_of(reply.json) == shown_of(made)
+        assert reply.json["status"]["revision"] != made["status"]["revision"]
         labels = (await yard.stored(server)).metadata.labels
         assert (labels[PAYING_ORGANIZATION], labels[PAYING_PROJECT]) == (ORG, PROJECT)
         await yard.put(server, update())

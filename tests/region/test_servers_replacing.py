@@ -4,7 +4,22 @@ import pytest
 
 from remuda.region.kinds.servers import Replacement
 from remuda.region.servers.api import SERVERS
-from tests.region.servers_ground import DEBIAN, ROCKY, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update
+from tests.region.servers_ground import (
+    COMPUTE,
+    DEBIAN,
+    ROCKY,
+    SMALL,
+    STANDARD,
+    TENANT,
+    UBUNTU,
+    Yard,
+    encoded,
+    in_yard,
+    update,
+)
+from tests.region.shown import shown_of
+
+_BODY = {"flavorId": STANDARD, "imageId": ROCKY}
 
 
 async def _one(yard: Yard, server: str, number: int) -> None:
@@ -29,7 +44,7 @@ def test_a_replacement_keeps_port_addresses_and_mac_and_has_nothing_else_of_the_
         assert (now.flavor, now.image) == (SMALL, DEBIAN)
         assert now.id != made.id
         assert (kept.spec, kept.public_address) == (port.spec, port.public_address)
-        assert (await yard.read(server))["status"] == before["status"]
+        assert shown_of(await yard.read(server)) == shown_of(before)
         stored = (await yard.stored(server)).status
         assert (stored.provider_id, stored.flavor_id, stored.image_id) == (now.id, SMALL, DEBIAN)
         assert (await yard.timeline(server)).count("Made") == 2
@@ -43,14 +58,14 @@ def test_replaced_again_before_the_first_replacement_is_there_it_is_the_last_tha
     async def scenario(yard: Yard) -> None:
         server = await yard.make_server(await yard.make_network())
         await yard.rest()
-        before = (await yard.read(server))["status"]
+        before = shown_of(await yard.read(server))
         await yard.replace(server, imageId=DEBIAN)
         await yard.world.clock.sleep(after_s)
         await yard.replace(server, imageId=ROCKY)
         await yard.rest()
         await _one(yard, server, 2)
         assert [each.image for each in yard.at_cloud()] == [ROCKY]
-        assert (await yard.read(server))["status"] == before
+        assert shown_of(await yard.read(server)) == before
         await yard.look_again()
 
     in_yard(scenario, at_work=True, is_instant=False)
@@ -111,7 +126,7 @@ def test_a_replacement_that_cannot_be_brought_up_is_repaired_by_another() -> Non
     async def scenario(yard: Yard) -> None:
         server = await yard.make_server(await yard.make_network())
         await yard.rest()
-        before = (await yard.read(server))["status"]
+        before = shown_of(await yard.read(server))
         await yard.replace(server, imageId=DEBIAN)
         for _ in range(240):
             for each in yard.at_cloud():
@@ -128,7 +143,7 @@ def test_a_replacement_that_cannot_be_brought_up_is_repaired_by_another() -> Non
         await _one(yard, server, 2)
         stored = await yard.stored(server)
         assert (stored.status.provider_create_failures, stored.status.provider_create_retrying) == (0, False)
-        assert (await yard.read(server))["status"] == before
+        assert shown_of(await yard.read(server)) == before
         await yard.look_again()
 
     in_yard(scenario, at_work=True, is_instant=False)
@@ -186,5 +201,32 @@ def test_an_image_that_is_changed_after_a_replacement_rebuilds_what_took_the_pla
         await yard.put(server, update(imageId=UBUNTU))
         await yard.rest()
         assert [each.image for each in yard.at_cloud()] == [UBUNTU]
+
+    in_yard(scenario, at_work=True)
+
+
+def test_what_was_made_up_before_something_else_was_asked_for_is_refused_and_changes_nothing() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        await yard.rest()
+        seen = (await yard.read(server))["status"]["revision"]
+        await yard.replace(server, imageId=DEBIAN)
+        await yard.rest()
+        at, before = f"{SERVERS}/{server}", await yard.stored(server)
+        for reply in (
+            await yard.servers.ask(COMPUTE).send("POST", f"{at}/replace", query={"revision": seen}, body=_BODY),
+            await yard.servers.ask(TENANT).send("PUT", at, query={"revision": seen}, body=update(imageId=UBUNTU)),
+        ):
+            assert reply.status == 412
+            assert reply.json["error_description"] == (
+                f"The Server {server} is not what revision says: read it again, then decide."
+            )
+        assert await yard.stored(server) == before
+        now = (await yard.read(server))["status"]["revision"]
+        again = await yard.servers.ask(COMPUTE).send("POST", f"{at}/replace", query={"revision": now}, body=_BODY)
+        assert again.status == 202
+        await yard.rest()
+        await _one(yard, server, 2)
+        assert (await yard.read(server))["status"]["revision"] != now
 
     in_yard(scenario, at_work=True)

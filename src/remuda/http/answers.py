@@ -82,6 +82,7 @@ async def _send_while_there(chunks: AsyncIterator[bytes], send: Send, receive: R
     # A server does not tell who writes that nobody is there any more; it tells who reads.
     sending = asyncio.ensure_future(_send_chunks(chunks, send))
     leaving = asyncio.ensure_future(_client_leaves(receive))
+    sending.add_done_callback(_look_at)
     try:
         await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
         if sending.done():
@@ -91,6 +92,12 @@ async def _send_while_there(chunks: AsyncIterator[bytes], send: Send, receive: R
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
+
+
+def _look_at(task: asyncio.Future[None]) -> None:
+    """Take note of how sending has ended: whoever waits for that may be told to stop, and then nobody asks."""
+    if not task.cancelled():
+        task.exception()
 
 
 async def _client_leaves(receive: Receive) -> None:

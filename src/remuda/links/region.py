@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from remuda.access.context import Context
 from remuda.charging.ports import Place
-from remuda.compute.ports import AllTold, AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
+from remuda.compute.seen import AllTold, AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
 from remuda.compute.tags import INSTANCE
 from remuda.http.authentication import acting_for
 from remuda.http.remote import claim_of
@@ -33,7 +33,7 @@ from remuda.region.networks.wire import NetworkPath, NetworkRead
 from remuda.region.paths import RegionPath
 from remuda.region.securitygroups.wire import GroupPath
 from remuda.region.servers.rules import read_server
-from remuda.region.servers.wire import ConsoleQuery, ServerPath, ServerRead
+from remuda.region.servers.wire import ConsoleQuery, RevisionQuery, ServerPath, ServerRead
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.querying import NetworkedQuery
 from remuda.resources.wire import MetadataWrite
@@ -134,15 +134,14 @@ class RegionLink:
     async def change_server(self, wanted: ServerWanted) -> ServerSeen:
         """Make a server what is wanted."""
         context = await self._own(wanted.payer, wanted.actor)
-        return see_server(
-            await self.acting.ask("update_server", ServerPath(server=wanted.id), context, changed(wanted))
-        )
+        path, query = ServerPath(server=wanted.id), RevisionQuery(revision=wanted.revision)
+        return see_server(await self.acting.ask("update_server", path, context, changed(wanted), query))
 
     async def replace_server(self, wanted: Replacement) -> ServerSeen:
         """Put another server in the place of one, once for each operation."""
         context = await self._own(wanted.payer, wanted.actor, wanted.operation)
-        path = ServerPath(server=wanted.server)
-        return see_server(await self.acting.ask("replace_server", path, context, replaced(wanted)))
+        path, query = ServerPath(server=wanted.server), RevisionQuery(revision=wanted.revision)
+        return see_server(await self.acting.ask("replace_server", path, context, replaced(wanted), query))
 
     async def delete_server(self, server: str, payer: Place) -> None:
         """Ask for a server to go; one that is not there is fine."""
@@ -191,19 +190,22 @@ class RegionLink:
     async def servers(self) -> AsyncIterator[ServerSeen | AllTold]:
         """Yield every server that says it belongs to an instance, then each that changes or goes.
 
-        Whenever all of them have been told, their ids are.
+        Whenever all of them have been told, their ids are. These are the keys of a dictionary, at which the garbage
+        collector does not look: a set of 100,000 it would go through again and again, which holds the loop.
         """
-        there: set[str] | None = None
+        there: dict[str, None] | None = None
         async with aclosing(watch_servers(self.watch)) as news:
             async for each in news:
                 if isinstance(each, Anew):
-                    there = set()
+                    there = {}
                 elif isinstance(each, Synced):
-                    yield AllTold(frozenset(there or ()))
+                    yield AllTold((there or {}).keys())
                     there = None
                 elif (seen := see_server(each.item, is_gone=each.type == "deleted")).instance:
-                    if there is not None:
-                        (there.discard if seen.is_gone else there.add)(seen.id)
+                    if there is not None and seen.is_gone:
+                        there.pop(seen.id, None)
+                    elif there is not None:
+                        there[seen.id] = None
                     yield seen
 
     async def networks(self) -> AsyncIterator[NetworkSeen]:

@@ -1,7 +1,7 @@
 """What region shows of its things, as compute sees it, and what compute wants, as region is told it."""
 
 from remuda.charging.ports import Place
-from remuda.compute.ports import NetworkSeen, Replacement, ServerFacts, ServerSeen, ServerWanted
+from remuda.compute.seen import NetworkSeen, Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.compute.tags import INCARNATION, INSTANCE
 from remuda.kernel.secrets import Secret
 from remuda.region.networks.wire import NetworkRead
@@ -62,6 +62,7 @@ def see_server(server: ServerRead, *, is_gone: bool = False) -> ServerSeen:
         mac_address=status.mac_address,
         drift=status.drift,
         remade=status.times_made_again,
+        revision=status.revision,
         is_marked=about.deletion_time is not None,
         is_gone=is_gone,
     )

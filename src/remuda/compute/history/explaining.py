@@ -18,7 +18,7 @@ from remuda.compute.history.wording import at, lines_of, wait_of
 from remuda.compute.instances.linking import sorted_out
 from remuda.compute.instances.projecting import rebuild_under_way
 from remuda.compute.kinds.instances import ComputeInstance, Protection
-from remuda.compute.ports import NetworkSeen, ServerSeen
+from remuda.compute.seen import NetworkSeen, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.kinds import Operation
 from remuda.reconcile.lifecycle import is_paused

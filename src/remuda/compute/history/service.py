@@ -20,7 +20,8 @@ from remuda.compute.instances.rules import has_scope
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.permissions import permission
-from remuda.compute.ports import NetworkSeen, RegionPort, ServerSeen
+from remuda.compute.ports import RegionPort
+from remuda.compute.seen import NetworkSeen, ServerSeen
 from remuda.http.lists.tokens import PageTokens
 from remuda.http.replies import Collection
 from remuda.http.routes import PageQuery

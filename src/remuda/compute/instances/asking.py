@@ -2,7 +2,8 @@
 
 What the server was last asked to be is compared with what is wanted now, never with what is observed; the plan that
 people see comes from the same decision. One thing is asked for in each pass, and everything may be asked for again: a
-change says all of what is wanted, and a replacement is named after what it is for.
+change says all of what is wanted, and a replacement is named after what it is for. Whoever decides late, on a wish that
+was taken back or beside another who controls, is refused: each says which revision of the server it has seen.
 """
 
 from dataclasses import dataclass, field, replace
@@ -12,14 +13,17 @@ from remuda.compute.instances.projecting import Anew
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.plans.deciding import Field, StepKind, decide
-from remuda.compute.ports import RegionPort, Replacement, ServerFacts, ServerSeen, ServerWanted
+from remuda.compute.ports import RegionPort
+from remuda.compute.seen import Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.compute.tags import RESERVED
 from remuda.kernel.errors import (
     AnswerNotKept,
+    Conflict,
     Invalid,
     NoRoom,
     NotFound,
     OwnerRefused,
+    PreconditionFailed,
     ReferenceRefused,
     RemudaError,
     Unavailable,
@@ -90,7 +94,11 @@ class Asking:
         facts: ServerFacts,
         steps: dict[StepKind, tuple[Field, ...]],
     ) -> Asked:
-        changed = await self.region.change_server(wanted_server(instance, facts, server.id))
+        wanted = replace(wanted_server(instance, facts, server.id), revision=server.revision)
+        try:
+            changed = await self.region.change_server(wanted)
+        except PreconditionFailed:
+            raise Conflict("Server", server.id) from None  # somebody else asks, who may know a later wish
         fields = tuple(each for step in steps.values() for each in step)
         if _comparable(changed.facts) != facts:  # or it would be asked for again and again
             raise Invalid(", ".join(fields), "was asked of region, which shows it otherwise", remedy="choose another")
@@ -108,9 +116,12 @@ class Asking:
             payer=payer_of(instance),
             operation=derived_id(instance.uid, f"{what}/{self._refused.get(instance.uid, 0)}"),
             actor=_actor(instance),
+            revision=server.revision,
         )
         try:
             replaced = await self.region.replace_server(wanted)
+        except PreconditionFailed:
+            raise Conflict("Server", server.id) from None  # likewise
         except AnswerNotKept:
             raise Unavailable("The replacement was asked for before, and is not seen yet: look again.") from None
         except RemudaError as error:

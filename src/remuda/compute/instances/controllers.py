@@ -25,7 +25,8 @@ from remuda.compute.instances.making import NET_S, Making, Step
 from remuda.compute.instances.projecting import UNTOLD
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import IdentityPort, RegionPort, ServerSeen
+from remuda.compute.ports import IdentityPort, RegionPort
+from remuda.compute.seen import ServerSeen
 from remuda.kernel.conditions import find_condition
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result

@@ -11,6 +11,7 @@ timeline what it makes of that.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import Set as AbstractSet
 from contextlib import aclosing
 from typing import Literal, Protocol, TypeVar, cast, get_args
 
@@ -21,7 +22,8 @@ from remuda.charging.making import is_provisioned
 from remuda.compute.instances.asking import is_asked_for
 from remuda.compute.instances.projecting import is_shown, is_under_way, is_untold
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import AllTold, ComputePorts, ServerSeen
+from remuda.compute.ports import ComputePorts
+from remuda.compute.seen import AllTold, ServerSeen
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
@@ -114,7 +116,7 @@ class Following:
                 if count % _STRIDE == 0:
                     await let_others_run()
 
-    async def _miss(self, there: frozenset[str]) -> None:
+    async def _miss(self, there: AbstractSet[str]) -> None:
         """Wake those whose server is not there. Nearly always a server has its instance's id, so few are read."""
         count = 0
         async for name in names(self._store, ComputeInstance):
@@ -124,7 +126,7 @@ class Following:
             if name not in there and await self._misses_its_server(name, there):
                 self._controller.wake(name)
 
-    async def _misses_its_server(self, instance: str, there: frozenset[str]) -> bool:
+    async def _misses_its_server(self, instance: str, there: AbstractSet[str]) -> bool:
         try:
             found = await find(self._store, ComputeInstance, instance)
         except (Unreadable, Unsealable):

@@ -18,7 +18,7 @@ from remuda.compute.instances.projecting import (
     with_rebuilding,
 )
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import ServerSeen
+from remuda.compute.seen import ServerSeen
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.reconcile.lifecycle import Outcome

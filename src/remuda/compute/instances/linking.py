@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from remuda.compute.instances.rules import SCOPE, instance_id, place_of
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import RegionPort, ServerSeen
+from remuda.compute.ports import RegionPort
+from remuda.compute.seen import ServerSeen
 from remuda.resources import labels, regional
 
 __all__ = ["Linked", "damage_of", "is_own", "servers_naming", "sorted_out"]

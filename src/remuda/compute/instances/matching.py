@@ -7,7 +7,8 @@ from prometheus_client import CollectorRegistry, Counter
 
 from remuda.compute.instances.rules import place_of
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import RegionPort, ServerSeen
+from remuda.compute.ports import RegionPort
+from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import Inconsistent, Malformed
 from remuda.resources.regional import network_of, region_of
 

@@ -11,7 +11,7 @@ from typing import Literal
 import msgspec
 
 from remuda.compute.kinds.instances import Applied, ComputeInstance, PowerState
-from remuda.compute.ports import Health, ServerSeen
+from remuda.compute.seen import Health, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.reconcile.status import AVAILABLE
 

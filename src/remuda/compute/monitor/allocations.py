@@ -12,7 +12,8 @@ from remuda.charging.ports import Place
 from remuda.compute.instances.following import followed
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
-from remuda.compute.ports import ComputePorts, Held
+from remuda.compute.ports import ComputePorts
+from remuda.compute.seen import Held
 from remuda.kernel.errors import Conflict, Unreadable, Unsealable
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.pacing import Pace

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from remuda.compute.history.gone import find_gone
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
-from remuda.compute.ports import ComputePorts, ServerSeen
+from remuda.compute.ports import ComputePorts
+from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import Conflict, Unreadable, Unsealable
 from remuda.reconcile.breaker import Breaker, BreakerSettings, Limit
 from remuda.reconcile.ports import ReconcilePorts

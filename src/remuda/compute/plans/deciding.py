@@ -18,7 +18,7 @@ here, so that what is done is what was told.
 from collections.abc import Mapping
 from typing import Literal, get_args
 
-from remuda.compute.ports import ServerFacts
+from remuda.compute.seen import ServerFacts
 
 __all__ = ["FIELDS", "KINDS", "Field", "StepKind", "changed_fields", "decide"]
 

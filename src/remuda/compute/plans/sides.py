@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.compute.kinds.instances import Protection
-from remuda.compute.ports import ServerFacts
+from remuda.compute.seen import ServerFacts
 from remuda.resources.offers import FlavorRead, ImageRead
 
 __all__ = ["Side", "Subject"]

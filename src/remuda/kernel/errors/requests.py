@@ -145,13 +145,13 @@ class PlanChanged(RemudaError):
 
 
 class PreconditionFailed(RemudaError):
-    """Raised when If-Match names another state than the present one; read again and decide anew."""
+    """Raised when If-Match, or what is used like it, names another state than the present one; read and decide anew."""
 
     code = "precondition_failed"
     status = 412
 
-    def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"The {kind} {name} is not what If-Match says: read it again, then decide.")
+    def __init__(self, kind: str, name: str, *, told: str = "If-Match") -> None:
+        super().__init__(f"The {kind} {name} is not what {told} says: read it again, then decide.")
 
 
 class TooLarge(RemudaError):

@@ -64,6 +64,7 @@ def _servers() -> list[AnyRoute]:
             scope="project",
             permission=permission("servers", "update"),
             path_type=wire.ServerPath,
+            query_type=wire.RevisionQuery,
             body_type=wire.ServerUpdate,
             answer_type=wire.ServerRead,
             success=202,
@@ -93,9 +94,11 @@ def _servers() -> list[AnyRoute]:
             scope="project",
             permission=permission("servers", "update"),
             path_type=wire.ServerPath,
+            query_type=wire.RevisionQuery,
             body_type=wire.ReplaceWrite,
             answer_type=wire.ServerRead,
             success=202,
+            is_conditional=True,
             holds_secret=True,  # its user data
             repeated=handlers.tell_again,
             description="It gets the port, with addresses and MAC; everything else is new. Only services may. "

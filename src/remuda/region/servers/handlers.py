@@ -55,20 +55,24 @@ async def get(room: ServerRoom, call: _OnServer) -> Rendered[wire.ServerRead]:
 
 
 async def update(
-    room: ServerRoom, call: Call[wire.ServerPath, Nothing, wire.ServerUpdate]
+    room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, wire.ServerUpdate]
 ) -> Rendered[wire.ServerRead]:
     """Change a server."""
-    return untag(rules.SERVER_VIEW(await room.servers.update(call.context, call.path.server, call.body)))
+    server, revision = call.path.server, call.query.revision
+    return untag(rules.SERVER_VIEW(await room.servers.update(call.context, server, call.body, revision=revision)))
 
 
 async def replace(
-    room: ServerRoom, call: Call[wire.ServerPath, Nothing, wire.ReplaceWrite]
+    room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, wire.ReplaceWrite]
 ) -> Rendered[wire.ServerRead]:
     """Put another server in the place of one."""
-    return untag(rules.SERVER_VIEW(await room.servers.replace(call.context, call.path.server, call.body)))
+    server, revision = call.path.server, call.query.revision
+    return untag(rules.SERVER_VIEW(await room.servers.replace(call.context, server, call.body, revision=revision)))
 
 
-async def tell_again(room: ServerRoom, call: Call[wire.ServerPath, Nothing, Any]) -> Rendered[wire.ServerRead]:
+async def tell_again(
+    room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, Any]
+) -> Rendered[wire.ServerRead]:
     """Answer a change that was made before: how the server stands now."""
     return untag(rules.SERVER_VIEW(await room.servers.get(call.context, call.path.server)))
 

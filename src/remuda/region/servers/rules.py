@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
-from remuda.kernel.errors import Invalid, Malformed
+from remuda.kernel.errors import Invalid, Malformed, PreconditionFailed
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.networks import NETWORK, Network
@@ -49,6 +49,7 @@ __all__ = [
     "SERVER_VIEW",
     "changed_server",
     "check_injection",
+    "check_revision",
     "check_sources",
     "check_update",
     "hidden_user_data",
@@ -216,8 +217,19 @@ def read_server(server: Server) -> ServerRead:
             mac_address=status.mac_address,
             drift=drift_of(server),
             times_made_again=status.remade,
+            revision=_revision_of(server),
         ),
     )
+
+
+def check_revision(server: Server, revision: str | None) -> None:
+    """Raise PreconditionFailed if something was asked of a server since it was of this revision, if that is told."""
+    if revision is not None and revision != _revision_of(server):
+        raise PreconditionFailed("Server", server.name, told="revision")
+
+
+def _revision_of(server: Server) -> str:
+    return f"{server.uid}.{server.metadata.generation}"
 
 
 def _render_server(server: Server) -> bytes:

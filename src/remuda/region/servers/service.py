@@ -93,12 +93,15 @@ class Servers:
         """Return a server."""
         return await self.find(context, permission("servers", "read"), server)
 
-    async def update(self, context: Context, server: str, wanted: ServerUpdate) -> Server:
-        """Replace what a client may change of a server. Another image rebuilds it."""
+    async def update(
+        self, context: Context, server: str, wanted: ServerUpdate, *, revision: str | None = None
+    ) -> Server:
+        """Replace what a client may change of a server, if it is of this revision. Another image rebuilds it."""
 
         async def change() -> Server:
             found = await self.find(context, permission("servers", "update"), server)
             check_state(context, found, rules.writable_server(found))
+            rules.check_revision(found, revision)
             network = await self._network(context, network_of(found))
             await self._check_update(context, found, wanted, network)
             changed = rules.changed_server(found, wanted, context.principal, self.clock.now())
@@ -106,13 +109,17 @@ class Servers:
 
         return await until_written(change)
 
-    async def replace(self, context: Context, server: str, wanted: ReplaceWrite) -> Server:
-        """Want another server in the place of one, with its port and addresses. Only services may."""
+    async def replace(
+        self, context: Context, server: str, wanted: ReplaceWrite, *, revision: str | None = None
+    ) -> Server:
+        """Want another server in the place of one of this revision, with port and addresses. Only services may."""
         if context.principal.type != "system":
             raise Forbidden("only a service may replace a server: change the instance that it belongs to")
 
         async def change() -> Server:
             found = await self.find(context, permission("servers", "update"), server)
+            check_state(context, found, rules.writable_server(found))
+            rules.check_revision(found, revision)
             if found.spec.replacing_operation == context.operation:
                 return found  # the same request, whose answer was lost
             network = await self._network(context, network_of(found))

@@ -15,6 +15,7 @@ __all__ = [
     "NetworkingWire",
     "PowerState",
     "ReplaceWrite",
+    "RevisionQuery",
     "ServerCreate",
     "ServerCreateSpec",
     "ServerPath",
@@ -100,6 +101,21 @@ class ReplaceWrite(Wire, frozen=True):
     ssh_certificate_authority_id: Id | None = None
 
 
+class RevisionQuery(Parameters, frozen=True):
+    """Of what a change was made up."""
+
+    revision: (
+        Annotated[
+            str,
+            msgspec.Meta(
+                max_length=100,
+                description="Its `status.revision`: if something was asked of it since, 412, and nothing is changed.",
+            ),
+        ]
+        | None
+    ) = None
+
+
 class ServerStatusRead(Wire, frozen=True, kw_only=True):
     """What is known of a server."""
 
@@ -119,6 +135,7 @@ class ServerStatusRead(Wire, frozen=True, kw_only=True):
         int,
         msgspec.Meta(description="How often it was gone from its provider, unasked, and was made again: its disk too."),
     ] = 0
+    revision: Annotated[str, msgspec.Meta(description="Another one whenever something else is asked of it.")]
 
 
 class ServerRead(Wire, frozen=True):
