@@ -1,10 +1,14 @@
 """The generic proofs on a change that costs something else: at every failure it is done, or was never begun."""
 
+import asyncio
+from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
 from remuda.charging.in_hand import before_of
+from remuda.charging.ports import Charge
 from remuda.compute.instances.rules import changed_instance, new_instance
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts, bound
@@ -18,17 +22,20 @@ from remuda.compute.instances.wire import (
 )
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec
+from remuda.kernel.errors import Unavailable
 from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.kinds import OPERATION, OperationSpec
 from remuda.operations.registry import Sagas
+from remuda.operations.steps import Work
 from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.compute.test_instances_sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.region.identity_port import MemoryIdentity
-from tests.sim.runner import World
+from tests.operations.stage import FIRST, Stage, staged
+from tests.region.identity_port import MemoryIdentity, said_of
+from tests.sim.runner import World, simulate
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 MAKER = "dddddddd-0000-4000-8000-000000000004"
@@ -94,7 +101,7 @@ class Settled:
                     each.name,
                     each.spec,
                     each.metadata.labels,
-                    {key: value for key, value in each.metadata.annotations.items() if "in-hand" not in key},
+                    said_of(each),
                     each.is_marked,
                 )
                 for each in (await store.list(ComputeInstance)).items
@@ -140,3 +147,78 @@ def test_what_an_operation_remembers_is_sealed_and_can_be_read_again() -> None:
     assert isinstance(again.before.spec, InstanceSpec)
     found = _judged(is_public=False)
     assert changed_instance(found, again.wanted, ANN, NOW, gpus=4).spec.user_data is not None
+
+
+class Slow:
+    """The ledger as somebody reaches it who falls asleep on the way there."""
+
+    def __init__(self, ledger: MemoryIdentity) -> None:
+        self._ledger, self.is_on_the_way, self.wakes = ledger, asyncio.Event(), asyncio.Event()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ledger, name)
+
+    async def change(self, charge: Charge) -> None:
+        self.is_on_the_way.set()
+        await self.wakes.wait()
+        await self._ledger.change(charge)
+
+
+def _began(stage: Stage, proof: Proof) -> tuple[UpdatePorts, Work[ChangedInstance], MemoryIdentity]:
+    """Return what the steps of a proof's change work on, step by step, and the ledger behind it."""
+    settled, change = stage.surroundings, proof.input
+    assert isinstance(settled, Settled)
+    assert isinstance(change, ChangedInstance)
+    return settled.ports(stage.start().store), Work(FIRST, change, "prover"), settled.identity
+
+
+@pytest.mark.parametrize("undone", range(len(UPDATE_INSTANCE.steps) + 1))
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize("proof", PROOFS)
+def test_c11_who_sleeps_while_a_change_is_undone_does_not_have_the_last_word(
+    proof: Proof, step: int, undone: int
+) -> None:
+    async def scenario(world: World) -> None:
+        async with staged(world, proof) as stage:
+            before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
+            for each in UPDATE_INSTANCE.steps[:step]:
+                await each.do(ports, work)
+            slow = Slow(ledger)
+            late = asyncio.ensure_future(UPDATE_INSTANCE.steps[step].do(replace(ports, identity=slow), work))
+            await slow.is_on_the_way.wait()
+            for number, each in enumerate(reversed(UPDATE_INSTANCE.steps[: step + 1])):
+                if number == undone:
+                    slow.wakes.set()
+                    await asyncio.wait([late])
+                await each.undo(ports, work)
+                (instance,), (held,) = (await stage.store.list(ComputeInstance)).items, ledger.held.values()
+                held_of = {amount.kind: amount.committed for amount in held.amounts}
+                assert all(held_of.get(cost.kind, 0) >= cost.committed for cost in charge_for(instance).amounts)
+            slow.wakes.set()
+            await asyncio.wait([late])
+            assert late.exception() is None or isinstance(late.exception(), Unavailable)
+            assert await stage.observe() == before
+
+    simulate(scenario, 1)
+
+
+@pytest.mark.parametrize("step", [1, 2])
+@pytest.mark.parametrize("proof", PROOFS)
+def test_c11_of_two_who_undo_a_change_the_one_that_sleeps_does_not_have_the_last_word(proof: Proof, step: int) -> None:
+    async def scenario(world: World) -> None:
+        async with staged(world, proof) as stage:
+            before, (ports, work, ledger) = await stage.observe(), _began(stage, proof)
+            for each in UPDATE_INSTANCE.steps:
+                await each.do(ports, work)
+            slow = Slow(ledger)
+            undo = UPDATE_INSTANCE.steps[step].undo
+            late = asyncio.ensure_future(undo(replace(ports, identity=slow), work))
+            await slow.is_on_the_way.wait()
+            for each in reversed(UPDATE_INSTANCE.steps):
+                await each.undo(ports, work)
+            slow.wakes.set()
+            await asyncio.wait([late])
+            assert isinstance(late.exception(), Unavailable)
+            assert await stage.observe() == before
+
+    simulate(scenario, 1)

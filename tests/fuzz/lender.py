@@ -120,11 +120,15 @@ class Lender(ABC):
         if "Idempotency-Key" in headers and _is_lent(self.key_seed(case, headers["Idempotency-Key"])):
             self._keys += 1
             headers["Idempotency-Key"] = f"{headers['Idempotency-Key'][:200]}{self._keys}"
-        if "If-Match" in headers and case.method in {"PUT", "DELETE"}:
-            path = case.path
-            for name, value in (case.path_parameters or {}).items():
-                path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
-            headers["If-Match"] = self._maker.call("GET", path).headers.get("etag", "*")
+        if "If-Match" in headers and case.method in {"PUT", "DELETE", "POST"}:
+            headers["If-Match"] = self.about(case).headers.get("etag", "*")
+
+    def about(self, case: Case[Any]) -> requests.Response:
+        """Read what a request is about: a POST ends in a verb."""
+        path = case.path.rpartition("/")[0] if case.method == "POST" else case.path
+        for name, value in (case.path_parameters or {}).items():
+            path = path.replace(f"{{{name}}}", quote(str(value), safe=""))
+        return self._maker.call("GET", path)
 
 
 def _ids(told: Any) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Charge, Place
+from remuda.charging.ports import Amount, Charge, Late, Place
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
 from remuda.links import sending
@@ -91,6 +91,22 @@ async def test_what_something_costs_is_held_once_and_given_back(tmp_path: Path, 
         assert not await link.confirm(wanted)
         await link.allocate(wanted)
         assert await _used(ground, place) == 2, "what was given back can be held again"
+
+
+@each_way
+async def test_who_is_late_is_told_so_and_holds_nothing_else(tmp_path: Path, way: str) -> None:
+    async with asked(tmp_path, way) as (_, link, place):
+        await link.allocate(charge(place))
+        await link.change(replace(charge(place, committed=3), turn=2))
+        with pytest.raises(Late):
+            await link.change(replace(charge(place, committed=1), turn=1))
+        held = await link.held_for(charge(place))
+        assert held is not None
+        assert held.amounts == {Amount("networks", 3)}
+        await link.release(charge(place))
+        with pytest.raises(Late):
+            await link.allocate(replace(charge(place), turn=1))
+        assert await link.held_for(charge(place)) is None, "it is not held again by who is late"
 
 
 @each_way

@@ -11,13 +11,15 @@ may be made to fail: before the effect, or after it, as when an answer is lost::
 import asyncio
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Charge, Place, ProjectSeen
+from remuda.charging.in_hand import IN_HAND, TURN
+from remuda.charging.ports import Charge, Late, Place, ProjectSeen
 from remuda.kernel.errors import AlreadyExists, Forbidden, Malformed, NotFound, RemudaError, Unavailable
+from remuda.store.objects import Resource
 
-__all__ = ["MemoryIdentity"]
+__all__ = ["MemoryIdentity", "said_of"]
 
 
 @dataclass
@@ -74,9 +76,10 @@ class MemoryIdentity:
         return sum(amount.committed for charge in charges for amount in charge.amounts if amount.kind == kind)
 
     def everything(self) -> object:
-        """Return all that region has left here, as a value."""
+        """Return all that region has left here, as a value; in which turn that was tells two equal runs apart."""
         references = {place: frozenset(each) for place, each in self.references.items() if each}
-        return references, dict(self.held), frozenset(self.confirmed)
+        held = {key: replace(charge, turn=0) for key, charge in self.held.items()}
+        return references, held, frozenset(self.confirmed)
 
     # What region asks.
 
@@ -128,6 +131,8 @@ class MemoryIdentity:
         self._begin("change")
         if _key(charge) not in self.held:
             raise NotFound("Allocation", charge.operation)
+        if charge.turn < self.held[_key(charge)].turn:
+            raise Late("Allocation", charge.operation)
         self._check(charge)
         self.held[_key(charge)] = charge
         self._end("change")
@@ -188,3 +193,8 @@ class MemoryIdentity:
 
 def _key(charge: Charge) -> tuple[Place, str]:
     return charge.payer, charge.operation
+
+
+def said_of(resource: Resource) -> dict[str, str]:
+    """Return an object's annotations, without those that tell two equal runs apart: in whose hand it was, how often."""
+    return {key: said for key, said in resource.metadata.annotations.items() if key not in {IN_HAND, TURN}}

@@ -44,7 +44,7 @@ from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.stage import FIRST, staged
-from tests.region.identity_port import MemoryIdentity
+from tests.region.identity_port import MemoryIdentity, said_of
 from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.sim.runner import World, simulate
 
@@ -82,7 +82,7 @@ class Country:
                     each.name,
                     each.spec,
                     each.metadata.labels,
-                    {key: said for key, said in each.metadata.annotations.items() if key != IN_HAND},
+                    said_of(each),
                     each.metadata.finalizers,
                     each.is_marked,
                 )

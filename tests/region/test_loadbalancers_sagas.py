@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.in_hand import IN_HAND, before_of
+from remuda.charging.in_hand import before_of
 from remuda.charging.ports import Place
 from remuda.operations.registry import Sagas
 from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec
@@ -38,7 +38,7 @@ from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
-from tests.region.identity_port import MemoryIdentity
+from tests.region.identity_port import MemoryIdentity, said_of
 from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, registry
 from tests.sim.runner import World
 
@@ -79,7 +79,7 @@ class Country:
                     each.name,
                     each.spec,
                     each.metadata.labels,
-                    {key: said for key, said in each.metadata.annotations.items() if key != IN_HAND},
+                    said_of(each),
                     each.metadata.finalizers,
                     each.is_marked,
                     [owner.name for owner in each.metadata.owner_references],

@@ -13,8 +13,17 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
-from remuda.charging.in_hand import Before, before_of, hand_of, in_hand_of, is_in_hand, restored
-from remuda.charging.ports import Amount, Charge, Ledger
+from remuda.charging.in_hand import (
+    Before,
+    before_of,
+    hand_of,
+    in_hand_of,
+    is_in_hand,
+    is_taken_back,
+    restored,
+    taken_back,
+)
+from remuda.charging.ports import Amount, Charge, Late, Ledger
 from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRefused, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.operations.steps import Saga, Step, Work
@@ -27,6 +36,7 @@ from remuda.store.objects import Resource, ResourceT
 
 __all__ = ["Change", "ChangingPorts", "about", "change_saga", "made_by"]
 
+_TOO_LATE = "The change took too long, and was taken back: try again."
 SpecT = TypeVar("SpecT")
 WantedT = TypeVar("WantedT")
 ChangeT = TypeVar("ChangeT", bound="Change[Any, Any]")
@@ -90,7 +100,7 @@ def change_saga(
         subject=lambda change: (kind.qualified, change.id),
         steps=(
             Step(name="take-in-hand", do=steps.take, undo=steps.let_go),
-            Step(name="hold-more", do=steps.hold_more, undo=steps.settle),
+            Step(name="hold-more", do=steps.hold_more, undo=steps.settle_back),
             Step(name="change", do=steps.change, undo=steps.put_back),
             Step(name="hold-what-it-costs", do=steps.settle, undo=_leave),
         ),
@@ -134,9 +144,14 @@ class _Steps(Generic[ResourceT, ChangeT]):
     async def settle(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
         """Hold what it costs as it stands. What is being deleted is its controller's; so is what another has."""
         found = await find(ports.store, self._kind, work.input.id, marked=False)
-        if found is None or (hand_of(found) != work.id and await is_in_hand(ports.store, found)):
-            return
-        await _hold(ports.identity, self._charge(found))
+        if found is not None and hand_of(found) == work.id and is_taken_back(found):
+            raise Unavailable(_TOO_LATE)
+        await self._settle(ports, work, found)
+
+    async def settle_back(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
+        """Hold what it costs as it stands again."""
+        await self._rewrite(ports, work, taken_back)
+        await self._settle(ports, work, await find(ports.store, self._kind, work.input.id, marked=False))
 
     async def change(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
         """Change it, unless that was done before."""
@@ -151,35 +166,40 @@ class _Steps(Generic[ResourceT, ChangeT]):
                 return
 
     async def put_back(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Make it again what it was. Less may be held already, so that is held first."""
-        with suppress(ReferenceRefused, Forbidden):
-            await self._hold_again(ports, work)
-            await self._rewrite(ports, work, lambda found: restored(found, work.input.before))
+        """Make it again what it was. Less may be held already, so that is held first.
 
-    async def _hold_again(self, ports: ChangingPorts, work: Work[ChangeT]) -> None:
-        """Hold what it costs as it stands and as it was, whichever is more of each kind."""
-        found = await find(ports.store, self._kind, work.input.id, marked=False)
-        if found is not None and hand_of(found) == work.id:
-            was = restored(found, work.input.before)
-            await _hold(ports.identity, _greatest(self._charge(found), self._charge(was)))
+        Whoever else puts it back begins another turn by that, so what was held here no longer counts: it is held anew.
+        """
+        with suppress(ReferenceRefused, Forbidden):
+            while (found := await self._rewrite(ports, work, taken_back)) is not None:
+                was = restored(found, work.input.before)
+                if not found.is_marked:
+                    await _hold(ports.identity, _greatest(self._charge(found), self._charge(was)))
+                with suppress(Conflict):
+                    await ports.store.update(was)
+                    return
+
+    async def _settle(self, ports: ChangingPorts, work: Work[ChangeT], found: ResourceT | None) -> None:
+        if found is None or (hand_of(found) != work.id and await is_in_hand(ports.store, found)):
+            return
+        await _hold(ports.identity, self._charge(found))
 
     async def _taken(self, ports: ChangingPorts, work: Work[ChangeT]) -> ResourceT:
         found = await ports.store.get(self._kind, work.input.id)
-        if hand_of(found) != work.id:
-            raise Unavailable("The change took too long, and was taken back: try again.")
+        if hand_of(found) != work.id or is_taken_back(found):
+            raise Unavailable(_TOO_LATE)
         return found
 
     async def _rewrite(
         self, ports: ChangingPorts, work: Work[ChangeT], write: Callable[[ResourceT], ResourceT]
-    ) -> None:
-        """Write to the object if this operation has it in hand."""
+    ) -> ResourceT | None:
+        """Write to the object if this operation has it in hand, and return it then."""
         while True:
             found = await find(ports.store, self._kind, work.input.id)
             if found is None or hand_of(found) != work.id:
-                return
+                return None
             with suppress(Conflict):
-                await ports.store.update(write(found))
-                return
+                return await ports.store.update(write(found))
 
 
 async def _leave(ports: ChangingPorts, work: Work[ChangeT]) -> None:
@@ -187,6 +207,13 @@ async def _leave(ports: ChangingPorts, work: Work[ChangeT]) -> None:
 
 
 async def _hold(identity: Ledger, charge: Charge) -> None:
+    try:
+        await _held(identity, charge)
+    except Late:
+        raise Unavailable(_TOO_LATE) from None
+
+
+async def _held(identity: Ledger, charge: Charge) -> None:
     try:
         await identity.change(charge)
     except NotFound:  # it lapsed, since nobody said in time that the object is there
@@ -204,4 +231,5 @@ def _greatest(one: Charge, other: Charge) -> Charge:
         kind=one.kind,
         id=one.id,
         amounts=tuple(Amount(kind, committed) for kind, committed in most.items()),
+        turn=one.turn,
     )

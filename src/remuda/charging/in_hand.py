@@ -2,9 +2,12 @@
 
 While an object is in hand no other change gets in, and no controller acts on it. Nothing has to be let go in the end: a
 hand closes with its operation, however that ends.
+
+Every time an object is taken in hand, and when what was done to it is taken back, begins another turn. Whoever tells
+the ledger what it costs says in which turn that was read, so that who sleeps through a turn is refused when it wakes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
@@ -15,10 +18,29 @@ from remuda.resources.labels import DESCRIPTION, MODIFIED, MODIFIER, NAME
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["IN_HAND", "Before", "before_of", "hand_of", "in_hand_of", "is_in_hand", "refuse_while_in_hand", "restored"]
+__all__ = [
+    "IN_HAND",
+    "TAKEN_BACK",
+    "TURN",
+    "Before",
+    "before_of",
+    "hand_of",
+    "in_hand_of",
+    "is_in_hand",
+    "is_taken_back",
+    "refuse_while_in_hand",
+    "restored",
+    "taken_back",
+    "turn_of",
+]
 
 IN_HAND = "remuda/in-hand"
 """Annotation: the operation that changed an object last together with its cost, and has it in hand while it is open."""
+
+TAKEN_BACK = "remuda/taken-back"
+"""Annotation: the operation that has an object in hand in order to put it back as it was."""
+TURN = "remuda/turn"
+"""Annotation: how often an object was taken in hand, or that taken back."""
 
 _SAID = (DESCRIPTION, MODIFIER, MODIFIED)
 SpecT = TypeVar("SpecT")
@@ -58,10 +80,30 @@ def hand_of(resource: Resource) -> str:
 
 
 def in_hand_of(resource: ResourceT, operation: str) -> ResourceT:
-    """Return an object in the hand of an operation; of nobody, if that is empty."""
-    kept = {key: value for key, value in resource.metadata.annotations.items() if key != IN_HAND}
-    annotations = kept | ({IN_HAND: operation} if operation else {})
-    return replace(resource, metadata=replace(resource.metadata, annotations=annotations))
+    """Return an object in the hand of an operation, which is another turn; or in the hand of nobody, if it is empty."""
+    said = {IN_HAND: operation, TURN: str(turn_of(resource) + 1)} if operation else {}
+    return _annotated(resource, without=(IN_HAND, TAKEN_BACK), **said)
+
+
+def taken_back(resource: ResourceT) -> ResourceT:
+    """Return an object that is put back as it was by who has it in hand: another turn, whenever anybody begins that."""
+    return _annotated(resource, **{TAKEN_BACK: hand_of(resource), TURN: str(turn_of(resource) + 1)})
+
+
+def is_taken_back(resource: Resource) -> bool:
+    """Tell whether who has an object in hand puts it back as it was."""
+    return TAKEN_BACK in resource.metadata.annotations
+
+
+def turn_of(resource: Resource) -> int:
+    """Return how often an object was taken in hand, or that taken back."""
+    said = resource.metadata.annotations.get(TURN, "")
+    return int(said) if said.isdecimal() else 0
+
+
+def _annotated(resource: ResourceT, /, *, without: Sequence[str] = (), **said: str) -> ResourceT:
+    kept = {key: value for key, value in resource.metadata.annotations.items() if key not in without}
+    return replace(resource, metadata=replace(resource.metadata, annotations=kept | said))
 
 
 def restored(resource: ResourceT, before: Before[Any]) -> ResourceT:

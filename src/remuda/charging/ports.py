@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from remuda.access.principal import Principal
+from remuda.kernel.errors import Conflict
 
-__all__ = ["Amount", "Charge", "Ledger", "Place", "ProjectSeen"]
+__all__ = ["Amount", "Charge", "Late", "Ledger", "Place", "ProjectSeen"]
+
+
+class Late(Conflict):
+    """Raised when what something costs was changed in a later turn than the one in which this was read."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -34,6 +39,8 @@ class Charge:
     """The qualified plural of what it is for."""
     id: str
     amounts: tuple[Amount, ...]
+    turn: int = 0
+    """In which turn of what it is for that was read (`in_hand`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +63,10 @@ class Ledger(Protocol):
         ...
 
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
-        """Hold what something costs, or raise Forbidden if that exceeds a quota. `payer` is who asked, if one did."""
+        """Hold what something costs, or raise Forbidden if that exceeds a quota. `payer` is who asked, if one did.
+
+        Raise Late if it was held before, and changed in a later turn.
+        """
         ...
 
     async def confirm(self, charge: Charge) -> bool:
@@ -64,7 +74,10 @@ class Ledger(Protocol):
         ...
 
     async def change(self, charge: Charge) -> None:
-        """Hold what it costs now, or raise Forbidden if that exceeds a quota."""
+        """Hold what it costs now, or raise Forbidden if that exceeds a quota.
+
+        Raise Late if it was changed in a later turn.
+        """
         ...
 
     async def release(self, charge: Charge) -> None:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Charge, Place, ProjectSeen
-from remuda.compute.ports import Held
+from remuda.charging.ports import Amount, Charge, Late, Place, ProjectSeen
+from remuda.compute.seen import Held
 from remuda.identity.paths import OrganizationPath, ProjectPath
 from remuda.identity.quotas.rows import allocation_id
 from remuda.identity.quotas.wire import (
@@ -19,10 +19,11 @@ from remuda.identity.quotas.wire import (
     AllocationSpecWire,
     AllocationWrite,
     AmountWire,
+    TurnQuery,
     UsageQuery,
 )
 from remuda.identity.tenancy.wire import ReferencePath
-from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.kernel.errors import AlreadyExists, NotFound, PreconditionFailed
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.links.sending import Send, ServiceNow
@@ -71,7 +72,7 @@ class IdentityLink:
             await self._send("create_allocation", path, _allocation(charge), key=charge.operation, actor=actor)
         except AlreadyExists as held:
             try:
-                await self._send("renew_allocation", await self._row(charge))
+                await self._in_turn("renew_allocation", charge)
             except NotFound:
                 raise held from None  # another operation holds something for the same owner
             await self.change(charge)  # it may have cost something else when it was given back
@@ -85,8 +86,8 @@ class IdentityLink:
         return True
 
     async def change(self, charge: Charge) -> None:
-        """Hold what it costs now."""
-        await self._send("change_allocation", await self._row(charge), _allocation(charge))
+        """Hold what it costs now, unless it was changed in a later turn."""
+        await self._in_turn("change_allocation", charge, _allocation(charge))
 
     async def release(self, charge: Charge) -> None:
         """Hold nothing any more; what is not held is fine."""
@@ -131,6 +132,13 @@ class IdentityLink:
     def projects(self) -> AsyncGenerator[ProjectSeen]:
         """Yield every project there is, then each that changes, without end."""
         return self.watch()
+
+    async def _in_turn(self, name: str, charge: Charge, body: AllocationWrite | None = None) -> None:
+        path, query = await self._row(charge), TurnQuery(turn=charge.turn)
+        try:
+            await self.send.ask(name, path, await self._context(path), body, query)
+        except PreconditionFailed:
+            raise Late("Allocation", path.allocation) from None
 
     async def _send(
         self,

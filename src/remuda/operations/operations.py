@@ -29,6 +29,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.turns import let_others_run
 from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.journal import Journal, TakenError
 from remuda.operations.kinds import Operation, OperationSpec, attempt_id
@@ -241,7 +242,9 @@ class Operations:
         """Let the runs end, but no longer than this."""
         tasks = [run.task for run in self._runs.values() if run.task is not None]
         if tasks:
-            await asyncio.wait(tasks, timeout=seconds)
+            done, _ = await asyncio.wait(tasks, timeout=seconds)
+            while any(run.task in done for run in self._runs.values()):  # `_ended` is called soon, not at once
+                await let_others_run()
 
     def _check_going(self) -> None:
         if self.is_stopping:

@@ -23,7 +23,7 @@ from remuda.compute.instances.wire import (
     ProtectionWire,
 )
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceNetworking, InstanceSpec, Protection
-from remuda.compute.ports import ServerFacts
+from remuda.compute.seen import ServerFacts
 from remuda.compute.tags import INCARNATION
 from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.http.etag import tagged
@@ -79,8 +79,8 @@ def has_scope(instance: ComputeInstance) -> bool:
     return all(instance.metadata.labels.get(label) for label in SCOPE)
 
 
-def charge_of(instance: str, operation: str, payer: Place, *, gpus: int, is_public: bool) -> Charge:
-    """Return what an instance costs, which the operation that made it holds."""
+def charge_of(instance: str, operation: str, payer: Place, *, gpus: int, is_public: bool, turn: int = 0) -> Charge:
+    """Return what an instance costs in a turn, which the operation that made it holds."""
     amounts = {"servers": 1, "gpus": gpus, "floatingips": int(is_public)}
     return Charge(
         payer=payer,
@@ -88,6 +88,7 @@ def charge_of(instance: str, operation: str, payer: Place, *, gpus: int, is_publ
         kind=INSTANCE.qualified,
         id=instance,
         amounts=tuple(Amount(kind, committed) for kind, committed in amounts.items() if committed),
+        turn=turn,
     )
 
 

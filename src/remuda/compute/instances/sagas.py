@@ -12,13 +12,14 @@ from typing import Protocol
 
 import msgspec
 
+from remuda.charging.in_hand import turn_of
 from remuda.charging.making import payer_of
 from remuda.charging.ports import Charge, Ledger, Place
 from remuda.charging.unmaking import unmake
 from remuda.compute.instances import rules
 from remuda.compute.instances.wire import InstanceCreate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.ports import NetworkSeen
+from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.steps import Saga, Step, Work
@@ -140,7 +141,12 @@ def charge_for(instance: ComputeInstance) -> Charge:
     """Return what a stored instance costs."""
     spec = instance.spec
     return rules.charge_of(
-        instance.name, spec.operation, payer_of(instance), gpus=spec.gpus, is_public=spec.wants_public_ip
+        instance.name,
+        spec.operation,
+        payer_of(instance),
+        gpus=spec.gpus,
+        is_public=spec.wants_public_ip,
+        turn=turn_of(instance),
     )
 
 

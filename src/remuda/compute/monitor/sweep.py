@@ -16,7 +16,7 @@ from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.monitor.findings import Checker, Findings, Look, stand_in
 from remuda.compute.ports import ComputePorts
-from remuda.kernel.errors import Forbidden, Unreadable, Unsealable
+from remuda.kernel.errors import Conflict, Forbidden, Unreadable, Unsealable
 from remuda.reconcile.pacing import Pace
 from remuda.reconcile.sources import names
 from remuda.reconcile.unsettled import is_unsettled
@@ -85,7 +85,7 @@ class Sweep:
         return held is not None and held.is_confirmed and held.amounts == frozenset(charge.amounts)
 
     async def _hold(self, instance: ComputeInstance) -> None:
-        """Hold what an instance costs, if it is still the same; what exceeds a quota stays a finding."""
+        """Hold what an instance costs, if it is still the same; what exceeds a quota or changes stays a finding."""
         found = await find(self.ports.store, ComputeInstance, instance.name, marked=False)
         if found is None or found.version != instance.version:
             return
@@ -94,6 +94,6 @@ class Sweep:
             if await settle_charge(identity, charge) is not None:
                 return
             await identity.change(charge)
-        except Forbidden:
+        except (Conflict, Forbidden):
             return
         await self.findings.tell_repaired("allocation-differs", found, "what it costs is held")

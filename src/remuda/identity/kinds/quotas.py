@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from remuda.identity.kinds.api_groups import SHARED, VERSION
 from remuda.kernel.tags import Tag
-from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
+from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNSOUGHT
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
@@ -103,6 +103,8 @@ class Intent(StoredStruct, frozen=True):
     deadline: datetime
     wants: Amounts = ()
     """What a change makes of the row."""
+    turn: int = 0
+    """In which turn of what the row is for, as `AllocationSpec` has it."""
 
 
 class QuotaSpec(StoredStruct, frozen=True):
@@ -145,6 +147,8 @@ class AllocationSpec(StoredStruct, frozen=True):
     taken_under: datetime | None = None
     """The deadline of the intent under which it was taken, or renewed last: what it settles when it is confirmed."""
     tags: tuple[Tag, ...] = ()
+    turn: int = 0
+    """The last turn of what it is for in which it was changed: who comes with an earlier one is late."""
 
 
 class Allocation(Resource, frozen=True):
@@ -205,6 +209,7 @@ ALLOCATION = Kind(
         Index(name="charge", values=_charge),
         Index(name="ended", values=_ended),
     ),
+    unsought=UNSOUGHT | {RESOURCE_ID, RESOURCE_KIND},
     columns={"Life": ".spec.life"},
 )
 """Rows. Living ones are found by what they are for, and by organization or project; released ones by the day they

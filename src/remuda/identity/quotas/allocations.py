@@ -75,16 +75,29 @@ class Allocations:
         row = await self._living(organization, project, allocation)
         return await self.ledger.confirm(row.name, log=witnessed(context, ALLOCATION.plural, row))
 
-    async def renew(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
-        """Hold again what was released, if there is room for it; it has to be confirmed anew."""
+    async def renew(
+        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+    ) -> Allocation:
+        """Hold again what was released, if there is room for it; it has to be confirmed anew. A turn as in `change`."""
         allow_in_project(context.principal, permission("allocations", "create"), organization, project)
         row = await self._row(organization, project, allocation)
-        return await self.ledger.renew(row.name, log=witnessed(context, ALLOCATION.plural, row))
+        return await self.ledger.renew(
+            row.name,
+            check=lambda row: _check(context, row, turn),
+            log=witnessed(context, ALLOCATION.plural, row),
+        )
 
     async def change(
-        self, context: Context, organization: str, project: str, allocation: str, wanted: wire.AllocationWrite
+        self,
+        context: Context,
+        organization: str,
+        project: str,
+        allocation: str,
+        wanted: wire.AllocationWrite,
+        *,
+        turn: int | None = None,
     ) -> Allocation:
-        """Hold something else instead, if there is room for it."""
+        """Hold something else instead, if there is room for it, and nobody did so in a later turn."""
         who, now = context.principal, self.clock.now()
         allow_in_project(who, permission("allocations", "update"), organization, project)
         row = await self._living(organization, project, allocation)
@@ -92,8 +105,8 @@ class Allocations:
         rules.check_same_owner(row, wanted)
         return await self.ledger.change(
             row.name,
-            lambda row: rules.changed_allocation(row, wanted, who, now),
-            check=lambda row: check_state(context, row, rules.writable_allocation(row)),
+            lambda row: rules.changed_allocation(row, wanted, who, now, turn=turn),
+            check=lambda row: _check(context, row, turn),
             log=witnessed(context, ALLOCATION.plural, row),
         )
 
@@ -153,6 +166,12 @@ class Allocations:
         if not is_living(row):
             raise NotFound("Allocation", allocation)
         return row
+
+
+def _check(context: Context, row: Allocation, turn: int | None) -> None:
+    """Raise PreconditionFailed unless a row is what the caller has seen, and was not changed in a later turn."""
+    check_state(context, row, rules.writable_allocation(row))
+    rules.check_turn(row, turn)
 
 
 def _shown(principal: Principal, organization: str, is_asked_for: Judge | None) -> Judge | None:

@@ -127,6 +127,7 @@ def _allocations() -> list[AnyRoute]:
             scope="project",
             permission=permission("allocations", "update"),
             path_type=wire.AllocationPath,
+            query_type=wire.TurnQuery,
             body_type=wire.AllocationWrite,
             answer_type=wire.AllocationRead,
             is_conditional=True,
@@ -169,7 +170,9 @@ def _life() -> list[AnyRoute]:
             scope="project",
             permission=permission("allocations", "create"),
             path_type=wire.AllocationPath,
+            query_type=wire.TurnQuery,
             answer_type=wire.AllocationRead,
+            is_conditional=True,
             handler=handlers.renew_allocation,
         ),
     ]

@@ -84,12 +84,14 @@ async def get_allocation(
 
 
 async def change_allocation(
-    quotas: Quotas, call: Call[wire.AllocationPath, Nothing, wire.AllocationWrite]
+    quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, wire.AllocationWrite]
 ) -> Rendered[wire.AllocationRead]:
     """Change an allocation."""
-    path = call.path
+    path, turn = call.path, call.query.turn
     return _row(
-        await quotas.allocations.change(call.context, path.organization, path.project, path.allocation, call.body)
+        await quotas.allocations.change(
+            call.context, path.organization, path.project, path.allocation, call.body, turn=turn
+        )
     )
 
 
@@ -108,8 +110,10 @@ async def confirm_allocation(
 
 
 async def renew_allocation(
-    quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]
+    quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, Nothing]
 ) -> Rendered[wire.AllocationRead]:
     """Renew an allocation."""
-    path = call.path
-    return _row(await quotas.allocations.renew(call.context, path.organization, path.project, path.allocation))
+    path, turn = call.path, call.query.turn
+    return _row(
+        await quotas.allocations.renew(call.context, path.organization, path.project, path.allocation, turn=turn)
+    )

@@ -107,7 +107,9 @@ class Ledger:
     async def change(self, name: str, edit: Edit, *, check: Check, log: Sequence[Record] = ()) -> Allocation:
         """Change a row, if there is room for what it then holds. Whoever changes it is there: that confirms it, too."""
         for _ in range(TRIES):
-            organization = organization_of(await self.settling.living(name))
+            row = await self.settling.living(name)
+            check(row)
+            organization = organization_of(row)
             await self.settling.end_open(organization, name)
             try:
                 head, row = await self.heads.write(
@@ -148,10 +150,11 @@ class Ledger:
         await self.settling.close(organization, intent)
         return True
 
-    async def renew(self, name: str, *, log: Sequence[Record] = ()) -> Allocation:
+    async def renew(self, name: str, *, check: Check, log: Sequence[Record] = ()) -> Allocation:
         """Hold again what a row held when it was released, if there is room; it has to be confirmed anew."""
         for _ in range(TRIES):
             row = await self._store.get(Allocation, name)
+            check(row)
             organization = organization_of(row)
             try:
                 if is_living(row):
@@ -195,8 +198,9 @@ class Ledger:
         if find_intent(head.spec, name) is not None:
             raise Conflict("Allocation", name)
         check(row)
-        held, wants = row.spec.allocations, edit(row).spec.allocations
-        intent, catalogue = self._intent(row, "change", larger(held, wants), wants), await self.kinds.all()
+        held, edited = row.spec.allocations, edit(row)
+        intent = self._intent(row, "change", larger(held, edited.spec.allocations), edited)
+        catalogue = await self.kinds.all()
         return lambda spec: charged(spec, intent, held, catalogue), row
 
     async def _judge_release(self, head: Quota, name: str, check: Check) -> tuple[Apply, Allocation | None]:
@@ -246,7 +250,7 @@ class Ledger:
             return row
         raise Conflict("Allocation", row.name)
 
-    def _intent(self, row: Allocation, action: Action, holds: Amounts, wants: Amounts = ()) -> Intent:
+    def _intent(self, row: Allocation, action: Action, holds: Amounts, wanted: Allocation | None = None) -> Intent:
         return Intent(
             allocation=row.name,
             project=project_of(row),
@@ -254,5 +258,6 @@ class Ledger:
             action=action,
             holds=holds,
             deadline=deadline_after(row, self._clock.now() + self._intent_life),
-            wants=wants,
+            wants=() if wanted is None else wanted.spec.allocations,
+            turn=0 if wanted is None else wanted.spec.turn,
         )

@@ -117,9 +117,9 @@ def confirmed(row: Allocation) -> Allocation:
     return replace(row, spec=replace(row.spec, life="confirmed"))
 
 
-def with_amounts(row: Allocation, amounts: Amounts) -> Allocation:
-    """Return a row that holds this much."""
-    return replace(row, spec=replace(row.spec, allocations=amounts))
+def with_amounts(row: Allocation, amounts: Amounts, *, turn: int = 0) -> Allocation:
+    """Return a row that holds this much, in this turn or a later one."""
+    return replace(row, spec=replace(row.spec, allocations=amounts, turn=max(row.spec.turn, turn)))
 
 
 def released(row: Allocation, now: datetime) -> Allocation:

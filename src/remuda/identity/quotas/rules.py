@@ -23,7 +23,7 @@ from remuda.identity.kinds.quotas import (
 from remuda.identity.quotas import wire
 from remuda.identity.quotas.amounts import MOST, of_kind, used
 from remuda.identity.quotas.heads import Catalogue, limits_of, project_ledger
-from remuda.kernel.errors import Invalid
+from remuda.kernel.errors import Invalid, PreconditionFailed
 from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.metadata import (
     changed_metadata,
@@ -42,6 +42,7 @@ __all__ = [
     "check_period",
     "check_quotas",
     "check_same_owner",
+    "check_turn",
     "new_allocation",
     "read_project_quotas",
     "read_quotas",
@@ -193,10 +194,18 @@ def new_allocation(
     return Allocation(metadata=new_metadata(name, wanted.metadata, who, labels=labels), spec=spec)
 
 
-def changed_allocation(row: Allocation, wanted: wire.AllocationWrite, who: Principal, now: datetime) -> Allocation:
-    """Return a row with everything replaced that a client may change."""
+def check_turn(row: Allocation, turn: int | None) -> None:
+    """Refuse what was made up before the last turn."""
+    if turn is not None and turn < row.spec.turn:
+        raise PreconditionFailed("Allocation", row.name, told="turn")
+
+
+def changed_allocation(
+    row: Allocation, wanted: wire.AllocationWrite, who: Principal, now: datetime, *, turn: int | None = None
+) -> Allocation:
+    """Return a row with everything replaced that a client may change, in this turn or a later one."""
     tags = replaced_tags(row.spec.tags, stored_tags(wanted.metadata), who)
-    spec = replace(row.spec, allocations=_amounts(wanted), tags=tags)
+    spec = replace(row.spec, allocations=_amounts(wanted), tags=tags, turn=max(row.spec.turn, turn or 0))
     return replace(row, metadata=changed_metadata(row.metadata, wanted.metadata, who.subject, now), spec=spec)
 
 

@@ -149,7 +149,7 @@ class Settling:
             await self._store.create(bar(intent, organization, self._clock.now()))
             return ()
         if intent.action == "change" and is_living(row):
-            await self._store.update(with_amounts(row, intent.wants), log=log)
+            await self._store.update(with_amounts(row, intent.wants, turn=intent.turn), log=log)
             return intent.wants
         if is_confirmed_under(row, intent):
             return intent.holds

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
+from remuda.identity.quotas.amounts import MOST
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "QuotaWrite",
     "QuotasRead",
     "QuotasWrite",
+    "TurnQuery",
     "UsageQuery",
 ]
 
@@ -112,6 +114,22 @@ class AllocationPath(
     organization: Id
     project: Id
     allocation: Id
+
+
+class TurnQuery(Parameters, frozen=True):
+    """When a change was made up."""
+
+    turn: (
+        Annotated[
+            int,
+            msgspec.Meta(
+                ge=0,
+                le=MOST,
+                description="Of what it is for, as its service counts them: if it was changed in a later one, 412.",
+            ),
+        ]
+        | None
+    ) = None
 
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]

@@ -45,14 +45,15 @@ def reference_of(operation: str) -> str:
     return f"{FILE_STORAGE.qualified}/{operation}"
 
 
-def charge_of(storage: str, operation: str, payer: Place, size: int) -> Charge:
-    """Return what so many bytes cost, which the operation that made the storage holds."""
+def charge_of(storage: str, operation: str, payer: Place, size: int, *, turn: int = 0) -> Charge:
+    """Return what so many bytes cost in a turn, which the operation that made the storage holds."""
     return Charge(
         payer=payer,
         operation=operation,
         kind=FILE_STORAGE.qualified,
         id=storage,
         amounts=(Amount("filestorage", size),),
+        turn=turn,
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.charging.changing import Change, change_saga
+from remuda.charging.in_hand import turn_of
 from remuda.charging.making import payer_of
 from remuda.charging.ports import Charge, Place
 from remuda.charging.unmaking import unmake
@@ -130,7 +131,8 @@ class ChangedStorage(Change[FileStorageSpec, Resized], frozen=True, kw_only=True
 
 def charge_for(storage: FileStorage) -> Charge:
     """Return what stored file storage costs."""
-    return rules.charge_of(storage.name, storage.spec.operation, payer_of(storage), storage.spec.size)
+    payer, spec = payer_of(storage), storage.spec
+    return rules.charge_of(storage.name, spec.operation, payer, spec.size, turn=turn_of(storage))
 
 
 def _changed(storage: FileStorage, change: ChangedStorage) -> FileStorage:

@@ -203,7 +203,7 @@ def driver(
         sources=(
             Source(LoadBalancer),
             Source(Network, when=is_provisioned, keys=labelled(store, LoadBalancer, NETWORK)),
-            Source(Address, keys=through(store, LoadBalancer, "without address", network_of)),
+            Source(Address, keys=through(store, LoadBalancer, "without address", network_of), arrivals=False),
             Source(Operation, when=lambda operation: operation.phase, keys=about(LOAD_BALANCER)),
         ),
         settings=settings,

@@ -54,8 +54,8 @@ _IDLE_S = 60
 replace = msgspec.structs.replace
 
 
-def charge_of(balancer: str, operation: str, payer: Place, *, is_public: bool) -> Charge:
-    """Return what a load balancer costs, which the operation that made it holds."""
+def charge_of(balancer: str, operation: str, payer: Place, *, is_public: bool, turn: int = 0) -> Charge:
+    """Return what a load balancer costs in a turn, which the operation that made it holds."""
     public = (Amount("publicips", 1),) if is_public else ()
     return Charge(
         payer=payer,
@@ -63,6 +63,7 @@ def charge_of(balancer: str, operation: str, payer: Place, *, is_public: bool) -
         kind=LOAD_BALANCER.qualified,
         id=balancer,
         amounts=(Amount("loadbalancers", 1), *public),
+        turn=turn,
     )
 
 

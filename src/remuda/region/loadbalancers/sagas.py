@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.charging.changing import Change, change_saga
+from remuda.charging.in_hand import turn_of
 from remuda.charging.making import payer_of
 from remuda.charging.ports import Charge, Place
 from remuda.charging.unmaking import unmake
@@ -98,7 +99,8 @@ class ChangedBalancer(Change[LoadBalancerSpec, BalancerUpdate], frozen=True, kw_
 def charge_for(balancer: LoadBalancer) -> Charge:
     """Return what a stored load balancer costs."""
     is_public = balancer.spec.public_ip
-    return rules.charge_of(balancer.name, balancer.spec.operation, payer_of(balancer), is_public=is_public)
+    payer, turn = payer_of(balancer), turn_of(balancer)
+    return rules.charge_of(balancer.name, balancer.spec.operation, payer, is_public=is_public, turn=turn)
 
 
 def _changed(balancer: LoadBalancer, change: ChangedBalancer) -> LoadBalancer:

@@ -1,0 +1,102 @@
+"""Who slept through a turn of what it pays for: what it made up before is refused."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from remuda.identity.kinds.quotas import Allocation, Intent
+from remuda.identity.quotas.ledger import Ledger
+from remuda.identity.quotas.service import Quotas
+from tests.example.client import Client
+from tests.example.contract import Reply
+from tests.identity.room import Room
+from tests.linearizability.quotaroom import ROWS, SERVICE, asked, in_quotas, made, quota
+
+
+async def _change(client: Client, row: str, servers: int, turn: int) -> Reply:
+    return await client.send("PUT", row, query={"turn": str(turn)}, body=asked(servers=servers))
+
+
+def test_who_is_late_with_a_change_is_refused_and_changes_nothing() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        assert (await _change(client, row, 5, turn=2)).status == 200
+        late = await _change(client, row, 2, turn=1)
+        assert (late.status, late.json["error"]) == (412, "precondition_failed")
+        assert late.json["error_description"].endswith("is not what turn says: read it again, then decide.")
+        assert (await quota(client))["used"] == 5
+
+    in_quotas(scenario)
+
+
+def test_in_the_same_turn_it_may_be_told_again() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        assert [(await _change(client, row, servers, turn=2)).status for servers in (5, 4)] == [200, 200]
+        assert (await quota(client))["used"] == 4
+
+    in_quotas(scenario)
+
+
+def test_who_knows_of_no_turns_is_never_late_and_does_not_turn_them_back() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        assert (await _change(client, row, 5, turn=2)).status == 200
+        assert (await client.put(row, asked(servers=3))).status == 200
+        assert (await _change(client, row, 2, turn=1)).status == 412
+        assert (await quota(client))["used"] == 3
+
+    in_quotas(scenario)
+
+
+def test_what_is_held_again_is_in_the_same_turn_still() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        assert (await _change(client, row, 5, turn=2)).status == 200
+        await client.delete(row)
+        late = await client.send("POST", f"{row}/renew", query={"turn": "1"})
+        assert (late.status, (await client.get(row)).status) == (412, 404)
+        assert (await client.post(f"{row}/renew")).status == 200
+        assert (await _change(client, row, 2, turn=1)).status == 412
+        assert (await quota(client))["used"] == 5
+
+    in_quotas(scenario)
+
+
+def test_who_comes_between_the_two_writes_of_a_later_change_is_late_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, is_noted, goes_on = Ledger._carry_out, asyncio.Event(), asyncio.Event()
+
+    async def carry_out(ledger: Ledger, organization: str, intent: Intent, *row_edit_log: Any) -> Allocation:
+        if intent.turn and not is_noted.is_set():
+            is_noted.set()
+            await goes_on.wait()
+        return await plain(ledger, organization, intent, *row_edit_log)
+
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=5))}"
+        monkeypatch.setattr(Ledger, "_carry_out", carry_out)
+        changing = asyncio.ensure_future(_change(client, row, 4, turn=2))
+        await is_noted.wait()
+        assert (await _change(client, row, 1, turn=1)).status == 412
+        goes_on.set()
+        assert (await changing).json["spec"]["allocations"][0]["committed"] == 4
+        assert (await quota(client))["used"] == 4
+
+    in_quotas(scenario)
+
+
+def test_a_turn_that_is_none_is_refused() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        refused = await _change(client, row, 2, turn=-1)
+        assert (refused.status, "turn" in refused.json["error_description"]) == (400, True)
+        assert (await quota(client))["used"] == 1
+
+    in_quotas(scenario)
