@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from remuda.http.documents.openapi import document
-from remuda.http.routes import Table
+from remuda.http.tables import Table
 from remuda.kernel.base64url import decode
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.api import routes

@@ -78,6 +78,7 @@ def test_a_port_that_a_late_call_put_back_is_told_to_the_controller_of_its_serve
         await monitored.settled(server)
         await monitored.look()
         assert monitored.woken == []
+        await house.app.drivers["servers"].stop()  # which the provider would tell sooner
         ports = monitored.provider.ports
         assert ports is not None
         (found,) = [each async for part in ports.ports() for each in part]

@@ -6,6 +6,7 @@ from remuda.providers.contract.names import server_name
 from remuda.region.kinds.servers import Server
 from tests.identity.household import told
 from tests.region.house import STANDARD, UBUNTU, RegionHouse, in_a_region
+from tests.region.shown import shown_of
 
 SMALL = "sim-small-1"
 
@@ -35,7 +36,7 @@ def test_a_replacement_keeps_port_addresses_and_mac() -> None:
         assert told(await compute.post(f"{path}/replace", body), 202)["spec"]["flavorId"] == small
         await house.clock.sleep(1.0)
         after = await _settled(house, server)
-        assert after["status"] == before["status"]
+        assert shown_of(after) == shown_of(before)
         stored = await house.store.get(Server, server)
         assert stored.status.flavor_id == small
         names = [one.handle.name async for part in house.north.provider.servers.sightings() for one in part]  # type: ignore[union-attr]  # it has them

@@ -26,6 +26,7 @@ from tests.region.servers_ground import (
     in_yard,
     wanted,
 )
+from tests.region.shown import shown_of
 
 
 def test_a_new_server_is_pending_and_belongs_to_its_network() -> None:
@@ -40,7 +41,7 @@ def test_a_new_server_is_pending_and_belongs_to_its_network() -> None:
         assert metadata["createdBy"] == "ann@example.com"
         assert reply.json["spec"] == {"flavorId": wanted(network)["spec"]["flavorId"], "imageId": UBUNTU}
         expected = {"regionId": REGION, "networkId": network, "sshInjection": "identityKeypair"}
-        assert reply.json["status"] == expected
+        assert shown_of(reply.json) == expected
         assert (await yard.read(metadata["id"])) == reply.json
         stored = await yard.stored(metadata["id"])
         (owner,) = stored.metadata.owner_references

@@ -8,6 +8,7 @@ from remuda.region.kinds.recovering import RETRIED
 from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
+from tests.region.shown import shown_of
 
 
 async def _running(yard: Yard) -> str:
@@ -34,7 +35,7 @@ def test_a_rebuild_keeps_everything_but_the_disk() -> None:
         assert await _provisioning(yard, server) == "provisioned"
         (now,) = yard.at_cloud()
         assert (now.id, now.image) == (made.id, DEBIAN)
-        assert (await yard.read(server))["status"] == before["status"]
+        assert shown_of(await yard.read(server)) == shown_of(before)
         assert [each for each in await yard.timeline(server) if "Reb" in each] == ["Rebuilding", "Rebuilt"]
         await yard.look_again()
 

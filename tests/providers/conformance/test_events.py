@@ -9,10 +9,17 @@ SERVER = handle_of_server()
 
 
 @on_every_provider("events", "servers", "ports")
-async def test_whoever_listens_hears_of_what_is_made(bench: Bench) -> None:
-    assert bench.provider.events is not None
-    events = bench.provider.events.events()
+async def test_whoever_listens_hears_of_what_goes(bench: Bench) -> None:
+    provider = bench.provider
+    assert provider.events is not None
+    assert provider.networks is not None
+    assert provider.ports is not None
+    assert provider.tenancies is not None
     await bench.port()
+    events = provider.events.events()
+    await provider.ports.remove_port(handle_of_port())
+    await provider.networks.remove_network(NETWORK)
+    await provider.tenancies.remove_tenancy(TENANCY)
     wanted = {
         CloudEvent("tenancy", Handle("", TENANCY)),
         CloudEvent("network", NETWORK),
@@ -29,8 +36,7 @@ async def test_nobody_has_to_ask_whether_a_server_runs_yet(bench: Bench) -> None
     assert servers is not None
     heard = events.events()
     await bench.port()
-    await servers.create_server(bench.server_spec())
-    seen = []
+    seen = [(await servers.create_server(bench.server_spec())).state]
     while "running" not in seen:
         if await anext(heard) == CloudEvent("server", SERVER):
             found = await servers.find_server(SERVER)
@@ -49,8 +55,7 @@ async def test_nobody_has_to_ask_whether_a_snapshot_is_ready(bench: Bench) -> No
     assert images is not None
     server = await bench.server()
     heard = events.events()
-    await snapshots.snapshot_server(server.handle, new_image())
-    states = []
+    states = [(await snapshots.snapshot_server(server.handle, new_image())).state]
     while "ready" not in states:
         if await anext(heard) == CloudEvent("image", Handle("", new_image().id)):
             found = await images.find_image(new_image().id)

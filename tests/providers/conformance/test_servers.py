@@ -33,6 +33,8 @@ async def test_a_name_is_given_once(bench: Bench) -> None:
     server = await bench.server()
     with pytest.raises(AlreadyExists):
         await servers.create_server(bench.server_spec())
+    with pytest.raises(AlreadyExists):  # whatever else would speak against it
+        await servers.create_server(replace(bench.server_spec(), flavor="gone", image="gone"))
     assert (await bench.in_state(SERVER, "running")).id == server.id
 
 

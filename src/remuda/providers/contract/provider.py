@@ -30,7 +30,10 @@ class CloudEvent:
 
 
 class Events(Protocol):
-    """Tells what changes. Some of it may be missed: who needs to be sure also looks now and then."""
+    """Tells what changes. Some of it may be missed: who needs to be sure also looks now and then.
+
+    Who has asked for a change, and is answered with the thing as it is then, need not be told of it as well.
+    """
 
     def events(self) -> AsyncIterator[CloudEvent]:
         """Yield what changes from now on, without end."""

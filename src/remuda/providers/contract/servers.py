@@ -133,7 +133,7 @@ class Servers(Protocol):
     """Keeps servers."""
 
     async def create_server(self, wanted: ServerSpec) -> Server:
-        """Make a server, or raise AlreadyExists or NoCapacity; InUse if another stands behind its port.
+        """Make a server, or raise AlreadyExists, before all else, or NoCapacity; InUse if another is behind its port.
 
         Raise NotFound if there is no such port, flavor or image, WrongState if the image is not ready, and Refused if
         flavor, image and host do not fit together.

@@ -132,7 +132,11 @@ class Desk:
 
     def _do(self, effect: Callable[[], T]) -> T:
         self.clockwork.settle()
-        return self.storage.write(effect)
+        return self.storage.write(effect, is_told=self._is_told)
+
+    def _is_told(self, answer: object) -> bool:
+        """Tell whether a change is told beside its answer: not if that shows the thing, and is sure to come."""
+        return answer is None or not self._is_calm
 
     async def _work(self, verb: str, effect: Callable[[], T]) -> T:
         await self._begin(verb)

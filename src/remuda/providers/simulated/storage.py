@@ -77,8 +77,8 @@ class Storage:
         """Return the cloud's time."""
         return self._time.now()
 
-    def write(self, effect: Callable[[], T]) -> T:
-        """Do it whole, or raise and have done nothing."""
+    def write(self, effect: Callable[[], T], *, is_told: Callable[[T], bool] = lambda _: True) -> T:
+        """Do it whole, or raise and have done nothing. By the answer it is decided whether it is told as well."""
         try:
             self._execute("BEGIN IMMEDIATE")
             answer = effect()
@@ -90,7 +90,7 @@ class Storage:
             if isinstance(error, apsw.Error):
                 raise storage_error(self._path, error) from None
             raise
-        self._tell()
+        self._tell(is_told=is_told(answer))
         return answer
 
     def touch(self, subject: Subject, handle: Handle) -> int:
@@ -140,15 +140,16 @@ class Storage:
         """Let go of the file."""
         self._connection.close()
 
-    def _tell(self) -> None:
+    def _tell(self, *, is_told: bool) -> None:
         touched, self._touched = self._touched, []
         if not touched:
             return
-        if touched[0][0] == self._seen + 1:
-            self._seen = touched[-1][0]
-            self.after_commit([event for _, event in touched])
-        else:
+        if touched[0][0] != self._seen + 1:
             self._tell_since(self._seen)
+            return
+        self._seen = touched[-1][0]
+        if is_told:
+            self.after_commit([event for _, event in touched])
 
     def _tell_since(self, number: int) -> None:
         found = self.rows(

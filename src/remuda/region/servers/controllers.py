@@ -1,4 +1,4 @@
-"""What makes servers true at a provider, one step in each pass.
+"""What makes servers true at a provider.
 
 ::
 
@@ -38,18 +38,16 @@ from remuda.region.networks.addresses import find_address, give_address_back, ta
 from remuda.region.securitygroups.rules import handle_of
 from remuda.region.servers.adopting import take_adopted_address
 from remuda.region.servers.choosing import find_flavor
-from remuda.region.servers.clouding import port_handle, server_handle, wanted_port, wanted_server
+from remuda.region.servers.clouding import server_handle, wanted_port, wanted_server
 from remuda.region.servers.drifting import with_drift
-from remuda.region.servers.mending import rebuild, try_again, with_status
+from remuda.region.servers.mending import counted, done_with, rebuild, settled, try_again, with_status
 from remuda.region.servers.observing import absent, observed
-from remuda.region.servers.removing import Thing, all_gone
+from remuda.region.servers.removing import all_gone, remove_late, things_of
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, network_of, region_of
 from remuda.store.contract import Store
 
 __all__ = ["ServerController"]
-
-_UNTOLD_S = 5.0  # while a server is that young, the port before it is not worth a commit of its own
 
 Step = Result | Outcome[Server]
 replace = msgspec.structs.replace
@@ -91,11 +89,11 @@ class ServerController:
         if not isinstance(port, Port):
             return port
         handle = server_handle(server, site.home, turn.counter)
-        found = await need(site.cloud.provider.servers).find_server(handle)
-        if found is None:
-            return await self._create(server, site, port, turn, run)
-        site.cloud.absences.is_there(handle)
-        return self._judged(await self._keep(server, site, port, found, run), found)
+        if _may_be_there(server, handle, site.cloud):
+            found = await need(site.cloud.provider.servers).find_server(handle)
+            if found is not None:
+                return await self._keep(server, site, port, found, run)
+        return await self._create(server, site, port, turn, run)
 
     async def deprovision(self, server: Server, run: Run) -> Result:
         """Bring a server one step nearer to being gone: itself, its port, its address.
@@ -107,7 +105,7 @@ class ServerController:
         home = await find(self.store, Identity, identity_of(server))
         if home is not None:
             cloud = await self.clouds.get(region_of(server))
-            left = await self._remove_all(server, cloud, home)
+            left = await all_gone(things_of(server, cloud, home), cloud)
             if left is not None:
                 run.acted = True
                 return left
@@ -142,17 +140,17 @@ class ServerController:
             return Blocked(ADDRESSES_EXHAUSTED, "its network has no free address: remove something, or use another")
         wanted = wanted_port(server, site.home, site.network, site.groups, address)
         ports = need(site.cloud.provider.ports)
-        found = await ports.find_port(wanted.handle)
-        if found is not None and found.spec == wanted:
-            return found
+        if _may_be_there(server, wanted.handle, site.cloud):
+            found = await ports.find_port(wanted.handle)
+            if found is not None and found.spec == wanted:
+                return found
         run.acted = True
         try:
-            await ports.converge_port(wanted)
+            return await ports.converge_port(wanted)
         except NoCapacity:
             return Failed("PublicAddressesExhausted", "the provider has no public address left")
         except AlreadyExists:
             return Failed("AddressTaken", "the provider has given its address to something that is not ours")
-        return Again(0, message="its port is being made", patience_s=_UNTOLD_S)
 
     async def _create(self, server: Server, site: _Site, port: Port, turn: Replacement, run: Run) -> Step:
         authority = await self._authority(server)
@@ -161,11 +159,15 @@ class ServerController:
         if was_there and not site.cloud.absences.is_gone(wanted.handle):
             return Again(site.cloud.absences.apart_s, "ServerVanished", "it is not at its provider, looking once more")
         missing = absent(server, self.clock.now()) if was_there else server
+        servers = need(site.cloud.provider.servers)
         try:
-            made = await need(site.cloud.provider.servers).create_server(wanted)
-        except AlreadyExists:
-            return Again(SOON_S, message="being made")  # an answer was lost, or a read was old: look again
+            made = await servers.create_server(wanted)
+        except AlreadyExists:  # somebody made it, and did not come to write that down; or a read was old
+            found = await servers.find_server(wanted.handle)
+            again = Again(SOON_S, message="being made")
+            return again if found is None else await self._keep(server, site, port, found, run)
         except InUse:
+            await remove_late(port.spec.handle, site.cloud, older_than=wanted.handle.name)
             return Again(SOON_S, message="what stood behind its port is being removed")
         except NoCapacity:
             return Outcome(Failed("NoCapacity", "the region has no room for its flavor now"), missing)
@@ -176,13 +178,13 @@ class ServerController:
         entry = run.entry(server, "MadeAgain" if was_there else "Made", flavor=wanted.flavor, image=wanted.image)
         seen = observed(server, made, port, self.clock.now())
         seen = with_status(
-            _counted(seen, server, turn),
+            counted(seen, server, turn),
             applied_image_id=wanted.image,
             rebuild=None,
-            replacement=_done(turn),
+            replacement=done_with(turn),
             provider_create_retrying=False,
         )
-        outcome = Outcome(_settled(made) or Again(site.cloud.wait_s, message="being brought up"), seen, [entry])
+        outcome = Outcome(settled(made) or Again(site.cloud.wait_s, message="being brought up"), seen, [entry])
         return self._judged(outcome, made)
 
     def _judged(self, outcome: Outcome[Server], found: CloudServer) -> Outcome[Server]:
@@ -191,13 +193,17 @@ class ServerController:
 
     async def _keep(self, server: Server, site: _Site, port: Port, found: CloudServer, run: Run) -> Outcome[Server]:
         """Look after a server that is there."""
+        site.cloud.absences.is_there(found.handle)
+        return self._judged(await self._kept(server, site, port, found, run), found)
+
+    async def _kept(self, server: Server, site: _Site, port: Port, found: CloudServer, run: Run) -> Outcome[Server]:
         seen = observed(server, found, port, self.clock.now())
         turn = seen.status.replacement or Replacement()
         applied = server.status.applied_image_id
         is_another = found.id != server.status.provider_id
         if turn.done < turn.counter or not applied or is_another:  # we made it, and did not come to write that down
             applied, seen = found.image, with_status(seen, rebuild=None)
-        seen = with_status(_counted(seen, server, turn), applied_image_id=applied, replacement=_done(turn))
+        seen = with_status(counted(seen, server, turn), applied_image_id=applied, replacement=done_with(turn))
         if is_another:  # what failed before is gone
             seen = with_status(seen, provider_create_retrying=False)
         if found.state == "failed" and found.launched is None:
@@ -207,7 +213,7 @@ class ServerController:
         if applied != server.spec.image.id or seen.status.rebuild is not None:
             anew = wanted_server(server, site.home, await self._authority(server), turn.counter)
             return await rebuild(seen, found, site.cloud, run, user_data=anew.user_data)
-        return Outcome(_settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
+        return Outcome(settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
 
     async def _make_way(self, server: Server, site: _Site, turn: Replacement) -> Step:
         """Remove what a replacement takes the place of, if there is room for what is to come.
@@ -235,35 +241,11 @@ class ServerController:
         servers = need(cloud.provider.servers)
         return not any([await servers.find_server(each) is not None for each in old])
 
-    async def _remove_all(self, server: Server, cloud: Cloud, home: Identity) -> Result | None:
-        turn = server.status.replacement or Replacement()
-        servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
-        made = [server_handle(server, home, number) for number in range(turn.done, turn.counter + 1)]
-        things: list[Thing] = [(each, servers.find_server, servers.remove_server) for each in made]
-        return await all_gone([*things, (port_handle(server, home), ports.find_port, ports.remove_port)], cloud)
-
     async def _authority(self, server: Server) -> SSHCertificateAuthority | None:
         name = server.spec.ssh_certificate_authority_id
         return await self.store.get(SSHCertificateAuthority, name) if name else None
 
 
-def _settled(found: CloudServer) -> Done | None:
-    """Tell whether nothing more comes of a server by itself; one that broke after it ran is shown, and left alone."""
-    has_broken = found.state == "failed" and found.launched is not None
-    return Done() if has_broken or found.state in {"running", "stopped", "suspended"} else None
-
-
-def _counted(seen: Server, before: Server, turn: Replacement) -> Server:
-    """Return a server with one more making counted, if another one is in its place that nobody had asked for.
-
-    It follows from what is written down, so whoever made it need not have come to say so.
-    """
-    was, status = before.status.provider_id, seen.status
-    is_meant = turn.done < turn.counter or before.status.provider_create_retrying
-    if is_meant or was in {"", status.provider_id}:
-        return seen
-    return with_status(seen, remade=status.remade + 1)
-
-
-def _done(turn: Replacement) -> Replacement:
-    return replace(turn, done=turn.counter, cleared=0)
+def _may_be_there(server: Server, handle: Handle, cloud: Cloud) -> bool:
+    """Tell whether to look for something of a server first: what was never made is found by who makes it twice."""
+    return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)

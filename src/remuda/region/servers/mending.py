@@ -14,9 +14,9 @@ from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud, need
-from remuda.region.kinds.servers import Rebuild, Server
+from remuda.region.kinds.servers import Rebuild, Replacement, Server
 
-__all__ = ["rebuild", "try_again", "with_status"]
+__all__ = ["counted", "done_with", "rebuild", "settled", "try_again", "with_status"]
 
 _QUIET: frozenset[ServerState] = frozenset({"running", "stopped", "suspended", "failed"})
 replace = msgspec.structs.replace
@@ -96,3 +96,26 @@ def _follow(server: Server, marker: Rebuild, found: CloudServer, cloud: Cloud, r
     cloud.absences.is_there(sought)
     failed = with_status(server, rebuild=replace(marker, state="Failed"))
     return Outcome(Blocked("Errored", "the rebuild failed: select another image or replace the server"), failed)
+
+
+def settled(found: CloudServer) -> Done | None:
+    """Tell whether nothing more comes of a server by itself; one that broke after it ran is shown, and left alone."""
+    has_broken = found.state == "failed" and found.launched is not None
+    return Done() if has_broken or found.state in {"running", "stopped", "suspended"} else None
+
+
+def counted(seen: Server, before: Server, turn: Replacement) -> Server:
+    """Return a server with one more making counted, if another one is in its place that nobody had asked for.
+
+    It follows from what is written down, so whoever made it need not have come to say so.
+    """
+    was, status = before.status.provider_id, seen.status
+    is_meant = turn.done < turn.counter or before.status.provider_create_retrying
+    if is_meant or was in {"", status.provider_id}:
+        return seen
+    return with_status(seen, remade=status.remade + 1)
+
+
+def done_with(turn: Replacement) -> Replacement:
+    """Return a replacement that has taken place."""
+    return replace(turn, done=turn.counter, cleared=0)

@@ -1,0 +1,91 @@
+"""What somebody who slept asks for when it has long been replaced: it goes again, and keeps nobody waiting."""
+
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.servers import ServerSpec
+from remuda.region.kinds.servers import Replacement
+from tests.region.servers_ground import DEBIAN, SMALL, UBUNTU, Yard, in_yard
+
+
+async def _put_behind_the_port(yard: Yard, name: str) -> None:
+    """Have a server of this name made behind the only port there is."""
+    (port,), servers = await yard.ports(), yard.cloud.provider.servers
+    assert servers is not None
+    handle = Handle(port.spec.handle.tenancy, name)
+    await servers.create_server(
+        ServerSpec(handle=handle, hostname="web", flavor=SMALL, image=UBUNTU, port=port.spec.handle.name)
+    )
+    assert [each.handle for each in yard.at_cloud()] == [handle]
+
+
+async def _come_late(yard: Yard, server: str) -> None:
+    """Have the first server made, as it was asked for before another took its place."""
+    await _put_behind_the_port(yard, await yard.name_of(server))
+
+
+async def _replaced(yard: Yard) -> str:
+    """Make a server and replace it; what took its place is lost, and the first one comes late."""
+    server = await yard.make_server(await yard.make_network())
+    await yard.rest()
+    await yard.replace(server, imageId=DEBIAN)
+    await yard.rest()
+    yard.cloud.operator.vanish(server)
+    await _come_late(yard, server)
+    return server
+
+
+async def _is_replaced(yard: Yard, server: str) -> None:
+    """See that a server is the one that took the first one's place, and that there is no other."""
+    assert [each.handle.name for each in yard.at_cloud()] == [await yard.name_of(server, 1)]
+    assert (await yard.read(server))["metadata"]["provisioningStatus"] == "provisioned"
+    await yard.look_again()
+
+
+def test_c02_what_comes_after_it_was_seen_gone_makes_way_for_what_takes_its_place() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        await yard.rest()
+        yard.at_fault("error", "create_server")
+        await yard.replace(server, imageId=DEBIAN)
+        cleared = Replacement(counter=1, done=0, cleared=1)
+        while (await yard.stored(server)).status.replacement != cleared:
+            await yard.world.clock.sleep(0.01)
+        await _come_late(yard, server)
+        await yard.rest()
+        await _is_replaced(yard, server)
+
+    in_yard(scenario, at_work=True)
+
+
+def test_c02_what_comes_after_its_place_was_taken_makes_way_too() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await _replaced(yard)
+        await yard.rest()
+        await _is_replaced(yard, server)
+
+    in_yard(scenario, at_work=True)
+
+
+def test_c02_what_comes_late_does_not_keep_a_server_from_being_deleted() -> None:
+    async def scenario(yard: Yard) -> None:
+        await yard.delete(await _replaced(yard))
+        await yard.rest()
+        await yard.nothing_is_left()
+
+    in_yard(scenario, at_work=True)
+
+
+def test_what_somebody_else_has_put_behind_a_port_is_left_there() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network())
+        await yard.rest()
+        yard.cloud.operator.vanish(server)
+        await _put_behind_the_port(yard, "db.0")
+        await yard.delete(server)
+        await yard.rest()
+        (theirs,) = yard.at_cloud()
+        assert theirs.handle.name == "db.0"
+        yard.cloud.operator.vanish(theirs.id)
+        await yard.rest()
+        await yard.nothing_is_left()
+
+    in_yard(scenario, at_work=True)
