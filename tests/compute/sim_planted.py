@@ -17,9 +17,10 @@ from remuda.compute.instances.projecting import projected
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.ports import Replacement, ServerSeen, ServerWanted
+from remuda.compute.seen import Replacement, ServerSeen, ServerWanted
 from remuda.kernel.ids import derived_id, random_id
 from remuda.links.identity import IdentityLink
+from remuda.links.region import RegionLink
 from remuda.reconcile.results import Done
 
 _remove = InstanceController.deprovision
@@ -81,8 +82,13 @@ def _as_at_first(instance: ComputeInstance, server: ServerSeen, now: datetime) -
 
 
 def _never_the_same() -> Any:
-    count = itertools.count()
-    return lambda home, _what: derived_id(home, str(next(count)))
+    count, plain = itertools.count(), RegionLink.replace_server
+
+    async def replace_server(link: RegionLink, wanted: Replacement) -> ServerSeen:
+        another = derived_id(wanted.operation, str(next(count)))
+        return await plain(link, dataclasses.replace(wanted, operation=another, revision=None))
+
+    return replace_server
 
 
 PLANTED: Mapping[str, tuple[object, str, Any]] = {
@@ -100,6 +106,10 @@ PLANTED: Mapping[str, tuple[object, str, Any]] = {
     "an instance shows what its server was at first": (keeping, "projected", _as_at_first),
     "what is protected is deleted all the same": (service, "refuse_if_protected", _nothing),
     "no plan is ever demanded": (Updates, "_check_consent", _nothing),
-    "a replacement is another one each time it is asked for": (asking, "derived_id", _never_the_same()),
+    "a replacement is another one each time it is asked for, whatever was asked for since": (
+        RegionLink,
+        "replace_server",
+        _never_the_same(),
+    ),
 }
 """What is replaced, and by what."""

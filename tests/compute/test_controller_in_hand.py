@@ -3,11 +3,12 @@
 import asyncio
 from typing import Any
 
+import msgspec
 import pytest
 
 from remuda.charging.ports import Charge
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import ServerSeen, ServerWanted
+from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.seen import ServerSeen, ServerWanted
 from remuda.kernel.errors import Unavailable
 from remuda.links.identity import IdentityLink
 from remuda.links.region import RegionLink
@@ -19,6 +20,7 @@ from tests.compute.controlling import at_cloud, events, rest, server_of
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 
 PUBLIC = {"publicIP": True}
+replace = msgspec.structs.replace
 
 
 class Ill:
@@ -148,5 +150,29 @@ def test_c02_a_server_whose_answer_is_missing_is_waited_for_before_its_instance_
         assert (await house.store.list(Server)).items == []
         assert (await house.store.list(ComputeInstance)).items == []
         assert await held(house) == []
+
+    in_a_compute(scenario)
+
+
+def test_c02_no_server_is_made_by_who_slept_until_the_instance_was_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, slept = IdentityLink.confirm, list[str]()
+
+    async def scenario(house: ComputeHouse) -> None:
+        async def confirm(link: IdentityLink, charge: Charge) -> bool:
+            answer = await plain(link, charge)
+            if charge.kind == INSTANCE.qualified and not slept:
+                slept.append(charge.id)
+                found = await house.store.get(ComputeInstance, charge.id)
+                freed = replace(found, metadata=replace(found.metadata, finalizers=()))
+                await house.store.delete(ComputeInstance, found.name, uid=(await house.store.update(freed)).uid)
+            return answer
+
+        home = await settle(house)
+        monkeypatch.setattr(IdentityLink, "confirm", confirm)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until_gone(instance)
+        await rest(house, 60)
+        assert slept == [instance]
+        assert (await house.store.list(Server)).items == []
 
     in_a_compute(scenario)

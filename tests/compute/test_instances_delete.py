@@ -1,6 +1,12 @@
 """Giving instances up: asked once or often, it ends with nothing left."""
 
-from remuda.compute.kinds.instances import ComputeInstance
+import msgspec
+import pytest
+
+from remuda.compute.instances import service
+from remuda.compute.kinds.instances import ComputeInstance, Protection
+from remuda.compute.plans.protecting import refuse_if_protected
+from remuda.store.contract import Store
 from tests.compute.asking import NOT_FOUND, at, is_nothing, made, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.resources.room import refusal
@@ -58,5 +64,22 @@ def test_what_is_protected_from_deletion_stays() -> None:
         assert (await home.client.delete(at(instance))).status == 403
         read = (await home.client.get(at(instance))).json
         assert (read["spec"]["protection"], "deletionTime" in read["metadata"]) == (protected, False)
+
+    in_a_compute(scenario)
+
+
+def test_b02_what_becomes_protected_while_its_deletion_is_judged_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def protect_meanwhile(store: Store, instance: ComputeInstance) -> None:
+        await refuse_if_protected(store, instance)
+        spec = msgspec.structs.replace(instance.spec, protection=Protection(deletion=True))
+        await store.update(msgspec.structs.replace(instance, spec=spec))
+
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until(instance, "provisioned")
+        monkeypatch.setattr(service, "refuse_if_protected", protect_meanwhile)
+        assert (await home.client.delete(at(instance))).status == 403
+        assert not (await house.store.get(ComputeInstance, instance)).is_marked
 
     in_a_compute(scenario)

@@ -21,13 +21,15 @@ async def request_deletion(
     log: Sequence[Record],
     *,
     unused: bool = False,
+    judged: bool = False,
 ) -> None:
     """Mark what was found, if it is what the caller has seen. What is marked already stays as it is, unwitnessed.
 
-    With `unused` it raises Conflict if something refers to it by now, so that its caller looks again.
+    With `unused` it raises Conflict if something refers to it by now, and with `judged` if it is not as it was found,
+    so that its caller looks again.
     """
     check_state(context, found, writable)
     if found.is_marked:
         return
-    version = found.version if context.if_match is not None else None
+    version = found.version if judged or context.if_match is not None else None
     await store.delete(type(found), found.name, uid=found.uid, version=version, unused=unused, log=log)

@@ -26,6 +26,7 @@ def driver(ports: ComputePorts) -> Driver:
         identity=ports.identity,
         region=ports.region,
         making=Making(
+            store=reconciling.store,
             identity=ports.identity,
             region=ports.region,
             absences=Absences(ports.clock, apart_s=ports.settings.look_again.total_seconds()),

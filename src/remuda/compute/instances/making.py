@@ -14,15 +14,18 @@ from remuda.compute.instances.projecting import UNTOLD
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import IdentityPort, RegionPort, ServerSeen
-from remuda.kernel.errors import AlreadyExists, RemudaError
+from remuda.compute.ports import IdentityPort, RegionPort
+from remuda.compute.seen import ServerSeen
+from remuda.kernel.errors import AlreadyExists, Conflict, RemudaError
 from remuda.providers.absences import Absences
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Result
 from remuda.reconcile.run import Run
+from remuda.resources.reading import find
 from remuda.resources.regional import network_of
+from remuda.store.contract import Store
 from remuda.store.logs import Record
 
 __all__ = ["NET_S", "Making", "Step", "leftover_breaker", "made_again"]
@@ -50,6 +53,7 @@ def made_again(instance: ComputeInstance, run: Run, why: str) -> Record:
 class Making:
     """Makes servers."""
 
+    store: Store
     identity: IdentityPort
     region: RegionPort
     absences: Absences
@@ -76,6 +80,7 @@ class Making:
         held = await self._kept_from(instance) or await settle_charge(self.identity, charge_for(instance))
         if held is not None:
             return held
+        await self._check_wanted(instance)
         run.acted = True
         try:
             await self._create(instance, run)
@@ -110,6 +115,12 @@ class Making:
         if instance.status.has_server and not self.absences.is_gone(instance.uid):
             return Again(self.absences.apart_s, "ServerVanished", "its server is not there, looking for it once more")
         return None
+
+    async def _check_wanted(self, instance: ComputeInstance) -> None:
+        """Raise Conflict if an instance goes by now, or is gone: who slept would make a server that is nobody's."""
+        found = await find(self.store, ComputeInstance, instance.name, marked=False)
+        if found is None or found.uid != instance.uid:
+            raise Conflict("ComputeInstance", instance.name)
 
     async def _create(self, instance: ComputeInstance, run: Run) -> None:
         """Ask for the server, each time anew: there is one of its id at most, and it says whose it is."""

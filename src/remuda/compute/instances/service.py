@@ -92,7 +92,7 @@ class Instances:
                 await refuse_if_protected(self.store, found)
             told = requested(context, INSTANCE, found, "DeletionRequested")
             log = [*witnessed(context, INSTANCE.plural, found), told]
-            await request_deletion(self.store, context, found, rules.writable_instance(found), log)
+            await request_deletion(self.store, context, found, rules.writable_instance(found), log, judged=True)
 
         await until_written(delete)
 
