@@ -13,24 +13,25 @@ from remuda.reconcile.leader import Leader
 
 __all__ = ["Pace", "every", "while_leading"]
 
-_STRIDE = 10
-_TURN = 3
-"""So many things are looked at in one turn on the loop: each may take a millisecond."""
+_STRIDE = 50
+"""After so many things there is a pause, unless told otherwise. The first few after a pause cost two to three times as
+much as those that follow, since processor and kernel have forgotten them meanwhile: so pauses are few and long."""
 Work = Callable[[], Awaitable[None]]
 
 
 class Pace:
     """Holds back whoever goes through many things."""
 
-    def __init__(self, clock: Clock, per_s: float) -> None:
-        self._clock, self._pause_s, self._count = clock, _STRIDE / per_s, 0
+    def __init__(self, clock: Clock, per_s: float, *, stride: int = _STRIDE) -> None:
+        """Let so many pass in a second, on the average, and wait after each `stride` of them."""
+        self._clock, self._stride, self._pause_s, self._count = clock, stride, stride / per_s, 0
 
     async def step(self) -> None:
-        """Count one more thing, and wait a little after some."""
+        """Count one more thing, and wait a little after some; after each others get their turn on the loop."""
         self._count += 1
-        if self._count % _STRIDE == 0:
+        if self._count % self._stride == 0:
             await self._clock.sleep(self._pause_s)
-        elif self._count % _TURN == 0:
+        else:
             await let_others_run()
 
 

@@ -58,5 +58,5 @@ class RegionPorts(ServicePorts):
     web: Guarded | None = None
     """The way to the servers from which images are imported, where it is not the usual one."""
     settings: RegionSettings = field(default_factory=RegionSettings)
-    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=4.0)))
+    control: DriverSettings = field(default_factory=lambda: DriverSettings(scan=ScanSettings(keys_per_s=2.0)))
     """A full scan of 100,000 servers takes hours, and so next to nothing."""

@@ -28,6 +28,8 @@ from remuda.region.servers.looking import Looking
 __all__ = ["Poll", "PollPorts"]
 
 _STRIDE = 100
+_NEW = 10
+"""So many new servers are looked at in a row: the pause after them is how long one that has changed may wait."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +50,7 @@ class Poll:
 
     def __init__(self, ports: PollPorts, *, first_looks_per_s: float) -> None:
         self._ports = ports
-        self._pace = Pace(ports.clock, first_looks_per_s)
+        self._pace = Pace(ports.clock, first_looks_per_s, stride=_NEW)
         self._known: dict[str, str] = {}
         self._digests = Digests()
         self._is_first = True
