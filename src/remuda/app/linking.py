@@ -46,9 +46,13 @@ def region_link(identity: IdentityApp, region: RegionApp, name: str) -> RegionLi
 
 def _service(identity: IdentityApp, name: str) -> ServiceNow:
     """Return what tells a service's rights as they are now."""
+    known: Principal | None = None
 
     async def service() -> Principal:
-        standing = await identity.service.rights.of_system(name)
-        return Principal(subject=name, type="system", access=standing.access)
+        nonlocal known
+        access = (await identity.service.rights.of_system(name)).access
+        if known is None or known.access is not access:
+            known = Principal(subject=name, type="system", access=access)
+        return known
 
     return service
