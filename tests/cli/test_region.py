@@ -45,11 +45,11 @@ class Client:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["metadata"]["id"])
 
-    def network(self) -> str:
+    def network(self, name: str = "pad") -> str:
         found = self.credentials
         spec = {"prefix": "10.0.0.0/24", "dnsNameservers": []}
-        places = {name: found[name] for name in ("organizationId", "projectId", "regionId")}
-        return self.made("/api/v2/networks", "pad", {**spec, **places})
+        places = {each: found[each] for each in ("organizationId", "projectId", "regionId")}
+        return self.made("/api/v2/networks", name, {**spec, **places})
 
     def server(self, network: str, **more: Any) -> str:
         spec = {"networkId": network, "flavorId": self.credentials["flavorId"], "imageId": self.credentials["imageId"]}
@@ -110,7 +110,7 @@ def test_users_see_the_regions_and_make_networks_with_the_token_of_the_file(remu
     one = remuda_up.running
     user = Client(one.credentials, one.credentials["token"])
     assert {each["metadata"]["name"] for each in user.ask("/api/v2/regions").json()} == {"sim-north", "sim-south"}
-    network = user.network()
+    network = user.network("seen-by-all")
     user.until(f"/api/v2/networks/{network}", lambda read: read["metadata"]["provisioningStatus"] == "provisioned")
 
 

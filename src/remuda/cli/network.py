@@ -1,6 +1,5 @@
 """``remuda network``."""
 
-import ipaddress
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -11,6 +10,7 @@ from remuda.cli.nouns import NETWORK, REGION
 from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
 from remuda.cli.where import HERE, Where
 from remuda.kernel.errors import Invalid
+from remuda.resources.ipv4 import hinted, read_prefix
 
 __all__ = ["create", "delete", "list", "show", "update"]
 
@@ -115,9 +115,5 @@ def delete(network: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, whe
 
 def _check_prefix(text: str) -> None:
     """Refuse what is no prefix before anybody is asked: the API's own words are those that its clients know."""
-    try:
-        ipaddress.IPv4Network(text)
-    except ValueError as error:
-        raise Invalid(
-            "--prefix", f"{text} is no IPv4 prefix ({error})", remedy="write one such as 10.0.0.0/24"
-        ) from None
+    if read_prefix(text) is None:
+        raise Invalid("--prefix", hinted(f"{text} is no IPv4 prefix", text), remedy="write one such as 10.0.0.0/24")
