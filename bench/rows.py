@@ -26,7 +26,7 @@ _OBJECT = "INSERT OR REPLACE INTO objects (kind, name, version) VALUES (?, ?, ?)
 _ENTRY = "INSERT INTO entries (index_id, value, name) VALUES (?, ?, ?)"
 _FORGET = "DELETE FROM revisions WHERE version = ?"
 _HORIZON = "UPDATE horizon SET version = ?"
-_CHECKPOINT_PAGES = 2_000
+_CHECKPOINT_PAGES = 8_000
 
 
 class Rows(NamedTuple):

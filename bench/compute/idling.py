@@ -14,12 +14,11 @@ from dataclasses import replace
 from prometheus_client import CollectorRegistry
 
 from bench.bed import Bed
-from bench.compute.fleet import at_rest, fleet
+from bench.compute.fleet import at_rest, fleet, prepared
 from bench.compute.house import ComputeHouse
-from bench.cpu import idle_share
 from bench.loops import run
 from bench.region.house import TENANT
-from bench.region.idling import eyes, poll_share, searching
+from bench.region.idling import eyes, poll_share, searching, share_at_rest
 from bench.report import Measure, at_most, figure
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.monitor.monitor import Monitor, monitor_of
@@ -43,12 +42,14 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 
 async def _spent(bed: Bed) -> tuple[float, float, float]:
+    await prepared(bed, bed.sizes.fleet)
+    opened = time.perf_counter()
     async with fleet(bed, bed.sizes.fleet) as house:
         await at_rest()
         version, watch = house.store.stamp((Server, ComputeInstance, Allocation)), eyes(house.region)
         poll, ledger = await poll_share(house.region, watch), await _ledger_share(house)
         async with searching(house.region, watch), _rounds(house):
-            idle = await idle_share(bed.sizes.idle_s)
+            idle = await share_at_rest(opened)
         assert version == house.store.stamp((Server, ComputeInstance, Allocation)), "nothing was to be done"
     return idle, poll, ledger
 

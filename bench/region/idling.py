@@ -24,9 +24,14 @@ from remuda.region.catalogue.clouds import need
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.monitor import Watch, monitor_of
 
-__all__ = ["eyes", "measures", "poll_share", "searching"]
+__all__ = ["eyes", "measures", "poll_share", "searching", "share_at_rest"]
 
 _LIMIT_PERCENT = 1.0
+_WATCHED_S = 50.0
+"""A whole number of everybody's pauses, of which the longest are 25 s and 12.5 s: whoever looks at 50 things in a row
+and then pauses would be counted once too often, or too seldom, in any other time."""
+_FIRST_LOOKS_S = 300.0
+"""When the short looks come for the first time after a start."""
 _MOST_WAITS = 10
 
 
@@ -41,7 +46,7 @@ def measures(bed: Bed) -> Iterator[Measure]:
 
 async def _spent(bed: Bed) -> tuple[float, float, float]:
     await prepared(bed, bed.sizes.fleet)
-    start = time.process_time()
+    start, opened = time.process_time(), time.perf_counter()
     async with fleet(bed, bed.sizes.fleet) as house:
         for _ in range(_MOST_WAITS):  # it polls and counts what there is
             if await idle_share(bed.sizes.idle_s / 8) < _LIMIT_PERCENT:
@@ -50,9 +55,17 @@ async def _spent(bed: Bed) -> tuple[float, float, float]:
         watch = eyes(house)
         poll = await poll_share(house, watch)
         async with searching(house, watch):
-            idle = await idle_share(bed.sizes.idle_s)
+            idle = await share_at_rest(opened)
         assert version == house.store.stamp((Server,)), "nothing was to be done"
     return idle, poll, began
+
+
+async def share_at_rest(opened: float) -> float:
+    """Return how much of a core this process uses, in percent, in a house that was opened then."""
+    share = await idle_share(_WATCHED_S)
+    age_s = time.perf_counter() - opened
+    assert age_s < _FIRST_LOOKS_S, f"after {age_s:.0f} s short looks would be counted twice: have less run beside it"
+    return share
 
 
 def eyes(house: House) -> Watch:
