@@ -2,6 +2,10 @@
 
 import asyncio
 
+import pytest
+
+from remuda.charging.making import settle_charge
+from remuda.charging.ports import Late
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION, INSTANCE
@@ -214,6 +218,19 @@ def test_c08_what_it_costs_is_held_again_before_a_server_is_made_again() -> None
         await rest(house, 120)
         assert (await house.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
         assert await held(house) == [{"servers": 1}]
+
+    in_a_compute(scenario)
+
+
+def test_m13_who_comes_late_to_an_instance_that_is_gone_holds_nothing_for_it() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house))
+        before = await stored(house, instance)
+        assert (await house.root.delete(at(instance))).status == 202
+        await rest(house)
+        with pytest.raises(Late):
+            await settle_charge(house.app.ports.identity, charge_for(before))
+        assert not await held(house)
 
     in_a_compute(scenario)
 

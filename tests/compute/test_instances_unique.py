@@ -64,10 +64,10 @@ class Slow:
             await self._clock.sleep(3)
             raise
 
-    async def release(self, charge: Charge) -> None:
+    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
         await self._clock.sleep(5)
         self.released += 1
-        await self._identity.release(charge)
+        await self._identity.release(charge, for_good=for_good)
 
 
 @pytest.mark.parametrize("seed", range(3))

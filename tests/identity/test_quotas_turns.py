@@ -8,6 +8,7 @@ import pytest
 from remuda.identity.kinds.quotas import Allocation, Intent
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.settling import Settling
 from tests.example.client import Client
 from tests.example.contract import Reply
 from tests.identity.room import Room
@@ -64,6 +65,69 @@ def test_what_is_held_again_is_in_the_same_turn_still() -> None:
         assert (await client.post(f"{row}/renew")).status == 200
         assert (await _change(client, row, 2, turn=1)).status == 412
         assert (await quota(client))["used"] == 5
+
+    in_quotas(scenario)
+
+
+async def _renew(client: Client, row: str, turn: int) -> int:
+    return (await client.send("POST", f"{row}/renew", query={"turn": str(turn)})).status
+
+
+def test_what_was_given_back_for_good_is_not_held_again_by_who_saw_its_owner_before() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        assert (await client.send("DELETE", row, query={"turn": "1"})).status == 202
+        assert await _renew(client, row, 0) == 412
+        assert (await quota(client))["used"] == 0
+        assert await _renew(client, row, 1) == 200
+        assert (await quota(client))["used"] == 1
+
+    in_quotas(scenario)
+
+
+@pytest.mark.parametrize("turns", [(None, 1), (1, 3, 2)], ids=str)
+def test_that_it_was_given_back_before_does_not_matter(turns: tuple[int | None, ...]) -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        for turn in turns:
+            query = {} if turn is None else {"turn": str(turn)}
+            assert (await client.send("DELETE", row, query=query)).status == 202
+        last = max(turn or 0 for turn in turns)
+        assert [await _renew(client, row, turn) for turn in (last - 1, last)] == [412, 200]
+
+    in_quotas(scenario)
+
+
+def test_what_was_never_confirmed_ends_for_good_as_well() -> None:
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1), idempotency_key='begun')}"
+        assert (await client.get(row)).json["status"]["life"] == "unconfirmed"
+        assert (await client.send("DELETE", row, query={"turn": "1"})).status == 202
+        assert await _renew(client, row, 0) == 412
+        assert (await quota(client))["used"] == 0
+
+    in_quotas(scenario)
+
+
+def test_who_renews_while_it_ends_for_good_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = Settling.end_open
+
+    async def scenario(room: Room[Quotas]) -> None:
+        client = room.ask(SERVICE)
+        row = f"{ROWS}/{await made(client, asked(servers=1))}"
+        await client.delete(row)
+
+        async def end_open(settling: Settling, organization: str, name: str) -> None:
+            monkeypatch.setattr(Settling, "end_open", plain)
+            assert (await client.send("DELETE", row, query={"turn": "1"})).status == 202
+            await plain(settling, organization, name)
+
+        monkeypatch.setattr(Settling, "end_open", end_open)
+        assert await _renew(client, row, 0) == 412
+        assert (await quota(client))["used"] == 0
 
     in_quotas(scenario)
 

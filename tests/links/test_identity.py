@@ -110,6 +110,17 @@ async def test_who_is_late_is_told_so_and_holds_nothing_else(tmp_path: Path, way
 
 
 @each_way
+async def test_what_is_given_back_for_good_is_not_held_again_by_who_saw_it_before(tmp_path: Path, way: str) -> None:
+    async with asked(tmp_path, way) as (ground, link, place):
+        await link.allocate(charge(place))
+        for _ in range(2):
+            await link.release(replace(charge(place), turn=3), for_good=True)
+        with pytest.raises(Late):
+            await link.allocate(replace(charge(place), turn=3))
+        assert await _used(ground, place) == 0
+
+
+@each_way
 async def test_no_more_is_held_than_there_may_be(tmp_path: Path, way: str) -> None:
     async with asked(tmp_path, way) as (ground, link, place):
         root = ground.house.identity.client(ground.house.identity.root)

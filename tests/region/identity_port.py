@@ -40,6 +40,8 @@ class MemoryIdentity:
         self.held: dict[tuple[Place, str], Charge] = {}
         """What is held, by who pays and the operation that took it."""
         self.confirmed: set[tuple[Place, str]] = set()
+        self.ended: dict[tuple[Place, str], int] = {}
+        """The last turn of what is gone for good."""
         self.payers: list[Principal | None] = []
         """Who asked for each allocation."""
         self.asked: list[str] = []
@@ -113,6 +115,8 @@ class MemoryIdentity:
             is_same = (held.kind, held.id, place.organization) == (charge.kind, charge.id, charge.payer.organization)
             if is_same and operation != charge.operation:
                 raise AlreadyExists("Allocation", charge.id)
+        if charge.turn <= self.ended.get(_key(charge), -1):
+            raise Late("Allocation", charge.operation)
         self._check(charge)
         self.held.setdefault(_key(charge), charge)
         self._end("allocate")
@@ -137,9 +141,11 @@ class MemoryIdentity:
         self.held[_key(charge)] = charge
         self._end("change")
 
-    async def release(self, charge: Charge) -> None:
+    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
         """Hold nothing any more."""
         self._begin("release")
+        if for_good:
+            self.ended[_key(charge)] = charge.turn
         self.held.pop(_key(charge), None)
         self.confirmed.discard(_key(charge))
         self._end("release")

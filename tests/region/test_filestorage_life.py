@@ -247,6 +247,7 @@ def test_what_is_deleted_leaves_nothing_behind() -> None:
         assert (await client.get(path)).status == 404
         assert await at_cloud(site) == []
         assert site.identity.everything() == before
+        assert len(site.identity.ended) == 1, "who saw it before does not hold anything for it again"
         await site.look_again()
 
     on_site(scenario)

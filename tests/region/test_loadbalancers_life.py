@@ -279,6 +279,7 @@ def test_what_is_deleted_leaves_nothing_behind() -> None:
         assert await at_cloud(site) == []
         assert (await site.store.list(Address)).items == []
         assert (site.identity.total("loadbalancers", HOME), site.identity.total("publicips", HOME)) == (0, 0)
+        assert len(site.identity.ended) == 1, "who saw it before does not hold anything for it again"
         await site.look_again()
 
     on_site(scenario)

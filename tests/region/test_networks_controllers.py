@@ -173,6 +173,7 @@ def test_the_project_is_let_go_last() -> None:
         assert not (await ground.store.list(Network)).items
         assert not (await ground.store.list(OpenstackIdentity)).items
         assert not ground.identity.held
+        assert len(ground.identity.ended) == 1, "who saw it before does not hold anything for it again"
         (hidden,) = (await ground.store.list(Identity)).items
         assert hidden.is_marked
         assert ground.identity.references[HOME]

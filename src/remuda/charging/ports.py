@@ -80,6 +80,9 @@ class Ledger(Protocol):
         """
         ...
 
-    async def release(self, charge: Charge) -> None:
-        """Hold nothing any more; what is not held is fine."""
+    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
+        """Hold nothing any more; what is not held is fine.
+
+        If it is `for_good`, whoever has seen its owner in this turn or an earlier one is late from now on.
+        """
         ...

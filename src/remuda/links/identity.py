@@ -19,6 +19,7 @@ from remuda.identity.quotas.wire import (
     AllocationSpecWire,
     AllocationWrite,
     AmountWire,
+    LastTurnQuery,
     TurnQuery,
     UsageQuery,
 )
@@ -89,10 +90,11 @@ class IdentityLink:
         """Hold what it costs now, unless it was changed in a later turn."""
         await self._in_turn("change_allocation", charge, _allocation(charge))
 
-    async def release(self, charge: Charge) -> None:
-        """Hold nothing any more; what is not held is fine."""
+    async def release(self, charge: Charge, *, for_good: bool = False) -> None:
+        """Hold nothing any more; what is not held is fine. Going is a turn of its own, and the last."""
+        path, query = await self._row(charge), LastTurnQuery(turn=charge.turn + 1 if for_good else None)
         try:
-            await self._send("delete_allocation", await self._row(charge))
+            await self.send.ask("delete_allocation", path, await self._context(path), None, query)
         except NotFound:
             return
 

@@ -80,7 +80,7 @@ class InstanceController:
         if self.making.may_come(instance):
             after_s = self.making.absences.apart_s
             return Again(after_s, "Deprovisioning", "looking whether its server is really gone")
-        await self.identity.release(charge_for(instance))
+        await self.identity.release(charge_for(instance), for_good=True)
         self.making.is_there(instance)
         self.keeping.asking.forget(instance)
         return Done()

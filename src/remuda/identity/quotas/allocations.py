@@ -110,8 +110,13 @@ class Allocations:
             log=witnessed(context, ALLOCATION.plural, row),
         )
 
-    async def release(self, context: Context, organization: str, project: str, allocation: str) -> None:
-        """Hold nothing any more, not even for what was begun and never made. Twice is fine."""
+    async def release(
+        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+    ) -> None:
+        """Hold nothing any more, not even for what was begun and never made. Twice is fine.
+
+        Given a turn, it is not held again in an earlier one.
+        """
         allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
         try:
             row = await self._row(organization, project, allocation)
@@ -121,6 +126,7 @@ class Allocations:
             raise
         await self.ledger.release(
             row.name,
+            turn=turn or 0,
             check=lambda row: check_state(context, row, rules.writable_allocation(row)),
             log=witnessed(context, ALLOCATION.plural, row) if is_living(row) else (),
         )

@@ -141,6 +141,7 @@ def _allocations() -> list[AnyRoute]:
             scope="project",
             permission=permission("allocations", "delete"),
             path_type=wire.AllocationPath,
+            query_type=wire.LastTurnQuery,
             success=202,
             is_conditional=True,
             handler=handlers.delete_allocation,

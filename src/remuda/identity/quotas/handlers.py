@@ -95,10 +95,10 @@ async def change_allocation(
     )
 
 
-async def delete_allocation(quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]) -> None:
+async def delete_allocation(quotas: Quotas, call: Call[wire.AllocationPath, wire.LastTurnQuery, Nothing]) -> None:
     """Release an allocation."""
-    path = call.path
-    await quotas.allocations.release(call.context, path.organization, path.project, path.allocation)
+    path, turn = call.path, call.query.turn
+    await quotas.allocations.release(call.context, path.organization, path.project, path.allocation, turn=turn)
 
 
 async def confirm_allocation(

@@ -16,6 +16,7 @@ it, and not if somebody has confirmed it since. An unconfirmed one needs none: t
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Action, Allocation, Amounts, Intent, Limits, Quota
@@ -122,15 +123,18 @@ class Ledger:
             return await self._carry_out(organization, intent, row, edit, log)
         raise Conflict("Allocation", name)
 
-    async def release(self, name: str, *, check: Check, log: Sequence[Record] = ()) -> None:
-        """Give back what a row holds. Raises NotFound if nobody has ever heard of it; twice is fine."""
+    async def release(self, name: str, *, turn: int = 0, check: Check, log: Sequence[Record] = ()) -> None:
+        """Give back what a row holds, and not hold it again in an earlier turn.
+
+        Raises NotFound if nobody has ever heard of it; twice is fine.
+        """
         row: Allocation | None = await self._store.get(Allocation, name)
         assert row is not None, "it was found"
         organization = organization_of(row)
         for _ in range(TRIES):
             try:
                 head, row = await self.heads.write(
-                    organization, lambda head: self._judge_release(head, name, check), about=name
+                    organization, lambda head: self._judge_release(head, name, turn, check), about=name
                 )
             except Conflict:
                 continue
@@ -138,9 +142,18 @@ class Ledger:
             if intent is not None:
                 await self.settling.close_from(organization, intent, row, () if intent.action == "change" else log)
                 row = await self.settling.find(name)
-            if row is None or not is_living(row):
-                return  # otherwise it was changed or confirmed first
+            if row is None or (not is_living(row) and await self._is_turned(row, turn)):
+                return  # otherwise it was changed, confirmed or renewed first
         raise Conflict("Allocation", name)
+
+    async def _is_turned(self, row: Allocation, turn: int) -> bool:
+        """Write down the turn in which a row ended, unless it says that or a later one; tell whether it does now."""
+        if turn <= row.spec.turn:
+            return True
+        with suppress(Conflict):
+            await self._store.update(with_amounts(row, row.spec.allocations, turn=turn))
+            return True
+        return False
 
     async def take_back(self, organization: str, project: str, name: str) -> bool:
         """Hold nothing for a row that was never made, because whoever began it died; tell whether anything was."""
@@ -161,7 +174,7 @@ class Ledger:
                     return await self.settling.keep(row, log)
                 await self.settling.end_open(organization, name)
                 head, row = await self.heads.write(
-                    organization, lambda head: self._judge_renewal(head, name), about=name
+                    organization, lambda head: self._judge_renewal(head, name, check), about=name
                 )
                 intent = find_intent(head.spec, name)
                 assert intent is not None, "it has just been noted"
@@ -199,24 +212,26 @@ class Ledger:
             raise Conflict("Allocation", name)
         check(row)
         held, edited = row.spec.allocations, edit(row)
-        intent = self._intent(row, "change", larger(held, edited.spec.allocations), edited)
+        amounts = edited.spec.allocations
+        intent = self._intent(row, "change", larger(held, amounts), wants=amounts, turn=edited.spec.turn)
         catalogue = await self.kinds.all()
         return lambda spec: charged(spec, intent, held, catalogue), row
 
-    async def _judge_release(self, head: Quota, name: str, check: Check) -> tuple[Apply, Allocation | None]:
+    async def _judge_release(self, head: Quota, name: str, turn: int, check: Check) -> tuple[Apply, Allocation | None]:
         row, open_ = await self.settling.present(name), find_intent(head.spec, name)
         if row is None or not is_living(row):
             return unchanged, row
         check(row)
         if open_ is not None:
             return unchanged, row  # that comes to its end first
-        intent = self._intent(row, "release", row.spec.allocations)
+        intent = self._intent(row, "release", row.spec.allocations, turn=turn)
         return lambda spec: noted(spec, intent), row
 
-    async def _judge_renewal(self, head: Quota, name: str) -> tuple[Apply, Allocation]:
+    async def _judge_renewal(self, head: Quota, name: str, check: Check) -> tuple[Apply, Allocation]:
         row = await self.settling.present(name)
         if row is None:
             raise NotFound("Allocation", name)
+        check(row)
         check_stays(head)
         if is_living(row) or find_intent(head.spec, name) is not None:
             raise Conflict("Allocation", name)
@@ -250,7 +265,7 @@ class Ledger:
             return row
         raise Conflict("Allocation", row.name)
 
-    def _intent(self, row: Allocation, action: Action, holds: Amounts, wanted: Allocation | None = None) -> Intent:
+    def _intent(self, row: Allocation, action: Action, holds: Amounts, *, wants: Amounts = (), turn: int = 0) -> Intent:
         return Intent(
             allocation=row.name,
             project=project_of(row),
@@ -258,6 +273,6 @@ class Ledger:
             action=action,
             holds=holds,
             deadline=deadline_after(row, self._clock.now() + self._intent_life),
-            wants=() if wanted is None else wanted.spec.allocations,
-            turn=0 if wanted is None else wanted.spec.turn,
+            wants=wants,
+            turn=turn,
         )

@@ -122,15 +122,16 @@ def with_amounts(row: Allocation, amounts: Amounts, *, turn: int = 0) -> Allocat
     return replace(row, spec=replace(row.spec, allocations=amounts, turn=max(row.spec.turn, turn)))
 
 
-def released(row: Allocation, now: datetime) -> Allocation:
-    """Return a row that holds nothing any more.
+def released(row: Allocation, now: datetime, *, turn: int = 0) -> Allocation:
+    """Return a row that holds nothing any more, since this turn or a later one.
 
     One that was released before is another one all the same, so that whoever was about to renew it notices.
     """
     ended = now if row.spec.ended is None else max(now, row.spec.ended + _INSTANT)
     finalizers = tuple(each for each in row.metadata.finalizers if each != HELD)
     metadata = replace(row.metadata, finalizers=finalizers)
-    return replace(row, metadata=metadata, spec=replace(row.spec, life="released", ended=ended))
+    spec = replace(row.spec, life="released", ended=ended, turn=max(row.spec.turn, turn))
+    return replace(row, metadata=metadata, spec=spec)
 
 
 def renewed(row: Allocation, intent: Intent, now: datetime) -> Allocation:

@@ -154,5 +154,5 @@ class Settling:
         if is_confirmed_under(row, intent):
             return intent.holds
         if intent.action == "take" or is_living(row):
-            await self._store.update(released(row, self._clock.now()), log=log)
+            await self._store.update(released(row, self._clock.now(), turn=intent.turn), log=log)
         return ()

@@ -16,6 +16,7 @@ __all__ = [
     "AllocationStatusRead",
     "AllocationWrite",
     "AmountWire",
+    "LastTurnQuery",
     "QuotaRead",
     "QuotaWrite",
     "QuotasRead",
@@ -116,20 +117,21 @@ class AllocationPath(
     allocation: Id
 
 
+Turn = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+_CHANGED = "Of what it is for, as its service counts them: if it was changed in a later one, 412."
+_ENDED = "Of what it is for, as its service counts them: who renews it in an earlier one is answered 412."
+
+
 class TurnQuery(Parameters, frozen=True):
     """When a change was made up."""
 
-    turn: (
-        Annotated[
-            int,
-            msgspec.Meta(
-                ge=0,
-                le=MOST,
-                description="Of what it is for, as its service counts them: if it was changed in a later one, 412.",
-            ),
-        ]
-        | None
-    ) = None
+    turn: Annotated[Turn, msgspec.Meta(description=_CHANGED)] | None = None
+
+
+class LastTurnQuery(Parameters, frozen=True):
+    """Since when an allocation is not needed."""
+
+    turn: Annotated[Turn, msgspec.Meta(description=_ENDED)] | None = None
 
 
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]

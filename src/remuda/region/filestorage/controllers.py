@@ -107,7 +107,7 @@ class FileStorageController:
         if left is not None:
             run.acted = True
             return left
-        await self.identity.release(charge_for(storage))
+        await self.identity.release(charge_for(storage), for_good=True)
         place = Place(organization_of(storage), project_of(storage))
         await self.identity.unrefer(place, rules.reference_of(operation or storage.name))
         return Done()

@@ -99,7 +99,7 @@ class LoadBalancerController:
                 return left
         if not is_abandoned(balancer):
             await give_address_back(self.store, balancer)
-        await self.identity.release(charge_for(balancer))
+        await self.identity.release(charge_for(balancer), for_good=True)
         return Done()
 
     async def _address(self, balancer: LoadBalancer, network: Network, run: Run) -> Address | Result:

@@ -180,7 +180,7 @@ class NetworkController:
                 run.acted = True
                 return left
             await give_vlan_back(self.store, cloud.region, network.name)
-        await self.identity.release(_charge(network))
+        await self.identity.release(_charge(network), for_good=True)
         return Done()
 
 
