@@ -49,8 +49,8 @@ async def _spent(bed: Bed) -> tuple[list[float], float, float, float]:
         times = await _alone(process, network)
         for turn in range(bed.sizes.creating_rounds):
             wanted = [process.instance(network, f"instance-{turn}-{number}") for number in range(count)]
-            start = await until_quiet(process.pid)
             async with _watching(process) as seen:
+                start = await until_quiet(process.pid)  # a watch is told first what there is, which costs what it costs
                 began = time.perf_counter()
                 await send(process, wanted)
                 asked.append(count / (time.perf_counter() - began))

@@ -38,7 +38,7 @@ _STATUS_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
 _BODY_REJECTS = ("too_large", "too_slow")
 _DURATIONS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _LAGS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0)
-_LAG_INTERVAL_S = 0.25
+_LAG_INTERVAL_S = 0.5
 
 
 class RouteMeters:
