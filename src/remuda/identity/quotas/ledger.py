@@ -19,47 +19,24 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import timedelta
 
-from remuda.identity.kinds.quotas import Action, Allocation, Amounts, Intent, Limits, Quota
-from remuda.identity.kinds.tenancy import Project
-from remuda.identity.quotas.amounts import larger
+from remuda.identity.kinds.quotas import Allocation, Intent, Limits, Quota
 from remuda.identity.quotas.catalogue import Kinds
-from remuda.identity.quotas.combining import Apply, Combiner, unchanged
-from remuda.identity.quotas.heads import (
-    OwnerHolds,
-    charged,
-    check_stays,
-    find_intent,
-    noted,
-    with_limits,
-    with_project_limits,
-)
-from remuda.identity.quotas.rows import (
-    deadline_after,
-    held_under,
-    is_living,
-    owner_of,
-    renewed,
-    same_operation,
-    with_amounts,
-)
+from remuda.identity.quotas.combining import Apply, Combiner
+from remuda.identity.quotas.heads import find_intent, with_limits, with_project_limits
+from remuda.identity.quotas.judging import Check, Edit, Judging
+from remuda.identity.quotas.rows import held_under, is_living, renewed, same_operation, with_amounts
 from remuda.identity.quotas.settling import TRIES, Settling
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
+from remuda.kernel.errors import AlreadyExists, Conflict
 from remuda.kernel.randomness import Randomness
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.labels import organization_of
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["Check", "Edit", "HeadCheck", "Ledger"]
-
-Check = Callable[[Allocation], None]
-"""Looks at a row as it stands before it is written, and raises what speaks against that."""
+__all__ = ["HeadCheck", "Ledger"]
 
 HeadCheck = Callable[[Quota], None]
-"""Does so with a head."""
-
-Edit = Callable[[Allocation], Allocation]
-"""Returns a row as it is to be."""
+"""Looks at a head as it stands before it is written, and raises what speaks against that."""
 
 
 class Ledger:
@@ -72,7 +49,8 @@ class Ledger:
         """The way to write a head."""
         self.settling = Settling(store, clock, self.heads)
         """The way to end what was begun."""
-        self._store, self._clock, self._intent_life = store, clock, intent_life
+        self._judging = Judging(store, clock, self.settling, self.kinds, intent_life=intent_life)
+        self._store, self._clock = store, clock
 
     async def take(self, wanted: Allocation, *, log: Sequence[Record] = ()) -> Allocation:
         """Make a row, if there is room for what it holds; the same one again if its operation made it before.
@@ -87,7 +65,7 @@ class Ledger:
                 except Conflict:
                     continue
             head, _found = await self.heads.write(
-                organization_of(wanted), lambda head: self._judge_take(head, wanted), about=wanted.name
+                organization_of(wanted), lambda head: self._judging.take(head, wanted), about=wanted.name
             )
             intent = find_intent(head.spec, wanted.name)
             if intent is None:
@@ -114,7 +92,7 @@ class Ledger:
             await self.settling.end_open(organization, name)
             try:
                 head, row = await self.heads.write(
-                    organization, lambda head: self._judge_change(head, name, edit, check), about=name
+                    organization, lambda head: self._judging.change(head, name, edit, check), about=name
                 )
             except Conflict:
                 continue
@@ -134,7 +112,7 @@ class Ledger:
         for _ in range(TRIES):
             try:
                 head, row = await self.heads.write(
-                    organization, lambda head: self._judge_release(head, name, turn, check), about=name
+                    organization, lambda head: self._judging.release(head, name, turn, check), about=name
                 )
             except Conflict:
                 continue
@@ -174,7 +152,7 @@ class Ledger:
                     return await self.settling.keep(row, log)
                 await self.settling.end_open(organization, name)
                 head, row = await self.heads.write(
-                    organization, lambda head: self._judge_renewal(head, name, check), about=name
+                    organization, lambda head: self._judging.renewal(head, name, check), about=name
                 )
                 intent = find_intent(head.spec, name)
                 assert intent is not None, "it has just been noted"
@@ -198,57 +176,6 @@ class Ledger:
         about = f"limits of {project or organization}"
         return (await self.heads.write(organization, judge, about=about, log=log))[0]
 
-    async def _judge_take(self, head: Quota, wanted: Allocation) -> tuple[Apply, None]:
-        check_stays(head)
-        if find_intent(head.spec, wanted.name) is not None or await self.settling.find(wanted.name) is not None:
-            return unchanged, None
-        return await self._charge(wanted), None
-
-    async def _judge_change(self, head: Quota, name: str, edit: Edit, check: Check) -> tuple[Apply, Allocation]:
-        row = await self.settling.present(name)
-        if row is None or not is_living(row):
-            raise NotFound("Allocation", name)
-        if find_intent(head.spec, name) is not None:
-            raise Conflict("Allocation", name)
-        check(row)
-        held, edited = row.spec.allocations, edit(row)
-        amounts = edited.spec.allocations
-        intent = self._intent(row, "change", larger(held, amounts), wants=amounts, turn=edited.spec.turn)
-        catalogue = await self.kinds.all()
-        return lambda spec: charged(spec, intent, held, catalogue), row
-
-    async def _judge_release(self, head: Quota, name: str, turn: int, check: Check) -> tuple[Apply, Allocation | None]:
-        row, open_ = await self.settling.present(name), find_intent(head.spec, name)
-        if row is None or not is_living(row):
-            return unchanged, row
-        check(row)
-        if open_ is not None:
-            return unchanged, row  # that comes to its end first
-        intent = self._intent(row, "release", row.spec.allocations, turn=turn)
-        return lambda spec: noted(spec, intent), row
-
-    async def _judge_renewal(self, head: Quota, name: str, check: Check) -> tuple[Apply, Allocation]:
-        row = await self.settling.present(name)
-        if row is None:
-            raise NotFound("Allocation", name)
-        check(row)
-        check_stays(head)
-        if is_living(row) or find_intent(head.spec, name) is not None:
-            raise Conflict("Allocation", name)
-        return await self._charge(row), row
-
-    async def _charge(self, row: Allocation) -> Apply:
-        """Return the change that counts a row which is not living yet.
-
-        Whoever looked for the project before may have slept since: when it is gone, the head knows nothing of it.
-        """
-        await self._store.get(Project, project_of(row))
-        owner = owner_of(row)
-        if (await self._store.list_names(Allocation, index=("owner", owner), limit=1)).items:
-            raise OwnerHolds(owner)
-        intent, catalogue = self._intent(row, "take", row.spec.allocations), await self.kinds.all()
-        return lambda spec: charged(spec, intent, (), catalogue)
-
     async def _carry_out(
         self, organization: str, intent: Intent, row: Allocation, edit: Edit, log: Sequence[Record]
     ) -> Allocation:
@@ -264,15 +191,3 @@ class Ledger:
             await self.settling.settle(organization, intent, intent.wants)
             return row
         raise Conflict("Allocation", row.name)
-
-    def _intent(self, row: Allocation, action: Action, holds: Amounts, *, wants: Amounts = (), turn: int = 0) -> Intent:
-        return Intent(
-            allocation=row.name,
-            project=project_of(row),
-            owner=owner_of(row),
-            action=action,
-            holds=holds,
-            deadline=deadline_after(row, self._clock.now() + self._intent_life),
-            wants=wants,
-            turn=turn,
-        )
