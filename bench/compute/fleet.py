@@ -13,6 +13,7 @@ from bench.bed import Bed
 from bench.compute.filling import Model, fill
 from bench.compute.house import ComputeHouse, housed
 from bench.cpu import busy_share
+from bench.heap import give_back
 from bench.kinds import KEYRING
 from bench.region.fleet import NETWORKS, model_of
 from bench.region.house import TENANT
@@ -54,6 +55,7 @@ async def _make(bed: Bed, directory: Path, count: int) -> None:
         models = [await _model(house, name, network) for name, network in zip(names, networks, strict=True)]
         head = await house.store.get(Quota, TENANT.id)
     fill(directory, models, head, count - NETWORKS)
+    give_back()
 
 
 async def _model(house: ComputeHouse, name: str, network: str) -> Model:

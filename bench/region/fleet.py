@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from bench.bed import Bed
+from bench.heap import give_back
 from bench.region.filling import Model, fill
 from bench.region.house import House, housed
 from remuda.region.kinds.addresses import Address
@@ -43,6 +44,7 @@ async def _make(bed: Bed, directory: Path, count: int) -> None:
         await house.settled()
         models = [await model_of(house, name, network) for name, network in zip(names, networks, strict=True)]
     fill(directory, models, count - NETWORKS)
+    give_back()
 
 
 async def model_of(house: House, name: str, network: str) -> Model:

@@ -28,7 +28,7 @@ from remuda.store.contract import Store
 
 __all__ = ["Drift", "Monitor", "compared", "drift_of", "pause_s", "rebuild"]
 
-_PAGE = 50
+_PAGE = 25
 _EVERY_S = 300.0
 _ROWS_PER_S = 20.0
 """So many rows of an organization are looked at, on the average, if it has very many."""
