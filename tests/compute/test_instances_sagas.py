@@ -5,12 +5,14 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.charging.ports import Place
+from remuda.charging.unmaking import unmake
 from remuda.compute.instances.rules import instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound, charge_for
 from remuda.compute.instances.wire import InstanceCreate, InstanceCreateSpec, NetworkingWire
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import NetworkSeen
+from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.operations.inputs import stored_input
 from remuda.operations.kinds import OPERATION, Operation
@@ -175,5 +177,26 @@ def test_m07_a_name_is_taken_until_the_one_that_had_it_is_gone() -> None:
             assert not country.identity.held
             (left,) = (await stage.store.list(ComputeInstance)).items
             assert left.uid == made.uid
+
+    simulate(run, [1])
+
+
+def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_again_and_not_that_something_changed() -> None:
+    async def run(world: World) -> None:
+        country = Country(world)
+        proof = Proof(saga=CREATE_INSTANCE, make_world=lambda _: country, input=_wanted())
+        async with staged(world, proof) as stage:
+            process = stage.start()
+            await process.run()
+            (made,) = (await stage.store.list(ComputeInstance)).items
+            await country.identity.release(charge_for(made), for_good=True)
+            await unmake(stage.store, ComputeInstance, made.name)
+            done = await stage.store.get(Operation, FIRST)
+            await stage.store.delete(Operation, FIRST, uid=done.uid)
+            again = await process.try_to_run(FIRST)
+            assert isinstance(again, Unavailable)
+            assert str(again) == "What this operation held was given back for good: try again."
+            assert not country.identity.held
+            assert await process.try_to_run(SECOND) is None
 
     simulate(run, [1])

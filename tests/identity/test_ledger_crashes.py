@@ -15,7 +15,7 @@ import pytest
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.rows import Released
 from remuda.identity.quotas.service import Quotas
-from remuda.kernel.errors import NotFound, RemudaError
+from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, registry
@@ -31,6 +31,7 @@ from tests.linearizability.acts import (
     half_released,
     nothing,
     release,
+    release_for_good,
     renew,
     renew_and_confirm,
     set_limits,
@@ -56,6 +57,10 @@ CASES: dict[str, tuple[Act, Act, set[Standing], Standing]] = {
     "change what is unconfirmed": (take, grow, {("released", 0), ("confirmed", 2)}, ("confirmed", 5)),
     "release": (take_and_confirm, release, {("confirmed", 2)}, ("released", 0)),
     "release what is unconfirmed": (take, release, {("released", 0)}, ("released", 0)),
+    "release for good": (take_and_confirm, release_for_good, {("confirmed", 2)}, ("released", 0)),
+    "release for good what is unconfirmed": (take, release_for_good, {("released", 0)}, ("released", 0)),
+    "release for good what was released": (take_and_release, release_for_good, {("released", 0)}, ("released", 0)),
+    "release for good what is to be released": (half_released, release_for_good, {("released", 0)}, ("released", 0)),
     "renew": (take_and_release, renew_and_confirm, {("released", 0)}, ("confirmed", 2)),
     "release again what is to be released": (half_released, release, {("released", 0)}, ("released", 0)),
     "confirm what is to be released": (half_released, confirm, {("released", 0)}, ("confirmed", 2)),
@@ -125,15 +130,23 @@ def test_a_process_that_dies_at_any_write_leaves_nothing_behind(case: str, momen
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_somebody_asks(moment: Moment) -> None:
+@pytest.mark.parametrize("give_back", [release, release_for_good])
+def test_m26_what_a_dead_process_had_begun_to_take_is_given_back_as_soon_as_somebody_asks(
+    give_back: Act, moment: Moment
+) -> None:
     async def trial(world: World, number: int) -> bool:
         store, quotas = await begun(world, nothing)
         fuse = Fuse(number, moment)
         dying = service(FusedStore(store, fuse), world.clock, world.randomness, intent_life=LIFE)
         with suppress(CrashError):
             await take(dying)
+        was_begun = False
         with suppress(NotFound):  # it was not even begun
-            await release(quotas)
+            await give_back(quotas)
+            was_begun = True
+        if was_begun and give_back is release_for_good:
+            with pytest.raises(PreconditionFailed):
+                await quotas.allocations.renew(context(), *WHERE, ROW, turn=0)
         (head,) = (await store.list(Quota)).items
         assert (head.spec.intents, used_in(head)) == ((), 0)
         with pytest.raises(NotFound):
@@ -219,6 +232,46 @@ def test_who_is_told_that_it_holds_something_holds_it_though_a_release_failed_be
     each_write(trial)
 
 
+@pytest.mark.parametrize("moment", MOMENTS)
+def test_a_release_for_good_that_dies_half_way_is_for_good_or_never_happens(moment: Moment) -> None:
+    async def trial(world: World, number: int) -> bool:
+        store, quotas = await begun(world, take_and_confirm)
+        fuse = Fuse(number, moment)
+        with suppress(CrashError):
+            await release_for_good(service(FusedStore(store, fuse), world.clock, world.randomness, intent_life=LIFE))
+        await settle(world, store, quotas, LIFE)
+        row = await store.get(Allocation, ROW)
+        assert (row.spec.life, row.spec.turn) in {("confirmed", 0), ("released", 1)}
+        await store.close()
+        return fuse.has_blown
+
+    each_write(trial)
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("prepare", [take, take_and_confirm, take_and_release, half_released])
+def test_who_renews_in_an_earlier_turn_and_sleeps_leaves_nothing_once_it_was_released_for_good(
+    prepare: Act, moment: Moment
+) -> None:
+    async def trial(world: World, number: int) -> bool:
+        store, quotas = await begun(world, prepare)
+        drowsy = SleepyStore(store, world.clock, at=number, moment=moment, for_s=60)
+        sleepy: Store = drowsy
+        late = service(sleepy, world.clock, world.randomness, intent_life=LIFE)
+        renewing = asyncio.ensure_future(late.allocations.renew(context(), *WHERE, ROW, turn=0))
+        await world.clock.sleep(1)
+        await release_for_good(quotas)
+        await asyncio.wait([renewing])
+        assert renewing.exception() is None or isinstance(renewing.exception(), PreconditionFailed)
+        assert await standing(store) == ("released", 0), "at once, and not when the time of something is over"
+        with pytest.raises(PreconditionFailed):
+            await quotas.allocations.renew(context(), *WHERE, ROW, turn=0)
+        await store.close()
+        return drowsy.has_slept
+
+    each_write(trial)
+
+
 @pytest.mark.parametrize("is_given_up", [True, False])
 def test_a_release_that_was_asleep_notices_that_somebody_has_confirmed_since(is_given_up: bool) -> None:  # noqa: FBT001  pytest passes it by name
     """It finds that the row is another one. If its caller still waits it begins anew, and that one is told."""
@@ -270,7 +323,7 @@ def test_a_confirmation_that_was_asleep_does_not_settle_what_somebody_renewed_si
 
 def test_whoever_dies_or_sleeps_while_others_want_the_same_row_does_not_disturb_the_count() -> None:
     """Processes that all do something with one row: some sleep at a write, some die at one, and some see it through."""
-    acts = (take, take, confirm, grow, shrink, release, renew_and_confirm)
+    acts = (take, take, confirm, grow, shrink, release, release_for_good, renew_and_confirm)
 
     async def scenario(world: World) -> None:
         draw = world.randomness.randrange

@@ -7,10 +7,11 @@ from typing import Any
 
 import msgspec
 
-from remuda.charging.ports import Charge, Ledger, Place
+from remuda.access.principal import Principal
+from remuda.charging.ports import Charge, Late, Ledger, Place
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.kernel.errors import Forbidden, NotFound
+from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
@@ -25,6 +26,7 @@ __all__ = [
     "OPERATION_OPEN",
     "SOON_S",
     "begins",
+    "hold",
     "is_being_made",
     "is_charged",
     "is_provisioned",
@@ -90,6 +92,14 @@ def is_provisioned(resource: Resource) -> bool:
     """Tell whether an object is as it is wanted, as far as its controller has said."""
     found = find_condition(_conditions(resource), "Available")
     return found is not None and found.status == "True"
+
+
+async def hold(ledger: Ledger, charge: Charge, payer: Principal) -> None:
+    """Hold what is about to be made. Whoever comes with the operation of something that is gone has to try again."""
+    try:
+        await ledger.allocate(charge, payer)
+    except Late:
+        raise Unavailable("What this operation held was given back for good: try again.") from None
 
 
 async def settle_charge(ledger: Ledger, charge: Charge) -> Result | None:

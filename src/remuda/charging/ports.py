@@ -10,7 +10,7 @@ __all__ = ["Amount", "Charge", "Late", "Ledger", "Place", "ProjectSeen"]
 
 
 class Late(Conflict):
-    """Raised when what something costs was changed in a later turn than the one in which this was read."""
+    """Raised when what something costs was changed, or given back, in a later turn than the one this was read in."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -65,7 +65,7 @@ class Ledger(Protocol):
     async def allocate(self, charge: Charge, payer: Principal | None = None) -> None:
         """Hold what something costs, or raise Forbidden if that exceeds a quota. `payer` is who asked, if one did.
 
-        Raise Late if it was held before, and changed in a later turn.
+        Raise Late if it was held before, and changed or given back for good in a later turn.
         """
         ...
 

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from remuda.charging.in_hand import turn_of
-from remuda.charging.making import payer_of
+from remuda.charging.making import hold, payer_of
 from remuda.charging.ports import Charge, Ledger, Place
 from remuda.charging.unmaking import unmake
 from remuda.compute.instances import rules
@@ -82,7 +82,7 @@ def _charge(work: Work[NewInstance]) -> Charge:
 
 async def _allocate(ports: InstancePorts, work: Work[NewInstance]) -> None:
     try:
-        await ports.identity.allocate(_charge(work), work.input.by.principal)
+        await hold(ports.identity, _charge(work), work.input.by.principal)
     except AlreadyExists:  # something is held for an instance of this name
         raise await _taken(ports, work.input) from None
 

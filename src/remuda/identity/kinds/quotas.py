@@ -148,7 +148,7 @@ class AllocationSpec(StoredStruct, frozen=True):
     """The deadline of the intent under which it was taken, or renewed last: what it settles when it is confirmed."""
     tags: tuple[Tag, ...] = ()
     turn: int = 0
-    """The last turn of what it is for in which it was changed: who comes with an earlier one is late."""
+    """The last turn of what it is for in which it was changed, or ended: who comes with an earlier one is late."""
 
 
 class Allocation(Resource, frozen=True):

@@ -121,9 +121,9 @@ class Allocations:
         try:
             row = await self._row(organization, project, allocation)
         except NotFound:
-            if await self.ledger.take_back(organization, project, allocation):
-                return
-            raise
+            if not await self.ledger.take_back(organization, project, allocation):
+                raise
+            row = await self._row(organization, project, allocation)
         await self.ledger.release(
             row.name,
             turn=turn or 0,

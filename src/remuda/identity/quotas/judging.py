@@ -1,6 +1,7 @@
 """What becomes of a head: each method judges a head as it is read, and returns the change that is written over it.
 
-A row is read at present, whatever a cache says, and before its head is written: so what was judged is what there is.
+What is to be done to a row that is there is judged by its present state, whatever a cache says. The head is written
+only if it is the one that was judged, and the row after that: whoever changes the row between has noted it in the head.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from remuda.identity.quotas.amounts import larger
 from remuda.identity.quotas.catalogue import Kinds
 from remuda.identity.quotas.combining import Apply, unchanged
 from remuda.identity.quotas.heads import OwnerHolds, charged, check_stays, find_intent, noted
-from remuda.identity.quotas.rows import deadline_after, is_living, owner_of
+from remuda.identity.quotas.rows import deadline_after, has_ended, is_living, owner_of
 from remuda.identity.quotas.settling import Settling
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
@@ -59,12 +60,13 @@ class Judging:
     async def release(self, head: Quota, name: str, turn: int, check: Check) -> tuple[Apply, Allocation | None]:
         """Note that a row is to be released; what is under way with it comes to its end first."""
         row, open_ = await self._settling.present(name), find_intent(head.spec, name)
-        if row is None or not is_living(row):
+        if row is None or has_ended(row, turn):
             return unchanged, row
-        check(row)
+        if is_living(row):
+            check(row)
         if open_ is not None:
             return unchanged, row
-        intent = self._intent(row, "release", row.spec.allocations, turn=turn)
+        intent = self._intent(row, "release", row.spec.allocations if is_living(row) else (), turn=turn)
         return lambda spec: noted(spec, intent), row
 
     async def renewal(self, head: Quota, name: str, check: Check) -> tuple[Apply, Allocation]:

@@ -6,7 +6,7 @@ counts for the row meanwhile, and only its presence allows that count to be chan
 
     take      head: count, intent │ row: made, named after the operation │ confirmed: head: drop the intent
     change    head: count the larger, intent │ row: changed │ head: count the new, drop the intent
-    release   head: intent │ row: released │ head: subtract, drop the intent
+    release   head: intent │ row: released, or in a later turn │ head: subtract, drop the intent
     confirm   while it is to be released: row: confirmed under that intent │ head: drop the intent
     renew     head: count, intent │ row: living again, unconfirmed │ confirmed: head: drop the intent
 
@@ -16,7 +16,6 @@ it, and not if somebody has confirmed it since. An unconfirmed one needs none: t
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Allocation, Intent, Limits, Quota
@@ -24,7 +23,7 @@ from remuda.identity.quotas.catalogue import Kinds
 from remuda.identity.quotas.combining import Apply, Combiner
 from remuda.identity.quotas.heads import find_intent, with_limits, with_project_limits
 from remuda.identity.quotas.judging import Check, Edit, Judging
-from remuda.identity.quotas.rows import held_under, is_living, renewed, same_operation, with_amounts
+from remuda.identity.quotas.rows import has_ended, held_under, is_living, renewed, same_operation, with_amounts
 from remuda.identity.quotas.settling import TRIES, Settling
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict
@@ -120,18 +119,9 @@ class Ledger:
             if intent is not None:
                 await self.settling.close_from(organization, intent, row, () if intent.action == "change" else log)
                 row = await self.settling.find(name)
-            if row is None or (not is_living(row) and await self._is_turned(row, turn)):
-                return  # otherwise it was changed, confirmed or renewed first
+            if row is None or has_ended(row, turn):
+                return  # otherwise something else came to its end first
         raise Conflict("Allocation", name)
-
-    async def _is_turned(self, row: Allocation, turn: int) -> bool:
-        """Write down the turn in which a row ended, unless it says that or a later one; tell whether it does now."""
-        if turn <= row.spec.turn:
-            return True
-        with suppress(Conflict):
-            await self._store.update(with_amounts(row, row.spec.allocations, turn=turn))
-            return True
-        return False
 
     async def take_back(self, organization: str, project: str, name: str) -> bool:
         """Hold nothing for a row that was never made, because whoever began it died; tell whether anything was."""

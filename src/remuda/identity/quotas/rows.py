@@ -28,6 +28,7 @@ __all__ = [
     "charging",
     "confirmed",
     "deadline_after",
+    "has_ended",
     "held_under",
     "is_confirmed_under",
     "is_living",
@@ -36,6 +37,7 @@ __all__ = [
     "released",
     "renewed",
     "same_operation",
+    "turned",
     "was_held",
     "with_amounts",
 ]
@@ -117,21 +119,30 @@ def confirmed(row: Allocation) -> Allocation:
     return replace(row, spec=replace(row.spec, life="confirmed"))
 
 
-def with_amounts(row: Allocation, amounts: Amounts, *, turn: int = 0) -> Allocation:
-    """Return a row that holds this much, in this turn or a later one."""
-    return replace(row, spec=replace(row.spec, allocations=amounts, turn=max(row.spec.turn, turn)))
+def with_amounts(row: Allocation, amounts: Amounts) -> Allocation:
+    """Return a row that holds this much."""
+    return replace(row, spec=replace(row.spec, allocations=amounts))
 
 
-def released(row: Allocation, now: datetime, *, turn: int = 0) -> Allocation:
-    """Return a row that holds nothing any more, since this turn or a later one.
+def turned(row: Allocation, turn: int) -> Allocation:
+    """Return a row that was changed, or ended, in this turn or a later one."""
+    return replace(row, spec=replace(row.spec, turn=max(row.spec.turn, turn)))
+
+
+def has_ended(row: Allocation, turn: int) -> bool:
+    """Tell whether a row holds nothing any more, and will not in an earlier turn than this one."""
+    return not is_living(row) and row.spec.turn >= turn
+
+
+def released(row: Allocation, now: datetime) -> Allocation:
+    """Return a row that holds nothing any more.
 
     One that was released before is another one all the same, so that whoever was about to renew it notices.
     """
     ended = now if row.spec.ended is None else max(now, row.spec.ended + _INSTANT)
     finalizers = tuple(each for each in row.metadata.finalizers if each != HELD)
     metadata = replace(row.metadata, finalizers=finalizers)
-    spec = replace(row.spec, life="released", ended=ended, turn=max(row.spec.turn, turn))
-    return replace(row, metadata=metadata, spec=spec)
+    return replace(row, metadata=metadata, spec=replace(row.spec, life="released", ended=ended))
 
 
 def renewed(row: Allocation, intent: Intent, now: datetime) -> Allocation:

@@ -10,7 +10,16 @@ from collections.abc import Sequence
 from remuda.identity.kinds.quotas import Allocation, Amounts, Intent, Quota
 from remuda.identity.quotas.combining import Apply, Combiner
 from remuda.identity.quotas.heads import find_intent, settled
-from remuda.identity.quotas.rows import bar, confirmed, is_confirmed_under, is_living, kept, released, with_amounts
+from remuda.identity.quotas.rows import (
+    bar,
+    confirmed,
+    is_confirmed_under,
+    is_living,
+    kept,
+    released,
+    turned,
+    with_amounts,
+)
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.resources.labels import organization_of
@@ -149,10 +158,12 @@ class Settling:
             await self._store.create(bar(intent, organization, self._clock.now()))
             return ()
         if intent.action == "change" and is_living(row):
-            await self._store.update(with_amounts(row, intent.wants, turn=intent.turn), log=log)
+            await self._store.update(turned(with_amounts(row, intent.wants), intent.turn), log=log)
             return intent.wants
         if is_confirmed_under(row, intent):
             return intent.holds
-        if intent.action == "take" or is_living(row):
-            await self._store.update(released(row, self._clock.now(), turn=intent.turn), log=log)
+        is_held = intent.action == "take" or is_living(row)
+        ended = turned(released(row, self._clock.now()) if is_held else row, intent.turn)
+        if ended != row:
+            await self._store.update(ended, log=log)
         return ()

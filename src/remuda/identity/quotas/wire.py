@@ -118,7 +118,7 @@ class AllocationPath(
 
 
 Turn = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
-_CHANGED = "Of what it is for, as its service counts them: if it was changed in a later one, 412."
+_CHANGED = "Of what it is for, as its service counts them: if it was changed or ended in a later one, 412."
 _ENDED = "Of what it is for, as its service counts them: who renews it in an earlier one is answered 412."
 
 

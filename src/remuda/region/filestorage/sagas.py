@@ -9,7 +9,7 @@ import msgspec
 
 from remuda.charging.changing import Change, change_saga
 from remuda.charging.in_hand import turn_of
-from remuda.charging.making import payer_of
+from remuda.charging.making import hold, payer_of
 from remuda.charging.ports import Charge, Place
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
@@ -81,7 +81,7 @@ async def _leave(ports: StoragePorts, work: Work[NewStorage]) -> None:
 
 
 async def _allocate(ports: StoragePorts, work: Work[NewStorage]) -> None:
-    await ports.identity.allocate(_charge(work), work.input.by.principal)
+    await hold(ports.identity, _charge(work), work.input.by.principal)
 
 
 async def _release(ports: StoragePorts, work: Work[NewStorage]) -> None:

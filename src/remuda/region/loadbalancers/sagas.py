@@ -6,7 +6,7 @@ import msgspec
 
 from remuda.charging.changing import Change, change_saga
 from remuda.charging.in_hand import turn_of
-from remuda.charging.making import payer_of
+from remuda.charging.making import hold, payer_of
 from remuda.charging.ports import Charge, Place
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
@@ -58,7 +58,7 @@ def _charge(work: Work[NewBalancer]) -> Charge:
 
 
 async def _allocate(ports: BalancerPorts, work: Work[NewBalancer]) -> None:
-    await ports.identity.allocate(_charge(work), work.input.by.principal)
+    await hold(ports.identity, _charge(work), work.input.by.principal)
 
 
 async def _release(ports: BalancerPorts, work: Work[NewBalancer]) -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.charging.making import hold
 from remuda.charging.ports import Amount, Charge, Place
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists, Unavailable
@@ -86,7 +87,7 @@ async def _leave(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
 
 
 async def _allocate(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
-    await ports.identity.allocate(_charge(work), work.input.by.principal)
+    await hold(ports.identity, _charge(work), work.input.by.principal)
 
 
 async def _release(ports: NetworkPorts, work: Work[NewNetwork]) -> None:
