@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Any
 
 from remuda.charging.making import is_charged
@@ -31,15 +32,15 @@ _ANEW = ("flavor_id", "image_id", "ssh_certificate_authority_id")
 """What makes a server anew if it becomes another, in the order in which the book has it."""
 
 
-def check_instances(seen: Seen, book: ComputeBook) -> None:
+def check_instances(seen: Seen, book: ComputeBook, late: AbstractSet[str]) -> None:
     """No law of one moment is broken."""
-    check_servers(seen)
+    check_servers(seen, late)
     check_paid(seen)
     check_told(seen, book)
 
 
-def check_servers(seen: Seen) -> None:
-    """An instance has one server at most, where it is itself, and pays for it."""
+def check_servers(seen: Seen, late: AbstractSet[str]) -> None:
+    """An instance has one server at most, where it is itself, and pays for it, unless that came late (`Lives.late`)."""
     tagged = [each for each in seen.of("server").values() if INCARNATION in tags_of(each)]
     counts = Counter(tags_of(each)[INCARNATION] for each in tagged)
     assert not [uid for uid, count in counts.items() if count > 1], f"an instance has two servers: {tagged}"
@@ -49,7 +50,8 @@ def check_servers(seen: Seen) -> None:
         owner = owners.get(tags_of(server)[INCARNATION])
         if owner is None:
             continue  # `_check_last` says when that may be
-        assert owner.name in paid, f"the server of the instance {owner.name} is there, and not paid for"
+        is_late = owner.is_marked and server.uid in late
+        assert is_late or owner.name in paid, f"the server of the instance {owner.name} is there, and not paid for"
         for label in (ORGANIZATION, PROJECT):
             here, there = owner.metadata.labels[label], server.metadata.labels[label]
             assert here == there, f"the instance {owner.name} is in {here}, and its server in {there}"
@@ -86,6 +88,11 @@ class Lives:
     """What was seen of instances so far: each may be made anew once for every wish, and keeps its addresses."""
 
     def __init__(self, book: ComputeBook) -> None:
+        self.late: set[str] = set()
+        """Servers that came when their instance was going or gone, since one of two controllers had asked, by uid.
+
+        The other may have found none and let the instance go: the monitor removes them, and at rest there is none.
+        """
         self._book = book
         self._wishes: Counter[str] = Counter()
         """How often something was wanted of an instance that makes its server anew, by uid."""
@@ -96,8 +103,10 @@ class Lives:
         self._past: defaultdict[str, set[tuple[str, ...]]] = defaultdict(set)
         """What instances were made of before, by uid: an operation that is undone takes them back to that."""
 
-    def check_step(self, before: Seen, after: Seen) -> None:
-        """No law of two moments is broken, one after the other."""
+    def check_step(self, before: Seen, after: Seen, *, are_two: bool) -> None:
+        """No law of two moments is broken, one after the other. `are_two` tells whether two controllers are at it."""
+        if are_two:
+            self.late |= _come_late(before, after)
         for was, found in _changes(instances(before), instances(after)):
             is_made_anew = _made_of(was) != _made_of(found)
             self._wishes[found.uid] += is_made_anew
@@ -107,7 +116,7 @@ class Lives:
                 assert is_agreed, f"the instance {found.name} becomes another, and nobody has agreed to a plan for that"
             self._past[found.uid].add(_made_of(was))
         _check_protected(before, after)
-        _check_last(before, after)
+        _check_last(before, after, self.late)
         servers: Mapping[str, Server] = after.of("server")
         self._without.update(each.uid for each in servers.values() if not each.spec.wants_public_ip)
         for earlier, server in _changes(before.of("server"), servers):
@@ -150,17 +159,21 @@ def _check_protected(before: Seen, after: Seen) -> None:
         assert is_there or is_ending, f"the instance {name} is protected, and was deleted all the same"
 
 
-def _check_last(before: Seen, after: Seen) -> None:
-    """An instance outlives its server.
+def _come_late(before: Seen, after: Seen) -> set[str]:
+    """Return the servers that came now, and whose instance goes or is gone."""
+    known = {each.uid for each in before.of("server").values()}
+    staying = {each.uid for each in instances(after).values() if not each.is_marked}
+    new = [each for each in after.of("server").values() if each.uid not in known and INCARNATION in tags_of(each)]
+    return {each.uid for each in new if tags_of(each)[INCARNATION] not in staying}
 
-    Only one that a controller asked for which slept since may come when the instance is gone: the monitor removes it,
-    and at rest there is none.
-    """
+
+def _check_last(before: Seen, after: Seen, late: AbstractSet[str]) -> None:
+    """An instance outlives its server, unless that came late."""
     gone = {each.uid for each in instances(before).values()} - {each.uid for each in instances(after).values()}
     for name, server in after.of("server").items() if gone else ():
         was = before.of("server").get(name)
         is_last = was is not None and was.uid == server.uid and tags_of(server).get(INCARNATION) in gone
-        assert not is_last, f"the server {name} has outlived its instance"
+        assert not is_last or server.uid in late, f"the server {name} has outlived its instance"
 
 
 def _made_of(instance: ComputeInstance) -> tuple[str, ...]:

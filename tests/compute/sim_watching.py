@@ -21,6 +21,6 @@ class WholeWatchdog(Watchdog):
         if self.looks == looks or self._before is None:
             return
         seen = self._before[1]
-        check_instances(seen, self._book)
         if before is not None:  # also in the boot before: whatever could be read is kept
-            self._lives.check_step(before[1], seen)
+            self._lives.check_step(before[1], seen, are_two=len(self._house.processes) > 1)
+        check_instances(seen, self._book, self._lives.late)
