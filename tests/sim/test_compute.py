@@ -22,7 +22,7 @@ from tests.region.sim_imaging import Imagers
 from tests.region.sim_operators import Operators, Services, help_out
 from tests.sim.machine import SimMachine
 from tests.sim.runner import World, simulate, slice_name, sliced
-from tests.sim.test_region import RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
+from tests.sim.test_region import PATIENCE, RATES, REGISTRY, SIGNATURES, check_secrets, leave, trouble
 
 SEEDS = 104
 ACTS = 10
@@ -106,4 +106,4 @@ def test_a_planted_bug_is_found(bug: str, monkeypatch: pytest.MonkeyPatch) -> No
         await live(world)
 
     with pytest.raises(AssertionError, match=r"^seed \d+: AssertionError: "):
-        simulate(scenario, range(SEEDS), rates=RATES)
+        simulate(scenario, range(PATIENCE * SEEDS), rates=RATES)
