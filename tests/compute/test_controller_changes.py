@@ -1,5 +1,6 @@
 """What comes of a change: in place, by a rebuild, or by another server in its place."""
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import msgspec
@@ -279,7 +280,7 @@ def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(verb: str, w
     async def scenario(house: ComputeHouse) -> None:
         instance = await made(house, await network_of(house), flavorId=STANDARD)
         before, server, asked = await stored(house, instance), await house.store.get(Server, instance), list[str]()
-        plain = getattr(RegionLink, verb)
+        plain: Callable[[RegionLink, Any], Awaitable[ServerSeen]] = getattr(RegionLink, verb)
 
         async def late(link: RegionLink, wanted: Any) -> ServerSeen:
             asked.append(wanted.revision)
@@ -287,7 +288,7 @@ def test_c02_who_is_late_with_a_wish_that_was_taken_back_is_refused(verb: str, w
                 await choose(house, instance, flavor_id=before.spec.flavor_id, image_id=before.spec.image_id)
                 tags = (*server.spec.tags, Tag(name="somebody", value="else"))
                 await house.store.update(replace(server, spec=replace(server.spec, tags=tags)))
-            return await plain(link, wanted)  # type: ignore[no-any-return]  # it is what the link returns
+            return await plain(link, wanted)
 
         with pytest.MonkeyPatch.context() as patched:
             patched.setattr(RegionLink, verb, late)

@@ -7,7 +7,8 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.region.authorities.api import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
-from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
+from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
+from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.resources.labels import NAME, ORGANIZATION
 from remuda.resources.labels import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE

@@ -9,7 +9,8 @@ from remuda.region.authorities.objects import new_authority
 from remuda.region.authorities.sagas import reference_of
 from remuda.region.authorities.wire import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
-from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
+from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
+from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.resources.labels import NAME, ORGANIZATION
 from remuda.resources.labels import PROJECT as PROJECT_LABEL
 from remuda.resources.wire import MetadataWrite

@@ -21,14 +21,8 @@ from remuda.region.kinds.networks import NETWORK, Network, NetworkSpec
 from remuda.region.kinds.quantities import GIB, gib_of
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSpec
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import (
-    PublicIpAllocation,
-    Server,
-    ServerGroup,
-    ServerImage,
-    ServerNetwork,
-    ServerSpec,
-)
+from remuda.region.kinds.server_parts import PublicIpAllocation, ServerGroup, ServerImage, ServerNetwork
+from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.kinds.vlans import vlans_name
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION, SECOND, is_second

@@ -9,7 +9,8 @@ from remuda.region.kinds.images import ImageImport, ImageImportSpec, ImageOs
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.region_openstack import RegionOpenstack, ServiceAccount
 from remuda.region.kinds.regions import Region, RegionSpec
-from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
+from remuda.region.kinds.server_parts import ServerImage
+from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.store.codec import codecs
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata, Resource

@@ -17,7 +17,8 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import Gone
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionSpec
-from remuda.region.kinds.servers import Phase, Server, ServerImage, ServerSpec, ServerStatus, standing_of
+from remuda.region.kinds.server_parts import ServerImage
+from remuda.region.kinds.servers import Phase, Server, ServerSpec, ServerStatus, standing_of
 from remuda.region.kinds.standing import DRIFTED, Standing
 from remuda.region.monitor.census import Census
 from remuda.region.monitor.line import Line

@@ -16,15 +16,8 @@ from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack
 from remuda.region.kinds.regions import Region
-from remuda.region.kinds.servers import (
-    Rebuild,
-    Replacement,
-    Server,
-    ServerImage,
-    ServerSpec,
-    ServerStatus,
-    is_drifted,
-)
+from remuda.region.kinds.server_parts import Rebuild, Replacement, ServerImage
+from remuda.region.kinds.servers import Server, ServerSpec, ServerStatus, is_drifted
 from remuda.region.kinds.standing import DRIFTED
 from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
 from remuda.region.networks.addresses import take_this_address

@@ -7,7 +7,8 @@ import pytest
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
+from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
+from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.networks import service
 from remuda.region.networks.api import NETWORKS
 from remuda.store.objects import Metadata

@@ -8,7 +8,8 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup
-from remuda.region.kinds.servers import Server, ServerGroup, ServerImage, ServerNetwork, ServerSpec
+from remuda.region.kinds.server_parts import ServerGroup, ServerImage, ServerNetwork
+from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.networks.api import NETWORKS
 from remuda.region.securitygroups.api import SECURITY_GROUPS
 from remuda.resources.lifecycle import IN_CARE

@@ -11,7 +11,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import RemudaError
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.networks.api import NETWORKS
 from remuda.region.servers.api import SERVERS
 from tests.example.contract import Reply

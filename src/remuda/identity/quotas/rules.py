@@ -23,6 +23,7 @@ from remuda.identity.kinds.quotas import (
 from remuda.identity.quotas import wire
 from remuda.identity.quotas.amounts import MOST, of_kind, used
 from remuda.identity.quotas.heads import Catalogue, limits_of, project_ledger
+from remuda.identity.quotas.rows import turned
 from remuda.kernel.errors import Invalid, PreconditionFailed
 from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.metadata import (
@@ -205,8 +206,9 @@ def changed_allocation(
 ) -> Allocation:
     """Return a row with everything replaced that a client may change, in this turn or a later one."""
     tags = replaced_tags(row.spec.tags, stored_tags(wanted.metadata), who)
-    spec = replace(row.spec, allocations=_amounts(wanted), tags=tags, turn=max(row.spec.turn, turn or 0))
-    return replace(row, metadata=changed_metadata(row.metadata, wanted.metadata, who.subject, now), spec=spec)
+    spec = replace(row.spec, allocations=_amounts(wanted), tags=tags)
+    metadata = changed_metadata(row.metadata, wanted.metadata, who.subject, now)
+    return turned(replace(row, metadata=metadata, spec=spec), turn or 0)
 
 
 def _amounts(wanted: wire.AllocationWrite) -> Amounts:

@@ -17,7 +17,8 @@ from remuda.region.catalogue.telling import told
 from remuda.region.images.reading import find_image
 from remuda.region.images.rules import snapshot_of
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.permissions import permission
 from remuda.resources.labels import organization_of
 from remuda.resources.metadata import check_tags

@@ -15,7 +15,18 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.unsettled import unsettled_index
 from remuda.region.kinds.api_groups import SHARED, VERSION
-from remuda.region.kinds.lifecycle import ProviderType, Settling
+from remuda.region.kinds.lifecycle import ProviderType
+from remuda.region.kinds.server_parts import (
+    Adopted,
+    PublicIpAllocation,
+    Rebuild,
+    Replacement,
+    ServerGroup,
+    ServerImage,
+    ServerNetwork,
+    ServerVolume,
+    ServerVolumeStatus,
+)
 from remuda.region.kinds.standing import DRIFTED, Standing
 from remuda.resources.labels import UNSOUGHT
 from remuda.resources.lifecycle import LifecycleStatus, given
@@ -27,21 +38,10 @@ from remuda.store.schema import keyed
 __all__ = [
     "ADDRESSES_EXHAUSTED",
     "SERVER",
-    "AddressPair",
-    "Adopted",
     "Phase",
-    "PublicIpAllocation",
-    "Rebuild",
-    "RebuildState",
-    "Replacement",
     "Server",
-    "ServerGroup",
-    "ServerImage",
-    "ServerNetwork",
     "ServerSpec",
     "ServerStatus",
-    "ServerVolume",
-    "ServerVolumeStatus",
     "SshInjection",
     "cloud_uid_of",
     "drift_of",
@@ -55,61 +55,8 @@ ADDRESSES_EXHAUSTED = "AddressesExhausted"
 Phase = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
 """Where in its life a server is, as far as the cloud has told."""
 
-RebuildState = Literal["Initiated", "Rebuilding", "Succeeded", "Failed"]
-"""How far a rebuild is; it only goes forward."""
-
 SshInjection = Literal["ca", "identityKeypair", "none"]
 """Who can log in: whoever has a certificate, whoever has the identity's key, or nobody that we know of."""
-
-
-class ServerImage(StoredStruct, frozen=True):
-    """What a server starts from."""
-
-    id: str
-
-
-class ServerGroup(StoredStruct, frozen=True):
-    """A security group that a server is in."""
-
-    id: str
-
-
-class ServerVolume(StoredStruct, frozen=True):
-    """A volume that a server wants; no API makes one yet."""
-
-    id: str
-
-
-class AddressPair(StoredStruct, frozen=True):
-    """From where a server may send besides its own address."""
-
-    cidr: str
-    mac_address: str = ""
-
-
-class ServerNetwork(StoredStruct, frozen=True):
-    """A network that a server is on."""
-
-    id: str
-    allowed_address_pairs: tuple[AddressPair, ...] = ()
-
-
-class PublicIpAllocation(StoredStruct, frozen=True):
-    """Whether a server has a public address."""
-
-    enabled: bool = False
-
-
-class Adopted(StoredStruct, frozen=True):
-    """A server at the cloud whose object was lost: what names it there, and the address that it has.
-
-    The names at the cloud carry the uid of the object that was lost, and count its replacements.
-    """
-
-    uid: str
-    address: str
-    number: int = 0
-    """What its first replacement is counted from."""
 
 
 class ServerSpec(StoredStruct, frozen=True):
@@ -146,35 +93,6 @@ class ServerSpec(StoredStruct, frozen=True):
     def wants_public_ip(self) -> bool:
         """Whether it is to have a public address."""
         return self.public_ip_allocation is not None and self.public_ip_allocation.enabled
-
-
-class Rebuild(StoredStruct, frozen=True):
-    """An image on its way onto a server."""
-
-    target_image_id: str = msgspec.field(name="targetImageID")
-    state: RebuildState
-
-
-class Replacement(StoredStruct, frozen=True):
-    """Which of the servers that were wanted in turn is being made, and which one was last there.
-
-    The counter is written before the cloud is asked, since it is in the name there: whoever comes back after a crash
-    looks for that server, and never for a third.
-    """
-
-    counter: int = 0
-    done: int = 0
-    cleared: int = 0
-    """For which one the place is free: what stood there before is gone."""
-
-
-class ServerVolumeStatus(StoredStruct, frozen=True):
-    """How far a volume is."""
-
-    id: str
-    provisioning_status: Settling
-    message: str
-    device: str = ""
 
 
 class ServerStatus(LifecycleStatus, frozen=True):

@@ -9,7 +9,8 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.recovery.wire import RecoverableSort
 from remuda.region.securitygroups.rules import handle_of

@@ -15,7 +15,8 @@ from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Claim, Orphan, claimed
-from remuda.region.kinds.servers import Adopted, Server
+from remuda.region.kinds.server_parts import Adopted
+from remuda.region.kinds.servers import Server
 from remuda.region.networks.plan import mac_of
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.recovery.wire import AdoptWrite, OrphanRead

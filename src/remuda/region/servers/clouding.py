@@ -11,7 +11,8 @@ from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.servers.rules import user_data_of
 from remuda.region.servers.userdata.augmenting import augmented

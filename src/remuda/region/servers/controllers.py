@@ -33,7 +33,8 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Server
 from remuda.region.networks.addresses import find_address, give_address_back, take_address
 from remuda.region.securitygroups.rules import handle_of
 from remuda.region.servers.adopting import take_adopted_address

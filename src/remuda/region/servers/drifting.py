@@ -10,7 +10,8 @@ import msgspec
 
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import Server as CloudServer
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.kinds.standing import DRIFTED
 
 __all__ = ["with_drift"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 from remuda.kernel.clock import Clock
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.servers.clouding import port_handle, server_handle
 from remuda.region.servers.drifting import with_drift
 from remuda.region.servers.observing import observed

@@ -14,7 +14,8 @@ from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run
 from remuda.region.catalogue.clouds import Cloud, need
-from remuda.region.kinds.servers import Rebuild, Replacement, Server
+from remuda.region.kinds.server_parts import Rebuild, Replacement
+from remuda.region.kinds.servers import Server
 
 __all__ = ["counted", "done_with", "rebuild", "settled", "try_again", "with_status"]
 

@@ -9,7 +9,8 @@ from remuda.reconcile.results import Again, Result
 from remuda.region.catalogue.clouds import Cloud, need
 from remuda.region.going import going
 from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.servers.clouding import number_in, port_handle, server_handle
 
 __all__ = ["all_gone", "remove_late", "things_of"]

@@ -5,7 +5,8 @@ from datetime import datetime
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
+from remuda.region.kinds.server_parts import ServerImage
+from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.servers.rules import hidden_user_data
 from remuda.region.servers.wire import ReplaceWrite, SshInjectionWire
 from remuda.resources.metadata import changed_metadata, writable_metadata

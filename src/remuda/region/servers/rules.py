@@ -11,16 +11,8 @@ from remuda.kernel.errors import Invalid, Malformed, PreconditionFailed
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.networks import NETWORK, Network
-from remuda.region.kinds.servers import (
-    AddressPair,
-    PublicIpAllocation,
-    Server,
-    ServerGroup,
-    ServerImage,
-    ServerNetwork,
-    ServerSpec,
-    drift_of,
-)
+from remuda.region.kinds.server_parts import AddressPair, PublicIpAllocation, ServerGroup, ServerImage, ServerNetwork
+from remuda.region.kinds.servers import Server, ServerSpec, drift_of
 from remuda.region.servers.wire import (
     NetworkingWire,
     ServerCreate,

@@ -15,7 +15,8 @@ from remuda.providers.contract.names import Handle
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
 from remuda.region.catalogue.telling import told
 from remuda.region.kinds.identities import Identity, OpenstackIdentity
-from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.permissions import permission
 from remuda.region.servers.clouding import server_handle
 from remuda.region.servers.looking import Looking
