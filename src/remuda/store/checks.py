@@ -130,8 +130,11 @@ def _check_keys(field: str, value: Any, tree: KeyTree | None) -> None:
         raise Invalid(field, f"has two items with the same {tree.key}", remedy="keep one of them")
     for name, below in tree.below.items():
         path, read = f"{field}.{name}", _reader(kind, name)
+        is_deep = below.below or below.each is not None
         for item in items:
-            _check_keys(path, read(item), below)
+            child = read(item)
+            if child and (is_deep or len(child) > 1):  # a list of one has no two of a key
+                _check_keys(path, child, below)
     for item in items if tree.each is not None else ():
         for name, child in item.items():
             _check_keys(f"{field}.{name}", child, tree.each)
