@@ -62,15 +62,16 @@ class LedgerController:
 
     async def _closes(self, head: Quota, run: Run) -> bool:
         """End the first intent whose time is over, and ask to be woken when that of the next one is."""
-        for intent in sorted(head.spec.intents, key=lambda intent: intent.deadline):
-            left_s = (intent.deadline - self.clock.now()).total_seconds()
-            if left_s > 0:
-                run.wake_after(left_s)
-                return False
-            run.acted = True
-            await self.ledger.settling.close(head.name, intent)
-            return True
-        return False
+        intent = min(head.spec.intents, key=lambda intent: intent.deadline, default=None)
+        if intent is None:
+            return False
+        left_s = (intent.deadline - self.clock.now()).total_seconds()
+        if left_s > 0:
+            run.wake_after(left_s)
+            return False
+        run.acted = True
+        await self.ledger.settling.close(head.name, intent)
+        return True
 
     async def _forgets(self, head: Quota, run: Run) -> bool:
         """Drop what is left of a project that is gone. One that holds something cannot be."""

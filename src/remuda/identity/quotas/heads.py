@@ -76,7 +76,10 @@ class OrganizationGoes(OwnerRefused):
 
 def find_intent(spec: QuotaSpec, allocation: str) -> Intent | None:
     """Return what is under way with a row."""
-    return next((intent for intent in spec.intents if intent.allocation == allocation), None)
+    for intent in spec.intents:
+        if intent.allocation == allocation:
+            return intent
+    return None
 
 
 def project_ledger(spec: QuotaSpec, project: str) -> ProjectLedger:
@@ -98,8 +101,8 @@ def charged(spec: QuotaSpec, intent: Intent, counted: Amounts, catalogue: Catalo
     """
     if project_ledger(spec, intent.project).is_closed:
         raise NotFound("Project", intent.project)
-    others = tuple(each for each in spec.intents if each.allocation != intent.allocation)
-    if any(each.owner == intent.owner for each in others):
+    others = [each for each in spec.intents if each.allocation != intent.allocation]
+    if intent.owner in [each.owner for each in others]:
         raise OwnerHolds(intent.owner)
     if len(others) >= MOST_INTENTS:
         raise Unavailable(f"{len(others)} allocations of the organization wait to be confirmed: try again in a moment.")
@@ -110,7 +113,7 @@ def charged(spec: QuotaSpec, intent: Intent, counted: Amounts, catalogue: Catalo
 
 def noted(spec: QuotaSpec, intent: Intent) -> QuotaSpec:
     """Note an intent, in place of another about its row, while what is counted stays the same."""
-    others = tuple(each for each in spec.intents if each.allocation != intent.allocation)
+    others = [each for each in spec.intents if each.allocation != intent.allocation]
     return replace(spec, intents=(*others, intent))
 
 
@@ -136,10 +139,11 @@ def forgotten(spec: QuotaSpec, project: str) -> QuotaSpec:
 
 def settled(spec: QuotaSpec, intent: Intent, left: Amounts) -> QuotaSpec:
     """Drop an intent, after which `left` is counted for its row. If it is not there any more, somebody else did."""
-    if find_intent(spec, intent.allocation) != intent:
+    found = find_intent(spec, intent.allocation)
+    if found != intent:
         return spec
     moved = _moved(spec, intent.project, more=left, less=intent.holds)
-    return replace(moved, intents=tuple(each for each in spec.intents if each != intent))
+    return replace(moved, intents=tuple([each for each in spec.intents if each is not found]))
 
 
 def with_limits(spec: QuotaSpec, quotas: Limits, catalogue: Catalogue) -> QuotaSpec:
