@@ -26,6 +26,8 @@ Apply = Callable[[Batch], Any]
 
 _SLICE_S = 0.005
 _BATCH_REQUESTS = 512
+_MOST_TURNS = 8
+"""Turns of the loop for which a batch waits for company, at most. More of them bring no more."""
 
 CHECKPOINT_PAGES = 8_000
 """Pages of the write-ahead log after which they are moved into the file: 64 MiB, so that what is written again and
@@ -67,6 +69,8 @@ class Writer:
         self._path = path
         self._queue: deque[_Request] = deque()
         self._taken: list[_Request] = []
+        self._shared = 0
+        """By how many the last batch was."""
         self._batch: Batch | None = None
         self._is_scheduled = False
         self._is_closed = False
@@ -91,10 +95,19 @@ class Writer:
             await asyncio.shield(self._idle)
 
     def _schedule(self) -> None:
-        """Build a batch soon, so that whoever is about to write can join it."""
+        """Build a batch soon, so that whoever is about to write can join it.
+
+        Those whom the last one answered may be: they get a few turns, which cost an idle loop next to nothing.
+        """
         if self._batch is None and not self._is_scheduled:
             self._is_scheduled = True
-            self._loop.call_soon(self._begin)
+            self._loop.call_soon(self._await_company, min(self._shared, _MOST_TURNS))
+
+    def _await_company(self, turns: int) -> None:
+        if turns > 1:
+            self._loop.call_soon(self._await_company, turns - 1)
+        else:
+            self._begin()
 
     def _begin(self) -> None:
         self._is_scheduled = False
@@ -215,6 +228,7 @@ class Writer:
 
     def _answer(self, error: Exception | None = None) -> None:
         taken, self._taken = self._taken, []
+        self._shared = len(taken)
         for request in taken:
             request.tell(error)
 
