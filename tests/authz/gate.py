@@ -6,11 +6,11 @@ that every service uses: the matrix says what must come out.
 
 import base64
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from datetime import timedelta
 from urllib.parse import quote
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.authentication import acting_for

@@ -4,8 +4,9 @@ Every kind of caller that rights tell apart is here once. Tokens can be made to 
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
+
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal, Verb
 from remuda.http.authentication import acting_for

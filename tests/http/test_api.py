@@ -1,9 +1,9 @@
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 from starlette.requests import ClientDisconnect
 
 from remuda.http.api import ApiSettings

@@ -231,7 +231,7 @@ def test_a_service_says_for_whom_it_acts_in_words_that_the_server_reads() -> Non
         assert (read.claim.project, read.claim.organizations) == ("p-1", ("o-1", "o-2"))
         assert (read.claim.issuer, read.claim.vouched_by) == ("", None)
         assert read.impersonate == ("X-Impersonate" in service.headers(context))
-    vouched = replace(CONTEXT.principal, issuer="https://login.example", vouched_by="o-1")
+    vouched = msgspec.structs.replace(CONTEXT.principal, issuer="https://login.example", vouched_by="o-1")
     headers = Service("compute").headers(msgspec.structs.replace(CONTEXT, principal=vouched))
     claim = read_claim_of_bearer(headers["X-Principal"].encode())
     assert claim is not None

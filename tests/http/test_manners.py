@@ -1,12 +1,12 @@
 """Refusing in the words of OAuth2, the headers that a handler is given, and who pays by the path."""
 
 import asyncio
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, SYSTEM

@@ -1,11 +1,12 @@
 """The order of judgement: what is wrong first is told, whatever else is wrong."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
 from tests.http.paddock import HORSE, HORSES, running

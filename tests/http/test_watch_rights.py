@@ -1,11 +1,11 @@
 """How long a stream lives: by heartbeats, and no longer than the rights behind it."""
 
 import asyncio
-from dataclasses import replace as changed
 from datetime import timedelta
 
 import msgspec
 import pytest
+from msgspec.structs import replace as changed
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
 from remuda.http.lists.places import Places

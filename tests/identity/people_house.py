@@ -2,8 +2,9 @@
 
 from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.identity.kinds.people import Group, GroupSpec

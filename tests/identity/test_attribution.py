@@ -1,7 +1,8 @@
 """Who pays for what was made: as the path has it, or as the service says that made it for somebody."""
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User, user_id
 from remuda.identity.kinds.tenancy import Organization, Project

@@ -1,7 +1,6 @@
 """Passwords: how they are kept, and how they are set."""
 
 import asyncio
-import dataclasses
 import threading
 from collections.abc import Callable
 from datetime import datetime
@@ -281,7 +280,7 @@ def test_a_link_is_told_to_the_system_and_where_its_user_is_a_member_and_not_whe
         await home.organization(OTHER_ORG)
         await home.member(OTHER_ORG, user_id(JO))
         root = everywhere("root@example.com", "identity:users U")
-        client = home.room.ask(dataclasses.replace(root, organization=ORG, organizations=(ORG,)))
+        client = home.room.ask(msgspec.structs.replace(root, organization=ORG, organizations=(ORG,)))
         assert (await client.post("/api/v1/passwords", {"subject": JO})).status == 201
         assert (await client.post("/api/v1/passwords", {"subject": "nobody@example.com"})).status == 404
 

@@ -1,9 +1,9 @@
 """What callers are told about roles and rights."""
 
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.identity.kinds.rights import Role, RoleSpec

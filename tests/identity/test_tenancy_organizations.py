@@ -1,10 +1,10 @@
 """Organizations over HTTP: who sees which, what may be asked of them, and how that is told."""
 
 import asyncio
-from dataclasses import replace
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.lists.sse import EventReader, Received

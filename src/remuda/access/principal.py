@@ -44,9 +44,8 @@ class AccessList:
     organizations: Mapping[str, OrganizationAccess] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Principal:
-    """Who asks."""
+class Principal(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks. A struct, because every request makes several that differ a little."""
 
     subject: str
     """Whose credentials they are: a user's e-mail address, a service account's id, a service's name."""
@@ -81,12 +80,7 @@ class Principal:
 
     def paying(self, organization: str | None, project: str | None) -> "Principal":
         """Return the same one, with this organization and project as those that pay."""
-        # Every request asks for this, and to call the constructor takes four times as long.
-        facts = self.__dict__.copy()
-        facts["organization"], facts["project"] = organization, project
-        paying = object.__new__(Principal)
-        object.__setattr__(paying, "__dict__", facts)
-        return paying
+        return msgspec.structs.replace(self, organization=organization, project=project)
 
 
 ANONYMOUS = Principal(subject="", type="user")

@@ -7,13 +7,16 @@ The identity service stands behind it, in this process or over HTTP. It is asked
 then by a stream that stays open, which ends when the answer changes: an implementation caches what it can.
 """
 
-from dataclasses import replace
 from typing import Protocol
+
+import msgspec
 
 from remuda.access.principal import AccessList, Principal, both
 from remuda.http.credentials import Claim, Credentials
 
 __all__ = ["Authenticator", "acting_for", "carried_by"]
+
+replace = msgspec.structs.replace
 
 
 class Authenticator(Protocol):

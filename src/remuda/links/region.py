@@ -9,7 +9,9 @@ it is shown is everything that this API has made.
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+
+import msgspec
 
 from remuda.access.context import Context
 from remuda.charging.ports import Place
@@ -39,6 +41,8 @@ from remuda.resources.querying import NetworkedQuery
 from remuda.resources.wire import MetadataWrite
 
 __all__ = ["NETWORKS", "SERVERS", "RegionLink", "watch_networks", "watch_servers"]
+
+replace = msgspec.structs.replace
 
 SERVERS = Followed("list_servers", ServerRead, read_server)
 """All servers there are."""

@@ -15,7 +15,7 @@ proxies; a service token needs no such thing.
 import asyncio
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TypeVar
@@ -54,6 +54,8 @@ _TYPES: Mapping[TokenType, AccountType] = {"fed": "user", "op": "user", "sa": "s
 
 
 T = TypeVar("T")
+
+replace = msgspec.structs.replace
 
 
 class _Authz(msgspec.Struct, frozen=True):
