@@ -33,7 +33,10 @@ from remuda.reconcile.results import Blocked
 from remuda.resources.labels import NAME, PAYING_CREATOR
 from remuda.resources.regional import network_of
 
-__all__ = ["Asked", "Asking", "is_asked_for", "refusal_of", "wanted_server"]
+__all__ = ["REFUSALS", "Asked", "Asking", "comparable", "is_asked_for", "refusal_of", "wanted_server"]
+
+REFUSALS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
+"""The reasons for which an instance is not made what is wanted, as `refusal_of` has them."""
 
 _NO_ROOM = (
     "the region has no room for its new flavor now: its old server runs on, and is replaced as soon as there is room; "
@@ -68,7 +71,7 @@ class Asking:
 
         Raises what region says, if it refuses.
         """
-        wanted, there = facts_of(instance), _comparable(server.facts)
+        wanted, there = facts_of(instance), comparable(server.facts)
         if wanted == there:
             return None
         steps = dict(decide(there, wanted))
@@ -100,7 +103,7 @@ class Asking:
         except PreconditionFailed:
             raise Conflict("Server", server.id) from None  # somebody else asks, who may know a later wish
         fields = tuple(each for step in steps.values() for each in step)
-        if _comparable(changed.facts) != facts:  # or it would be asked for again and again
+        if comparable(changed.facts) != facts:  # or it would be asked for again and again
             raise Invalid(", ".join(fields), "was asked of region, which shows it otherwise", remedy="choose another")
         return Asked(changed, fields, "Rebuilding" if "rebuild" in steps else None)
 
@@ -134,7 +137,7 @@ class Asking:
 
 def is_asked_for(instance: ComputeInstance, server: ServerSeen) -> bool:
     """Tell whether a server was last asked to be what is wanted now."""
-    return facts_of(instance) == _comparable(server.facts)
+    return facts_of(instance) == comparable(server.facts)
 
 
 def wanted_server(instance: ComputeInstance, facts: ServerFacts, server: str) -> ServerWanted:
@@ -163,6 +166,6 @@ def _actor(instance: ComputeInstance) -> str:
     return instance.metadata.annotations.get(PAYING_CREATOR, "")
 
 
-def _comparable(facts: ServerFacts) -> ServerFacts:
+def comparable(facts: ServerFacts) -> ServerFacts:
     """Return what a server was asked to be by us: what other services have written on it is theirs."""
     return replace(facts, tags=tuple(tag for tag in facts.tags if tag[0].startswith(RESERVED)))

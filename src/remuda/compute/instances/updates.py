@@ -10,7 +10,7 @@ its project's policy demands one. The judgement and the write are about the same
 in between is judged again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -21,6 +21,7 @@ from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_fit, check_network, find_flavor, find_image, gpus_of
 from remuda.compute.instances.sagas import charge_for
 from remuda.compute.instances.service import Instances
+from remuda.compute.instances.standing import facts_before, standing_facts
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.wire import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
@@ -30,6 +31,7 @@ from remuda.compute.plans.planning import plan_change
 from remuda.compute.plans.protecting import protection_of
 from remuda.compute.plans.sides import Side, Subject
 from remuda.compute.plans.wire import BlockerRead, PlanRead
+from remuda.compute.seen import ServerFacts
 from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
 from remuda.resources.askers import asker_of
@@ -102,15 +104,19 @@ class Updates:
         check_state(context, found, rules.writable_instance(found))
         if wanted.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
-        offers = await self._offers(context, found, wanted)
+        standing = await standing_facts(self.instances.region, found)
+        offers = await self._offers(context, found, wanted, standing)
         gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
         changed = rules.changed_instance(found, wanted, context.principal, self.instances.clock.now(), gpus=gpus)
         capabilities = await self.instances.region.capabilities(region_of(found))
-        before = _side(found, offers.flavor_before, offers.image_before)
-        plan = plan_change(_subject(found), before, _side(changed, offers.flavor, offers.image), capabilities)
-        return _Judged(found, changed, plan)
+        facts = facts_before(rules.facts_of(found), standing, rules.facts_of(changed))
+        before = _side(found, facts, offers.flavor_before, offers.image_before)
+        after = _side(changed, rules.facts_of(changed), offers.flavor, offers.image)
+        return _Judged(found, changed, plan_change(_subject(found), before, after, capabilities))
 
-    async def _offers(self, context: Context, found: ComputeInstance, wanted: InstanceUpdate) -> _Offers:
+    async def _offers(
+        self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerFacts
+    ) -> _Offers:
         """Judge what is wanted by what region knows, and return what it says of flavors and images."""
         place, region = rules.place_of(found), self.instances.region
         asking = replace(context, principal=context.principal.paying(place.organization, place.project))
@@ -123,9 +129,9 @@ class Updates:
             images = await region.images(asking, place.organization, network.region)
             flavor, image = find_flavor(flavors, wanted.spec.flavor_id), find_image(images, wanted.spec.image_id)
             check_fit(flavor, image)
-            _check_room(found, flavor)
-            flavor_before = next((each for each in flavors if each.metadata.id == found.spec.flavor_id), None)
-            image_before = next((each for each in images if each.metadata.id == found.spec.image_id), None)
+            _check_room({found.spec.flavor_id, standing.flavor}, flavor)
+            flavor_before = next((each for each in flavors if each.metadata.id == standing.flavor), None)
+            image_before = next((each for each in images if each.metadata.id == standing.image), None)
             offers = _Offers(flavor_before, image_before, flavor, image)
         await check_access(region, asking, network, wanted.spec)
         return offers
@@ -182,9 +188,9 @@ def _is_made_anew(found: ComputeInstance, wanted: InstanceUpdate) -> bool:
     )
 
 
-def _check_room(found: ComputeInstance, flavor: FlavorRead) -> None:
+def _check_room(own: Collection[str], flavor: FlavorRead) -> None:
     """Refuse another flavor of which no more fit; in its own one, the old server makes room for the new one."""
-    if flavor.metadata.id != found.spec.flavor_id and flavor.spec.free == 0:
+    if flavor.metadata.id not in own and flavor.spec.free == 0:
         raise NoRoom(
             "spec.flavorId",
             f"names {flavor.metadata.name}, which has no free place in the region now",
@@ -204,9 +210,9 @@ def _subject(instance: ComputeInstance) -> Subject:
     )
 
 
-def _side(instance: ComputeInstance, flavor: FlavorRead | None, image: ImageRead | None) -> Side:
+def _side(instance: ComputeInstance, facts: ServerFacts, flavor: FlavorRead | None, image: ImageRead | None) -> Side:
     return Side(
-        facts=rules.facts_of(instance),
+        facts=facts,
         writable=rules.writable_instance(instance),
         protection=instance.spec.protection,
         tags=tuple((tag.name, tag.value) for tag in instance.spec.tags),

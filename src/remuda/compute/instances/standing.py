@@ -1,0 +1,40 @@
+"""What an instance is while it is not what is wanted: region refuses that, and its server runs on as it was.
+
+A change is then judged by what stands. To want again what there is destroys nothing, and needs no room.
+"""
+
+from dataclasses import replace
+
+from remuda.compute.instances.asking import REFUSALS, comparable
+from remuda.compute.instances.linking import servers_naming, sorted_out
+from remuda.compute.instances.rules import facts_of
+from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.plans.deciding import FIELDS
+from remuda.compute.ports import RegionPort
+from remuda.compute.seen import ServerFacts
+from remuda.kernel.conditions import find_condition
+from remuda.reconcile.status import AVAILABLE
+
+__all__ = ["facts_before", "standing_facts"]
+
+
+async def standing_facts(region: RegionPort, instance: ComputeInstance) -> ServerFacts:
+    """Return what the server of an instance was last asked to be; that is what is wanted, unless it was refused."""
+    wanted = facts_of(instance)
+    if not _is_refused(instance):
+        return wanted
+    standing = sorted_out(instance, await servers_naming(region, instance)).standing
+    return comparable(standing[0].facts) if len(standing) == 1 else wanted
+
+
+def facts_before(wanted: ServerFacts, standing: ServerFacts, after: ServerFacts) -> ServerFacts:
+    """Return what a change is compared with: what it changes stands as it does, all else was wanted before."""
+    facts = [fact for fact, _ in FIELDS.values()]
+    changed = [fact for fact in facts if getattr(wanted, fact) != getattr(after, fact)]
+    return replace(wanted, **{fact: getattr(standing, fact) for fact in changed})
+
+
+def _is_refused(instance: ComputeInstance) -> bool:
+    """Tell whether region was asked for what is wanted now, and would not do it."""
+    said = find_condition(instance.status.conditions, AVAILABLE)
+    return said is not None and said.reason in REFUSALS and said.observed_generation == instance.metadata.generation

@@ -1,0 +1,84 @@
+"""Changes of an instance that waits for room: they are judged by the server that runs on meanwhile."""
+
+from typing import Any
+
+from tests.compute.changing import kinds, plan, put
+from tests.compute.controlling import choose, made, network_of, rest
+from tests.compute.house import ComputeHouse, in_a_compute
+from tests.region.house import SOUTH, STANDARD
+
+GPU = "22222222-2222-2222-2222-222222222222"
+"""A flavor of which sim-south has four places."""
+PLACES = 4
+ABSENT = "a1f0c0de-0009-4000-8000-000000000009"
+"""A flavor that there is not."""
+
+
+async def waiting(house: ComputeHouse, *, flavor: str = STANDARD, wanted: str = GPU, taken: int = PLACES) -> str:
+    """Make an instance of one flavor that is to have another, of which there is none left."""
+    network = await network_of(house, regionId=SOUTH)
+    for number in range(taken):
+        await house.region.server(network, f"full-{number}", flavorId=GPU)
+    await rest(house)
+    instance = await made(house, network, flavorId=flavor)
+    await choose(house, instance, flavor_id=wanted)
+    await house.until(instance, "error")
+    return instance
+
+
+async def body(house: ComputeHouse, instance: str, **spec: Any) -> dict[str, Any]:
+    read = await house.read(instance)
+    return {"metadata": {"name": read["metadata"]["name"]}, "spec": read["spec"] | spec}
+
+
+def machines(house: ComputeHouse) -> list[str]:
+    return [each.id for each in house.region.clouds.clouds[SOUTH].operator.servers()]
+
+
+def test_c03_to_have_its_old_flavor_again_changes_nothing_and_is_told_so() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await waiting(house)
+        before = machines(house)
+        back = await body(house, instance, flavorId=STANDARD)
+        told = await plan(house.root, instance, back)
+        assert (told["isDestructive"], told["steps"], told["lost"]) == (False, [], [])
+        assert (await put(house.root, instance, back)).status == 202
+        await house.until(instance, "provisioned")
+        assert machines(house) == before
+
+    in_a_compute(scenario)
+
+
+def test_c03_it_has_the_last_place_of_its_old_flavor_itself() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await waiting(house, flavor=GPU, wanted=ABSENT, taken=PLACES - 1)
+        before = machines(house)
+        back = await body(house, instance, flavorId=GPU)
+        assert (await plan(house.root, instance, back))["steps"] == []
+        assert (await put(house.root, instance, back)).status == 202
+        await house.until(instance, "provisioned")
+        assert machines(house) == before
+
+    in_a_compute(scenario)
+
+
+def test_what_is_waited_for_is_not_in_the_plan_of_another_change() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await waiting(house)
+        told = await plan(house.root, instance, await body(house, instance, networking={"publicIP": True}))
+        assert (told["isDestructive"], kinds(told)) == (False, ["in-place"])
+
+    in_a_compute(scenario)
+
+
+def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stands() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await waiting(house)
+        flavors = (await house.region.root.get(f"/api/v2/regions/{SOUTH}/flavors")).json
+        other = next(each["metadata"]["id"] for each in flavors if each["metadata"]["id"] not in {STANDARD, GPU})
+        told = await plan(house.root, instance, await body(house, instance, flavorId=other))
+        assert kinds(told) == ["replace"]
+        was = next(each["metadata"]["name"] for each in flavors if each["metadata"]["id"] == STANDARD)
+        assert was in told["steps"][0]["changes"][0]["sentence"]
+
+    in_a_compute(scenario)
