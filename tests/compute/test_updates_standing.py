@@ -1,9 +1,10 @@
 """Changes of an instance that waits for room: they are judged by the server that runs on meanwhile."""
 
+import asyncio
 from typing import Any
 
 from tests.compute.changing import kinds, plan, put
-from tests.compute.controlling import choose, made, network_of, rest
+from tests.compute.controlling import choose, events, made, network_of, rest
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.region.house import SOUTH, STANDARD
 
@@ -80,5 +81,33 @@ def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stands() -
         assert kinds(told) == ["replace"]
         was = next(each["metadata"]["name"] for each in flavors if each["metadata"]["id"] == STANDARD)
         assert was in told["steps"][0]["changes"][0]["sentence"]
+
+    in_a_compute(scenario)
+
+
+def test_c03_of_several_that_want_one_place_nobody_is_without_a_server_and_who_waits_can_go_back() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house, regionId=SOUTH)
+        for number in range(PLACES - 1):
+            await house.region.server(network, f"full-{number}", flavorId=GPU)
+        instances = [await made(house, network, f"instance-{number}", flavorId=STANDARD) for number in range(3)]
+        bodies = [await body(house, each, flavorId=GPU) for each in instances]
+        asked = [put(house.root, each, wanted) for each, wanted in zip(instances, bodies, strict=True)]
+        assert [reply.status for reply in await asyncio.gather(*asked)] == [202] * 3
+        await rest(house, 200)
+        reads = {each: await house.read(each) for each in instances}
+        states = {each: read["metadata"]["provisioningStatus"] for each, read in reads.items()}
+        assert sorted(states.values()) == ["error", "error", "provisioned"]
+        assert {read["status"]["powerState"] for read in reads.values()} == {"Running"}
+        before = machines(house)
+        assert len(before) == PLACES - 1 + 3
+        kept = next(each for each, state in states.items() if state == "error")
+        back = await body(house, kept, flavorId=STANDARD)
+        told = await plan(house.root, kept, back)
+        assert (told["isDestructive"], told["steps"]) == (False, [])
+        assert (await put(house.root, kept, back)).status == 202
+        await house.until(kept, "provisioned")
+        assert machines(house) == before
+        assert (await events(house, kept)).count("Replacing") <= 1, "what was asked for in vain, if it was at all"
 
     in_a_compute(scenario)

@@ -4,5 +4,5 @@ from typing import Any
 
 
 def shown_of(server: Any) -> dict[str, Any]:
-    """Return its status but for its revision, which counts what was asked of it."""
-    return {name: value for name, value in server["status"].items() if name != "revision"}
+    """Return its status but for what counts how often something was asked of it."""
+    return {name: value for name, value in server["status"].items() if name not in {"revision", "replacements"}}

@@ -1,16 +1,42 @@
 """A region that runs out of room: what a server loses by that, and what is said of it meanwhile."""
 
+from collections.abc import Awaitable, Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from remuda.providers.contract.names import Handle
 from remuda.providers.simulated.catalogue import Hosts
 from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server
 from remuda.region.servers.api import SERVERS
+from remuda.region.servers.placing import Places
 from tests.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard
 
 HOSTS = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=1, size=1)}
 
 
-async def _is_asked_for(yard: Yard, server: str) -> int:
-    body = {"flavorId": SMALL, "imageId": UBUNTU}
+async def _is_asked_for(yard: Yard, server: str, flavor: str = SMALL) -> int:
+    body = {"flavorId": flavor, "imageId": UBUNTU}
     return (await yard.servers.ask(COMPUTE).post(f"{SERVERS}/{server}/replace", body)).status
+
+
+async def _asked_at_once(yard: Yard, count: int) -> tuple[list[str], dict[str, str]]:
+    """Want the only place for so many servers at once; return them, and what each is at the cloud before."""
+    network = await yard.make_network()
+    servers = [await yard.make_server(network, f"server-{number}", flavorId=STANDARD) for number in range(count)]
+    await yard.rest()
+    before = {server: (await yard.stored(server)).status.provider_id for server in servers}
+    assert [await _is_asked_for(yard, server) for server in servers] == [202] * count, "there is a place yet"
+    await yard.rest()
+    return servers, before
+
+
+async def _settling(yard: Yard, server: str) -> str:
+    return str((await yard.read(server))["metadata"]["provisioningStatus"])
 
 
 def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroyed() -> None:
@@ -26,25 +52,81 @@ def test_how_much_room_there_is_is_asked_afresh_before_anything_is_destroyed() -
     in_yard(scenario, at_work=True, hosts=HOSTS)
 
 
-def test_a_server_is_kept_while_there_is_no_room_for_the_one_that_takes_its_place() -> None:
+@pytest.mark.parametrize("is_instant", [True, False])
+def test_of_several_that_want_one_place_all_others_are_kept_until_there_is_another(*, is_instant: bool) -> None:
+    async def scenario(yard: Yard) -> None:
+        servers, before = await _asked_at_once(yard, 3)
+        there = {each.id for each in yard.at_cloud()}
+        (first,) = [server for server in servers if await _settling(yard, server) == "provisioned"]
+        kept = [server for server in servers if server != first]
+        for server in kept:
+            assert before[server] in there
+            seen = await yard.read(server)
+            assert seen["metadata"]["provisioningStatus"] == "error"
+            assert "its old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
+            assert seen["status"]["powerState"] == "Running"
+        await yard.delete(first)
+        await yard.world.clock.sleep(3_600)
+        assert sorted([await _settling(yard, server) for server in kept]) == ["error", "provisioned"]
+        assert len(yard.at_cloud()) == len(kept)
+
+    in_yard(scenario, at_work=True, hosts=HOSTS, is_instant=is_instant)
+
+
+@pytest.mark.parametrize("after_s", [0, 0.5, 1, 2, 3, 4, 6, 8])
+def test_who_is_made_anew_takes_no_place_that_is_promised_to_a_replacement(after_s: float) -> None:
     async def scenario(yard: Yard) -> None:
         network = await yard.make_network()
         server = await yard.make_server(network, flavorId=STANDARD)
         await yard.rest()
         (before,) = yard.at_cloud()
+        assert await _is_asked_for(yard, server) == 202
+        await yard.world.clock.sleep(after_s)
         other = await yard.make_server(network, "other", flavorId=SMALL)
-        assert await _is_asked_for(yard, server) == 202, "there is a place yet, and two want it"
         await yard.rest()
-        assert before.id in {each.id for each in yard.at_cloud()}
-        seen = await yard.read(server)
-        assert seen["metadata"]["provisioningStatus"] == "error"
-        assert "its old server is kept" in seen["metadata"]["provisioningStatusDetail"]["message"]
+        ends = [await _settling(yard, each) for each in (server, other)]
+        assert sorted(ends) == ["error", "provisioned"]
+        assert ends[0] == "provisioned" or before.id in {each.id for each in yard.at_cloud()}
+
+    in_yard(scenario, at_work=True, hosts=HOSTS, is_instant=False)
+
+
+def test_a_replacement_that_waits_for_room_is_taken_back_and_what_stands_stays() -> None:
+    async def scenario(yard: Yard) -> None:
+        servers, before = await _asked_at_once(yard, 2)
+        (kept,) = [server for server in servers if await _settling(yard, server) == "error"]
+        assert await _is_asked_for(yard, kept, STANDARD) == 202
+        await yard.rest()
+        seen = await yard.read(kept)
+        assert (seen["metadata"]["provisioningStatus"], seen["spec"]["flavorId"]) == ("provisioned", STANDARD)
+        assert seen["status"].get("replacements", 0) == 0
+        assert before[kept] in {each.id for each in yard.at_cloud()}
+        (other,) = [server for server in servers if server != kept]
         await yard.delete(other)
-        await yard.world.clock.sleep(3_600)
-        seen = await yard.read(server)
-        assert (seen["metadata"]["provisioningStatus"], seen["spec"]["flavorId"]) == ("provisioned", SMALL)
+        await yard.rest()
+        assert await _is_asked_for(yard, kept) == 202, "and another may be wanted later"
+        await yard.rest()
+        assert (await yard.read(kept))["spec"]["flavorId"] == SMALL
+        assert [each.flavor for each in yard.at_cloud()] == [SMALL]
 
     in_yard(scenario, at_work=True, hosts=HOSTS)
+
+
+def test_what_has_begun_is_not_taken_back() -> None:
+    async def scenario(yard: Yard) -> None:
+        server = await yard.make_server(await yard.make_network(), flavorId=STANDARD)
+        await yard.rest()
+        (before,) = yard.at_cloud()
+        assert await _is_asked_for(yard, server) == 202
+        while (await yard.stored(server)).status.replacement.counter == 0:
+            await yard.world.clock.sleep(0.05)
+        assert await _is_asked_for(yard, server, STANDARD) == 202
+        await yard.rest()
+        (after,) = yard.at_cloud()
+        assert (after.flavor, after.id == before.id) == (STANDARD, False)
+        assert (await yard.read(server))["status"]["replacements"] == 2
+
+    in_yard(scenario, at_work=True, hosts=HOSTS, is_instant=False)
 
 
 def test_a_server_that_vanished_and_has_no_room_is_not_called_healthy_and_is_not_written_for_ever() -> None:
@@ -65,3 +147,54 @@ def test_a_server_that_vanished_and_has_no_room_is_not_called_healthy_and_is_not
         assert (await yard.stored(server)).version == before.version
 
     in_yard(scenario, at_work=True, hosts=HOSTS)
+
+
+class _Told:
+    """A cloud with one free place of every flavor and a server under every name, where something happens meanwhile."""
+
+    def __init__(self, meanwhile: Callable[[], Awaitable[None]]) -> None:
+        self.provider = SimpleNamespace(servers=self)
+        self._meanwhile = meanwhile
+
+    async def find_server(self, _: Handle) -> object:
+        return self
+
+    async def flavors_now(self) -> list[SimpleNamespace]:
+        await self._meanwhile()
+        return [SimpleNamespace(id=SMALL, free=1)]
+
+
+async def _begun_and_asking(yard: Yard) -> tuple[Server, Server]:
+    """Return two servers that want one place: the replacement of the first has begun, in another process."""
+    network = await yard.make_network()
+    names = [await yard.make_server(network, f"server-{number}", flavorId=STANDARD) for number in range(2)]
+    for name in names:
+        assert await _is_asked_for(yard, name) == 202
+        found = await yard.stored(name)
+        turn = Replacement(counter=1 if name == names[0] else 0)
+        status = replace(found.status, flavor_id=STANDARD, replacement=turn)
+        await yard.store.update_status(replace(found, status=status))
+    return await yard.stored(names[0]), await yard.stored(names[1])
+
+
+def test_a_place_that_another_process_has_promised_is_not_promised_again() -> None:
+    async def scenario(yard: Yard) -> None:
+        _, asking = await _begun_and_asking(yard)
+        cloud: Any = _Told(lambda: yard.world.clock.sleep(0))
+        assert not await Places(yard.store).promise(asking, cloud, [Handle("tenancy", "old")])
+
+    in_yard(scenario, hosts=HOSTS)
+
+
+def test_who_takes_its_place_while_the_cloud_is_asked_has_taken_the_one_that_the_cloud_tells_of() -> None:
+    async def scenario(yard: Yard) -> None:
+        begun, asking = await _begun_and_asking(yard)
+
+        async def end() -> None:
+            turn = Replacement(counter=1, done=1)
+            await yard.store.update_status(replace(begun, status=replace(begun.status, replacement=turn)))
+
+        cloud: Any = _Told(end)
+        assert not await Places(yard.store).promise(asking, cloud, [Handle("tenancy", "old")])
+
+    in_yard(scenario, hosts=HOSTS)

@@ -149,6 +149,8 @@ class ServerSeen:
     """How it has become another at its provider than it was made, if it has."""
     remade: int = 0
     """How often it was gone from its provider, unasked, and was made again: with nothing on its disk."""
+    replacements: int = 0
+    """How often another server was wanted in its place, unless that was taken back."""
     revision: str = ""
     """Another one whenever something else is asked of it."""
     is_marked: bool = False

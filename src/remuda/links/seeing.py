@@ -62,6 +62,7 @@ def see_server(server: ServerRead, *, is_gone: bool = False) -> ServerSeen:
         mac_address=status.mac_address,
         drift=status.drift,
         remade=status.times_made_again,
+        replacements=status.replacements,
         revision=status.revision,
         is_marked=about.deletion_time is not None,
         is_gone=is_gone,

@@ -132,7 +132,7 @@ class Asking:
                 self._refused[instance.uid] = self._refused.get(instance.uid, 0) + 1
             raise
         self._refused.pop(instance.uid, None)
-        return Asked(replaced, fields, "Replacing")
+        return Asked(replaced, fields, "Replacing" if replaced.replacements > server.replacements else None)
 
 
 def is_asked_for(instance: ComputeInstance, server: ServerSeen) -> bool:

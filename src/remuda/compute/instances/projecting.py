@@ -21,6 +21,7 @@ __all__ = [
     "REBUILDING",
     "UNTOLD",
     "Anew",
+    "is_kept",
     "is_rebuilding",
     "is_shown",
     "is_to_be_anew",
@@ -63,6 +64,12 @@ replace = msgspec.structs.replace
 def is_under_way(server: ServerSeen) -> bool:
     """Tell whether region is still at making a server what it was last asked to be."""
     return server.settling not in {"provisioned", "error"}
+
+
+def is_kept(server: ServerSeen) -> bool:
+    """Tell whether a server goes on as it was, since there is no room for the one that is to take its place."""
+    is_there = server.power in {"Running", "Stopping", "Stopped"}
+    return server.settling == "error" and server.reason == "NoCapacity" and is_there
 
 
 def is_untold(instance: ComputeInstance, now: datetime) -> bool:
@@ -141,7 +148,7 @@ def _applied(server: ServerSeen) -> Applied | None:
 def _power(instance: ComputeInstance, server: ServerSeen) -> PowerState | None:
     if is_rebuilding(instance, server):
         return "Rebuilding"
-    if server.settling == "error" or server.health == "error":
+    if server.health == "error" or (server.settling == "error" and not is_kept(server)):
         return "Error"
     return server.power
 

@@ -7,11 +7,12 @@ from dataclasses import replace
 
 from remuda.compute.instances.asking import REFUSALS, comparable
 from remuda.compute.instances.linking import servers_naming, sorted_out
+from remuda.compute.instances.projecting import is_kept
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.plans.deciding import FIELDS
 from remuda.compute.ports import RegionPort
-from remuda.compute.seen import ServerFacts
+from remuda.compute.seen import ServerFacts, ServerSeen
 from remuda.kernel.conditions import find_condition
 from remuda.reconcile.status import AVAILABLE
 
@@ -24,7 +25,7 @@ async def standing_facts(region: RegionPort, instance: ComputeInstance) -> Serve
     if not _is_refused(instance):
         return wanted
     standing = sorted_out(instance, await servers_naming(region, instance)).standing
-    return comparable(standing[0].facts) if len(standing) == 1 else wanted
+    return _facts_of(standing[0], instance) if len(standing) == 1 else wanted
 
 
 def facts_before(wanted: ServerFacts, standing: ServerFacts, after: ServerFacts) -> ServerFacts:
@@ -32,6 +33,15 @@ def facts_before(wanted: ServerFacts, standing: ServerFacts, after: ServerFacts)
     facts = [fact for fact, _ in FIELDS.values()]
     changed = [fact for fact in facts if getattr(wanted, fact) != getattr(after, fact)]
     return replace(wanted, **{fact: getattr(standing, fact) for fact in changed})
+
+
+def _facts_of(server: ServerSeen, instance: ComputeInstance) -> ServerFacts:
+    """Return what a server was asked to be; if it keeps its place until there is another, what it was before that."""
+    facts, applied = comparable(server.facts), instance.status.applied
+    if applied is None or not is_kept(server):
+        return facts
+    made_of = {"flavor": applied.flavor_id, "image": applied.image_id}
+    return replace(facts, **made_of, authority=applied.ssh_certificate_authority_id)
 
 
 def _is_refused(instance: ComputeInstance) -> bool:

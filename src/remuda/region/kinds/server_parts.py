@@ -19,7 +19,12 @@ __all__ = [
     "ServerNetwork",
     "ServerVolume",
     "ServerVolumeStatus",
+    "SshInjection",
+    "Stands",
 ]
+
+SshInjection = Literal["ca", "identityKeypair", "none"]
+"""Who can log in: whoever has a certificate, whoever has the identity's key, or nobody that we know of."""
 
 RebuildState = Literal["Initiated", "Rebuilding", "Succeeded", "Failed"]
 """How far a rebuild is; it only goes forward."""
@@ -93,6 +98,15 @@ class Replacement(StoredStruct, frozen=True):
     done: int = 0
     cleared: int = 0
     """For which one the place is free: what stood there before is gone."""
+
+
+class Stands(StoredStruct, frozen=True):
+    """What a server was before another was wanted in its place: who wants that again, in time, takes the wish back."""
+
+    flavor_id: str = msgspec.field(name="flavorID")
+    image_id: str = msgspec.field(name="imageID")
+    ssh_certificate_authority_id: str = msgspec.field(default="", name="sshCertificateAuthorityID")
+    ssh_injection: SshInjection | None = None
 
 
 class ServerVolumeStatus(StoredStruct, frozen=True):

@@ -26,6 +26,8 @@ from remuda.region.kinds.server_parts import (
     ServerNetwork,
     ServerVolume,
     ServerVolumeStatus,
+    SshInjection,
+    Stands,
 )
 from remuda.region.kinds.standing import DRIFTED, Standing
 from remuda.resources.labels import UNSOUGHT
@@ -43,6 +45,7 @@ __all__ = [
     "ServerSpec",
     "ServerStatus",
     "SshInjection",
+    "awaited_place",
     "cloud_uid_of",
     "drift_of",
     "is_drifted",
@@ -54,9 +57,6 @@ ADDRESSES_EXHAUSTED = "AddressesExhausted"
 
 Phase = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
 """Where in its life a server is, as far as the cloud has told."""
-
-SshInjection = Literal["ca", "identityKeypair", "none"]
-"""Who can log in: whoever has a certificate, whoever has the identity's key, or nobody that we know of."""
 
 
 class ServerSpec(StoredStruct, frozen=True):
@@ -80,6 +80,8 @@ class ServerSpec(StoredStruct, frozen=True):
     """Only servers of the first API have it."""
     replacement: int = 0
     """How often another server was wanted in its place."""
+    stands: Stands | None = None
+    """What stands while another is wanted in its place."""
     replacing_operation: str = ""
     """The operation that wanted the last one: asked again, it wants no other."""
     operation: str = ""
@@ -185,6 +187,18 @@ def _without_address(server: Server) -> Iterator[str]:
         yield from (each.id for each in server.spec.networks)
 
 
+def awaited_place(server: Server) -> str:
+    """Return which sort of place a server takes: so many of a flavor are in a region."""
+    return f"{server.metadata.labels.get(REGION, '')}/{server.spec.flavor_id}"
+
+
+def _awaited_places(server: Server) -> Iterator[str]:
+    """Yield what is to be there for a server whose replacement has begun."""
+    turn = server.status.replacement or Replacement()
+    if turn.done < turn.counter:
+        yield awaited_place(server)
+
+
 SERVER = Kind(
     type=Server,
     group=SHARED,
@@ -204,6 +218,7 @@ SERVER = Kind(
         Index(name="operation", values=lambda server: given(server.spec.operation)),
         Index(name="image", values=_images),
         Index(name="without address", values=_without_address),
+        Index(name="awaited place", values=_awaited_places),
         Index(name="group", values=lambda server: [each.id for each in server.spec.security_groups]),
         Index(name="standing", values=lambda server: [standing_of(server).text]),
         unsettled_index(_is_on_its_way),
@@ -217,4 +232,5 @@ SERVER = Kind(
     },
 )
 """Servers, found by their labels, by the operation that made them, by image, by security group and by how they stand;
-those that wait for an address by their network; and those that are unsettled, which cannot wait after a start."""
+those that wait for an address by their network, those that wait for a place by flavor; and those that are unsettled,
+which cannot wait after a start."""

@@ -10,6 +10,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.controllers import ServerController
+from remuda.region.servers.placing import Places
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import NETWORK, network_of
 
@@ -24,7 +25,9 @@ def driver(
     And where a network has no free address, for one of its addresses to be given back.
     """
     store = ports.store
-    servers = ServerController(store=store, clock=ports.clock, clouds=clouds, create_attempts=create_attempts)
+    servers = ServerController(
+        store=store, clock=ports.clock, clouds=clouds, places=Places(store), create_attempts=create_attempts
+    )
     return Driver(
         "servers",
         Lifecycle(

@@ -38,11 +38,11 @@ from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Server
 from remuda.region.networks.addresses import find_address, give_address_back, take_address
 from remuda.region.securitygroups.rules import handle_of
 from remuda.region.servers.adopting import take_adopted_address
-from remuda.region.servers.choosing import find_flavor
 from remuda.region.servers.clouding import server_handle, wanted_port, wanted_server
 from remuda.region.servers.drifting import with_drift
 from remuda.region.servers.mending import counted, done_with, rebuild, settled, try_again, with_status
 from remuda.region.servers.observing import absent, observed
+from remuda.region.servers.placing import Places
 from remuda.region.servers.removing import all_gone, remove_late, things_of
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, network_of, region_of
@@ -71,6 +71,7 @@ class ServerController:
     store: Store
     clock: Clock
     clouds: Clouds
+    places: Places
     create_attempts: int = 3
 
     async def provision(self, server: Server, run: Run) -> Step:
@@ -80,9 +81,7 @@ class ServerController:
             return site
         turn = server.status.replacement or Replacement()
         if turn.counter < server.spec.replacement:
-            turn = replace(turn, counter=server.spec.replacement)
-            begun = with_status(server, replacement=turn, provider_create_failures=0, provider_create_retrying=False)
-            return Outcome(Again(0, message="being replaced"), begun)
+            return await self._begin(server, site, turn)
         if turn.done < turn.counter and turn.cleared < turn.counter:
             run.acted = True
             return await self._make_way(server, site, turn)
@@ -162,7 +161,10 @@ class ServerController:
         missing = absent(server, self.clock.now()) if was_there else server
         servers = need(site.cloud.provider.servers)
         try:
-            made = await servers.create_server(wanted)
+            if turn.done == turn.counter:
+                await self.places.check_room(server, site.cloud)
+            with self.places.taking(server):
+                made = await servers.create_server(wanted)
         except AlreadyExists:  # somebody made it, and did not come to write that down; or a read was old
             found = await servers.find_server(wanted.handle)
             again = Again(SOON_S, message="being made")
@@ -216,31 +218,28 @@ class ServerController:
             return await rebuild(seen, found, site.cloud, run, user_data=anew.user_data)
         return Outcome(settled(found) or Again(site.cloud.wait_s, message=f"it is {found.state}"), seen)
 
+    async def _begin(self, server: Server, site: _Site, turn: Replacement) -> Step:
+        """Begin a replacement, if there is room for what is to come. Until that is written, it can be taken back."""
+        old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter + 1)]
+        if not await self.places.promise(server, site.cloud, old):
+            return Failed("NoCapacity", "the region has no room for its new flavor now: its old server is kept")
+        turn = replace(turn, counter=server.spec.replacement)
+        begun = with_status(server, replacement=turn, provider_create_failures=0, provider_create_retrying=False)
+        return Outcome(Again(0, message="being replaced"), begun)
+
     async def _make_way(self, server: Server, site: _Site, turn: Replacement) -> Step:
-        """Remove what a replacement takes the place of, if there is room for what is to come.
+        """Remove what a replacement takes the place of.
 
         Between the one that was last there and the one that is wanted now there may be others: one that was made, and
         replaced before anybody knew.
         """
         servers = need(site.cloud.provider.servers)
         old = [server_handle(server, site.home, number) for number in range(turn.done, turn.counter)]
-        if not await self._has_room(server, site.cloud, old):
-            return Failed("NoCapacity", "the region has no room for its new flavor now: its old server is kept")
         left = await all_gone([(each, servers.find_server, servers.remove_server) for each in old], site.cloud)
         if isinstance(left, Again):
             return dataclasses.replace(left, reason="Provisioning", message="being replaced: the old one is removed")
         cleared = with_status(server, replacement=replace(turn, cleared=turn.counter))
         return left or Outcome(Again(0, message="being replaced"), absent(cleared, self.clock.now()))
-
-    async def _has_room(self, server: Server, cloud: Cloud, old: Sequence[Handle]) -> bool:
-        """Tell whether what is wanted fits beside what is there, or in its place; what is gone has nothing to lose."""
-        if server.status.flavor_id in {"", server.spec.flavor_id}:
-            return True
-        flavor = find_flavor(await cloud.flavors_now(), server.spec.flavor_id)
-        if flavor is None or flavor.free != 0:
-            return True
-        servers = need(cloud.provider.servers)
-        return not any([await servers.find_server(each) is not None for each in old])
 
     async def _authority(self, server: Server) -> SSHCertificateAuthority | None:
         name = server.spec.ssh_certificate_authority_id

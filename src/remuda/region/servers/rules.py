@@ -209,6 +209,7 @@ def read_server(server: Server) -> ServerRead:
             mac_address=status.mac_address,
             drift=drift_of(server),
             times_made_again=status.remade,
+            replacements=spec.replacement,
             revision=_revision_of(server),
         ),
     )

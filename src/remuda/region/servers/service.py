@@ -25,7 +25,7 @@ from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.servers import rules
 from remuda.region.servers.choosing import check_fit, check_room, find_flavor
-from remuda.region.servers.replacing import replaced_server
+from remuda.region.servers.replacing import replaced_server, what_stands
 from remuda.region.servers.wire import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.deleting import request_deletion
 from remuda.resources.labels import organization_of, project_of
@@ -192,7 +192,7 @@ class Servers:
         await self._check_authority(context, authority, network)
         cloud = await self.clouds.get(region_of(network))
         await self._check_image(cloud, found, wanted.image_id, wanted.flavor_id, must_be_offered=True)
-        if wanted.flavor_id != found.spec.flavor_id:
+        if wanted.flavor_id not in {found.spec.flavor_id, what_stands(found).flavor_id}:
             check_room(find_flavor(await cloud.flavors_now(), wanted.flavor_id))
 
     async def _check_image(

@@ -135,6 +135,9 @@ class ServerStatusRead(Wire, frozen=True, kw_only=True):
         int,
         msgspec.Meta(description="How often it was gone from its provider, unasked, and was made again: its disk too."),
     ] = 0
+    replacements: Annotated[
+        int, msgspec.Meta(description="How often another server was wanted in its place, unless that was taken back.")
+    ] = 0
     revision: Annotated[str, msgspec.Meta(description="Another one whenever something else is asked of it.")]
 
 

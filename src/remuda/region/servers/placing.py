@@ -1,0 +1,92 @@
+"""Places for replacements: nothing goes before there is room for what comes, and no place is promised twice.
+
+How many places are free is asked of the provider. Which of them are for replacements that have begun is for us to know:
+these are found by the index `awaited place`, and one that begins in this moment is remembered until it has ended. So is
+who is being made in this moment.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from remuda.providers.contract.errors import NoCapacity
+from remuda.providers.contract.names import Handle
+from remuda.region.catalogue.clouds import Cloud, need
+from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Server, awaited_place
+from remuda.region.servers.choosing import find_flavor
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+__all__ = ["Places"]
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The places that this process has promised: make one for each."""
+
+    store: Store
+    _promised: dict[str, set[str]] = field(default_factory=dict)
+    """The names of servers, by the sort of place."""
+    _taking: dict[str, set[str]] = field(default_factory=dict)
+    """Those that are being made now, likewise."""
+
+    async def promise(self, server: Server, cloud: Cloud, old: Sequence[Handle]) -> bool:
+        """Keep a place for what is wanted, beside what is there or instead of it; tell whether there is one.
+
+        What is gone already has nothing to lose, and waits for a place as a new server does.
+        """
+        is_another = server.status.flavor_id not in {"", server.spec.flavor_id}
+        if is_another and await _is_any_there(old, cloud) and not await self._is_free(server, cloud):
+            return False
+        self._promised.setdefault(awaited_place(server), set()).add(server.name)
+        return True
+
+    async def check_room(self, server: Server, cloud: Cloud) -> None:
+        """Raise NoCapacity if a new server would take a place that is promised. Seldom is anything asked for it."""
+        if self._promised.get(awaited_place(server)) and not await self._is_free(server, cloud):
+            raise NoCapacity(f"the flavor {server.spec.flavor_id}")
+
+    @contextmanager
+    def taking(self, server: Server) -> Iterator[None]:
+        """Note that a server is being made, while the provider is asked for it."""
+        taking = self._taking.setdefault(awaited_place(server), set())
+        taking.add(server.name)
+        try:
+            yield
+        finally:
+            taking.discard(server.name)
+
+    async def _is_free(self, server: Server, cloud: Cloud) -> bool:
+        """Tell whether more are free than others wait for.
+
+        These are looked for before and after: meanwhile one may have taken its place, and another been promised one.
+        """
+        place = awaited_place(server)
+        waiting = await self._waiting(place)
+        flavor = find_flavor(await cloud.flavors_now(), server.spec.flavor_id)
+        waiting |= await self._waiting(place)
+        waiting |= self._remembered(place)
+        return flavor is None or flavor.free is None or flavor.free > len(waiting - {server.name})
+
+    async def _waiting(self, place: str) -> set[str]:
+        for name in [*self._promised.get(place, ())]:
+            if not _awaits(await find(self.store, Server, name), place):
+                self._promised[place].discard(name)
+        begun = await self.store.list_names(Server, index=("awaited place", place))
+        return {*begun.items, *self._remembered(place)}
+
+    def _remembered(self, place: str) -> set[str]:
+        return self._promised.get(place, set()) | self._taking.get(place, set())
+
+
+def _awaits(server: Server | None, place: str) -> bool:
+    """Tell whether a server that was promised a place has yet to take it."""
+    if server is None or awaited_place(server) != place:
+        return False
+    return (server.status.replacement or Replacement()).done < server.spec.replacement
+
+
+async def _is_any_there(handles: Sequence[Handle], cloud: Cloud) -> bool:
+    servers = need(cloud.provider.servers)
+    return any([await servers.find_server(each) is not None for each in handles])
