@@ -318,15 +318,17 @@ def test_storage_whose_class_has_gone_says_so_and_can_be_deleted() -> None:
     on_site(scenario)
 
 
-def test_storage_that_waits_for_its_network_is_made_when_that_is_there() -> None:
+def test_storage_that_waits_for_its_network_is_made_when_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("remuda.region.filestorage.attaching.is_provisioned", lambda _: True)  # as it is asked for
+
     async def scenario(site: Site) -> None:
         await site.keeper.look()
         network = await site.make_network()
-        storage = await site.make_storage(wanted(network))
         found = await site.store.get(Network, network)
         pending = tuple(each for each in found.status.conditions if each.type != "Available")
         status = replace(found.status, conditions=pending)
         await site.store.update_status(replace(found, status=status))
+        storage = await site.make_storage(wanted(network))
         await site.world.clock.sleep(1)
         assert (await site.available(FileStorage, storage)).reason == "DependencyNotReady"
         found = await site.store.get(Network, network)

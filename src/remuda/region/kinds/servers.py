@@ -44,7 +44,6 @@ __all__ = [
     "Server",
     "ServerSpec",
     "ServerStatus",
-    "SshInjection",
     "awaited_place",
     "cloud_uid_of",
     "drift_of",
