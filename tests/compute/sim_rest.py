@@ -9,6 +9,7 @@ from remuda.compute.tags import INCARNATION
 from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.region.kinds.servers import Server
+from remuda.region.servers.rules import read_server
 from remuda.resources.labels import NAME, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.regional import network_of, region_of
 from tests.compute.sim_book import ComputeBook
@@ -160,11 +161,17 @@ def _shown(instance: ComputeInstance, server: Server) -> Iterator[str]:
     shown = (status.private_ip, status.public_ip, status.mac_address)
     if shown != (real.private_ip, real.public_ip, real.mac_address):
         yield f"shows {shown}, and its server has {real}"
-    healthy = find_condition(real.conditions, "Healthy")
-    is_broken = available(server).reason == "Errored" or (healthy is not None and healthy.reason == "Errored")
-    power = "Error" if is_broken else real.phase
+    power = "Error" if _is_broken(server) else real.phase
     if status.power_state != power:
         yield f"shows that it is {status.power_state}, and its server is {power}: {available(server)}"
+
+
+def _is_broken(server: Server) -> bool:
+    """Tell whether a server has failed, and does not go on as it was until there is room for another."""
+    healthy = find_condition(server.status.conditions, "Healthy")
+    is_kept = available(server).reason == "NoCapacity" and server.status.phase in {"Running", "Stopping", "Stopped"}
+    has_failed = read_server(server).metadata.provisioning_status == "error"
+    return (healthy is not None and healthy.reason == "Errored") or (has_failed and not is_kept)
 
 
 def _made_of(instance: ComputeInstance, server: Server) -> Iterator[str]:
