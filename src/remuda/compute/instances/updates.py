@@ -19,7 +19,7 @@ from remuda.access.context import Context
 from remuda.charging.in_hand import before_of, refuse_while_in_hand
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_fit, check_network, find_flavor, find_image, gpus_of
-from remuda.compute.instances.sagas import charge_for
+from remuda.compute.instances.paying import charge_for, charged_gpus
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.standing import facts_before, standing_facts
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance
@@ -110,8 +110,8 @@ class Updates:
         changed = rules.changed_instance(found, wanted, context.principal, self.instances.clock.now(), gpus=gpus)
         capabilities = await self.instances.region.capabilities(region_of(found))
         facts = facts_before(rules.facts_of(found), standing, rules.facts_of(changed))
-        before = _side(found, facts, offers.flavor_before, offers.image_before)
-        after = _side(changed, rules.facts_of(changed), offers.flavor, offers.image)
+        before = _side(found, facts, offers.flavor_before, offers.image_before, gpus=charged_gpus(found))
+        after = _side(changed, rules.facts_of(changed), offers.flavor, offers.image, gpus=gpus)
         return _Judged(found, changed, plan_change(_subject(found), before, after, capabilities))
 
     async def _offers(
@@ -154,11 +154,11 @@ class Updates:
 
     async def _write(self, context: Context, judged: _Judged, wanted: InstanceUpdate) -> ComputeInstance:
         found, changed = judged.found, judged.changed
-        log = witnessed(context, INSTANCE.plural, found)
+        changes = [change.sentence for step in judged.plan.steps for change in step.changes]
+        told = requested(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
+        log = [*witnessed(context, INSTANCE.plural, found), told]
         if charge_for(changed) == charge_for(found):
-            changes = [change.sentence for step in judged.plan.steps for change in step.changes]
-            told = requested(context, INSTANCE, found, "ChangeRequested", plan=judged.plan.hash, changes=changes)
-            return await self.instances.store.update(changed, log=[*log, told])
+            return await self.instances.store.update(changed, log=log)
         now = self.instances.clock.now()
         await self.instances.operations.run(
             UPDATE_INSTANCE,
@@ -210,13 +210,15 @@ def _subject(instance: ComputeInstance) -> Subject:
     )
 
 
-def _side(instance: ComputeInstance, facts: ServerFacts, flavor: FlavorRead | None, image: ImageRead | None) -> Side:
+def _side(
+    instance: ComputeInstance, facts: ServerFacts, flavor: FlavorRead | None, image: ImageRead | None, *, gpus: int
+) -> Side:
     return Side(
         facts=facts,
         writable=rules.writable_instance(instance),
         protection=instance.spec.protection,
         tags=tuple((tag.name, tag.value) for tag in instance.spec.tags),
-        gpus=instance.spec.gpus,
+        gpus=gpus,
         flavor=flavor,
         image=image,
     )
