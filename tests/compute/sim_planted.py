@@ -13,8 +13,8 @@ from remuda.compute.consumers.networks import NetworkConsumer
 from remuda.compute.instances import asking, keeping, making, service
 from remuda.compute.instances.asking import Asked, Asking
 from remuda.compute.instances.controllers import InstanceController
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.projecting import projected
-from remuda.compute.instances.sagas import charge_for
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import Replacement, ServerSeen, ServerWanted

@@ -60,9 +60,10 @@ def rows_of(seen: Seen) -> list[Any]:
 
 
 def cost_of(instance: ComputeInstance) -> Mapping[str, int]:
-    """Return what an instance costs."""
-    spec = instance.spec
-    cost = {"servers": 1, "gpus": spec.gpus, "floatingips": int(bool(spec.networking.public_ip))}
+    """Return what an instance costs: what is wanted, or what its server still has, whichever is more."""
+    spec, status = instance.spec, instance.status
+    gpus = max(spec.gpus, status.applied.gpus if status.applied else 0)
+    cost = {"servers": 1, "gpus": gpus, "floatingips": int(bool(spec.networking.public_ip))}
     return {kind: count for kind, count in cost.items() if count}
 
 

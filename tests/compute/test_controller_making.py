@@ -6,7 +6,7 @@ import pytest
 
 from remuda.charging.making import settle_charge
 from remuda.charging.ports import Late
-from remuda.compute.instances.sagas import charge_for
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION, INSTANCE
 from remuda.kernel.ids import derived_id

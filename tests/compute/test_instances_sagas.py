@@ -6,8 +6,9 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.charging.ports import Place
 from remuda.charging.unmaking import unmake
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import instance_id
-from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound, charge_for
+from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
 from remuda.compute.instances.wire import InstanceCreate, InstanceCreateSpec, NetworkingWire
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance

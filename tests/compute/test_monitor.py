@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remuda.charging.ports import Amount, Charge, Place
-from remuda.compute.instances.sagas import charge_for
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.settings import ComputeSettings
 from remuda.identity.kinds.quotas import Allocation

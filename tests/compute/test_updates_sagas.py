@@ -9,8 +9,8 @@ import pytest
 
 from remuda.charging.in_hand import before_of
 from remuda.charging.ports import Charge
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance, new_instance
-from remuda.compute.instances.sagas import charge_for
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts, bound
 from remuda.compute.instances.wire import (
     InstanceCreate,

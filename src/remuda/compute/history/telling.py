@@ -103,7 +103,7 @@ _CONDITIONS: Mapping[tuple[str, str], str] = {
     ("Rebuilding", "True"): "Its server is being made anew: {message}.",
     ("Rebuilding", ""): "Making its server anew is over: {message}.",
     ("Charged", "True"): "What it costs is held in its quota.",
-    ("Charged", ""): "What it costs is not held: {message}.",
+    ("Charged", ""): "It costs less than before: {message}.",
 }
 """By the type of a condition and what it says; without the latter, what is said of all others."""
 

@@ -22,8 +22,8 @@ from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_
 from remuda.compute.instances.keeping import Keeping
 from remuda.compute.instances.linking import Linked, damage_of, is_own, servers_naming, sorted_out
 from remuda.compute.instances.making import NET_S, Making, Step
+from remuda.compute.instances.paying import charge_for, given_back, is_to_give_back, with_less
 from remuda.compute.instances.projecting import UNTOLD
-from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen
@@ -90,12 +90,21 @@ class InstanceController:
             return self._ambiguous(instance, linked.standing, run)
         if linked.standing:
             self.making.is_there(instance)
-            return await self.keeping.keep(instance, linked.standing[0], run)
+            return await self._keep(instance, linked.standing[0], run)
         if linked.going:
             return Again(NET_S, "ServerDeleting", "its server is being deleted, and made again when that is gone")
         if linked.leftovers:
             return await self.making.clear(instance, linked.leftovers, run)
         return await self.making.make(instance, run)
+
+    async def _keep(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
+        """Keep its server, and give back what it no longer costs."""
+        clock = self.keeping.clock
+        if is_to_give_back(instance):
+            run.acted = True
+            instance = await given_back(self.identity, instance, clock)
+        step = await self.keeping.keep(instance, server, run)
+        return with_less(instance, step, clock) if isinstance(step, Outcome) else step
 
     def _ambiguous(self, instance: ComputeInstance, servers: Sequence[ServerSeen], run: Run) -> Step:
         """Say that it is not clear which server is its own, once, and do nothing."""

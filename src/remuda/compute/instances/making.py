@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from remuda.charging.making import payer_of, settle_charge
 from remuda.compute.instances.asking import refusal_of, wanted_server
 from remuda.compute.instances.linking import servers_naming
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.projecting import UNTOLD
 from remuda.compute.instances.rules import facts_of
-from remuda.compute.instances.sagas import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen

@@ -87,8 +87,10 @@ def is_rebuilding(instance: ComputeInstance, server: ServerSeen) -> bool:
 def is_to_be_anew(instance: ComputeInstance) -> bool:
     """Tell whether something is wanted of an instance that makes its server anew, and was not there yet."""
     spec, applied = instance.spec, instance.status.applied
-    wanted = Applied(spec.flavor_id, spec.image_id, spec.ssh_certificate_authority_id)
-    return applied is not None and applied != wanted
+    if applied is None:
+        return False
+    there = (applied.flavor_id, applied.image_id, applied.ssh_certificate_authority_id)
+    return there != (spec.flavor_id, spec.image_id, spec.ssh_certificate_authority_id)
 
 
 def rebuild_under_way(instance: ComputeInstance) -> Condition | None:
@@ -107,7 +109,7 @@ def projected(instance: ComputeInstance, server: ServerSeen, now: datetime) -> C
         mac_address=server.mac_address,
         has_server=True,
         remade=server.remade,
-        applied=_applied(server) or instance.status.applied,
+        applied=_applied(instance, server),
     )
     state, reason = _HEALTH[server.health]
     seen = _said(replace(instance, status=status), "Healthy", state, reason, server.health_message, now)
@@ -139,10 +141,15 @@ def _with_drift(instance: ComputeInstance, server: ServerSeen, now: datetime) ->
     return _said(instance, DRIFTED, "False", "AsMade", "it is what it was made", now)
 
 
-def _applied(server: ServerSeen) -> Applied | None:
-    """Return what a server is made of, if it is as it was asked to be."""
-    facts = server.facts
-    return Applied(facts.flavor, facts.image, facts.authority) if server.settling == "provisioned" else None
+def _applied(instance: ComputeInstance, server: ServerSeen) -> Applied | None:
+    """Return what a server is made of, if it is as it was asked to be; else what it was made of before."""
+    before, facts = instance.status.applied, server.facts
+    if server.settling != "provisioned":
+        return before
+    gpus = 0 if before is None else before.gpus
+    if facts.flavor == instance.spec.flavor_id:
+        gpus = instance.spec.gpus
+    return Applied(facts.flavor, facts.image, facts.authority, gpus)
 
 
 def _power(instance: ComputeInstance, server: ServerSeen) -> PowerState | None:

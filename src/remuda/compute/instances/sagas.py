@@ -12,8 +12,7 @@ from typing import Protocol
 
 import msgspec
 
-from remuda.charging.in_hand import turn_of
-from remuda.charging.making import hold, payer_of
+from remuda.charging.making import hold
 from remuda.charging.ports import Charge, Ledger, Place
 from remuda.charging.unmaking import unmake
 from remuda.compute.instances import rules
@@ -27,7 +26,7 @@ from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["CREATE_INSTANCE", "InstancePorts", "NameTaken", "NetworkLookup", "NewInstance", "bound", "charge_for"]
+__all__ = ["CREATE_INSTANCE", "InstancePorts", "NameTaken", "NetworkLookup", "NewInstance", "bound"]
 
 
 class NameTaken(AlreadyExists):
@@ -135,19 +134,6 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
     ),
 )
 """Makes an instance."""
-
-
-def charge_for(instance: ComputeInstance) -> Charge:
-    """Return what a stored instance costs."""
-    spec = instance.spec
-    return rules.charge_of(
-        instance.name,
-        spec.operation,
-        payer_of(instance),
-        gpus=spec.gpus,
-        is_public=spec.wants_public_ip,
-        turn=turn_of(instance),
-    )
 
 
 def bound(ports: InstancePorts) -> list[AnyBound]:

@@ -40,8 +40,8 @@ def _facts_of(server: ServerSeen, instance: ComputeInstance) -> ServerFacts:
     facts, applied = comparable(server.facts), instance.status.applied
     if applied is None or not is_kept(server):
         return facts
-    made_of = {"flavor": applied.flavor_id, "image": applied.image_id}
-    return replace(facts, **made_of, authority=applied.ssh_certificate_authority_id)
+    authority = applied.ssh_certificate_authority_id
+    return replace(facts, flavor=applied.flavor_id, image=applied.image_id, authority=authority)
 
 
 def _is_refused(instance: ComputeInstance) -> bool:

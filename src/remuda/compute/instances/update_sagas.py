@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from remuda.charging.changing import Change, change_saga
 from remuda.charging.ports import Ledger
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance
-from remuda.compute.instances.sagas import charge_for
 from remuda.compute.instances.wire import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.operations.registry import AnyBound, Bound

@@ -85,6 +85,8 @@ class Applied(StoredStruct, frozen=True):
     flavor_id: str
     image_id: str
     ssh_certificate_authority_id: str = ""
+    gpus: int = 0
+    """How many physical ones that flavor has: it is charged for them until it has another."""
 
 
 class InstanceStatus(LifecycleStatus, frozen=True):

@@ -12,7 +12,7 @@ from remuda.charging.in_hand import is_in_hand
 from remuda.charging.making import settle_charge
 from remuda.charging.ports import Charge, Place
 from remuda.compute.instances.linking import damage_of, servers_naming, sorted_out
-from remuda.compute.instances.sagas import charge_for
+from remuda.compute.instances.paying import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.monitor.findings import Checker, Findings, Look, stand_in
 from remuda.compute.ports import ComputePorts

@@ -1,0 +1,112 @@
+"""What is held for an instance whose server has more than is wanted: that, until the server is without it."""
+
+from typing import Any
+
+import pytest
+
+from remuda.charging.ports import Charge
+from remuda.kernel.errors import Unavailable
+from remuda.links.identity import IdentityLink
+from tests.compute.asking import DEBIAN, GPUS, METAL, held
+from tests.compute.changing import plan, put
+from tests.compute.controlling import choose, made, network_of, rest
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.region.house import STANDARD
+
+PLACES = 6
+"""Of the flavor METAL."""
+BEFORE = [{"servers": 1, "gpus": 4}]
+AFTER = [{"servers": 1}]
+
+
+async def body(house: ComputeHouse, instance: str, **spec: Any) -> dict[str, Any]:
+    read = await house.read(instance)
+    return {"metadata": {"name": read["metadata"]["name"]}, "spec": read["spec"] | spec}
+
+
+async def allow(house: ComputeHouse, **limits: int) -> None:
+    path = f"/api/v1/organizations/{house.region.organization}/quotas"
+    quotas = [{"kind": kind, "quantity": quantity} for kind, quantity in limits.items()]
+    reply = await house.region.identity.client(house.region.identity.root).put(path, {"quotas": quotas})
+    assert reply.status < 300, reply.body.decode()
+
+
+def test_m17_gpus_are_paid_for_until_another_server_is_there() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house), flavorId=GPUS)
+        assert await held(house) == BEFORE
+        smaller = await body(house, instance, flavorId=STANDARD)
+        assert {each["kind"]: each["delta"] for each in (await plan(house.root, instance, smaller))["quota"]} == {
+            "servers": 0,
+            "gpus": -4,
+            "floatingips": 0,
+        }
+        assert (await put(house.root, instance, smaller)).status == 202
+        assert await held(house) == BEFORE
+        await house.until(instance, "provisioned")
+        assert await held(house) == AFTER
+
+    in_a_compute(scenario)
+
+
+def test_m17_while_there_is_no_room_for_the_other_nobody_else_has_its_gpus() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        await allow(house, gpus=4)
+        network = await network_of(house)
+        instance = await made(house, network, flavorId=GPUS)
+        full = [
+            await house.region.server(network, f"m{number}", flavorId=METAL, imageId=DEBIAN) for number in range(PLACES)
+        ]
+        await rest(house)
+        await choose(house, instance, flavor_id=METAL, gpus=0)
+        await house.until(instance, "error")
+        assert await held(house) == BEFORE
+        other = await house.root.post(INSTANCES, house.wanted(network, "other", flavorId=GPUS))
+        assert other.status == 403
+        assert await held(house) == BEFORE
+        await house.region.root.delete(f"/api/v2/servers/{full[0]}")
+        await house.until(instance, "provisioned")
+        assert await held(house) == AFTER
+
+    in_a_compute(scenario)
+
+
+def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, lost = IdentityLink.change, [1, 2, 3]
+
+    async def change(link: IdentityLink, charge: Charge) -> None:
+        if lost:
+            lost.pop()
+            raise Unavailable("The ledger does not answer.")
+        await plain(link, charge)
+
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house), flavorId=GPUS)
+        monkeypatch.setattr(IdentityLink, "change", change)
+        assert (await put(house.root, instance, await body(house, instance, flavorId=STANDARD))).status == 202
+        await house.until(instance, "provisioned")
+        assert (lost, await held(house)) == ([], AFTER), "it is not provisioned before"
+
+    in_a_compute(scenario)
+
+
+def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, asked = IdentityLink.change, list[int]()
+
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house), flavorId=GPUS)
+        before = await body(house, instance)
+
+        async def change(link: IdentityLink, charge: Charge) -> None:
+            if not asked and all(amount.kind != "gpus" for amount in charge.amounts):
+                asked.append((await put(house.root, instance, before)).status)
+            await plain(link, charge)
+
+        monkeypatch.setattr(IdentityLink, "change", change)
+        assert (await put(house.root, instance, await body(house, instance, flavorId=STANDARD))).status == 202
+        await rest(house, 200)
+        assert asked == [202]
+        assert (await house.until(instance, "provisioned"))["spec"]["flavorId"] == GPUS
+        assert await held(house) == BEFORE
+
+    in_a_compute(scenario)
