@@ -9,6 +9,7 @@ from remuda.kernel.conditions import Condition
 from remuda.resources.labels import (
     CREATOR,
     DESCRIPTION,
+    MODIFIED,
     MODIFIER,
     NAME,
     ORGANIZATION,
@@ -76,3 +77,10 @@ def test_what_was_said_of_an_older_generation_is_over() -> None:
     status, detail = _read(3, 2)
     assert (status, detail and detail.reason) == ("provisioning", "Changed")
     assert _read(3, 2, is_marked=True) == ("deprovisioning", provisioned)
+
+
+@pytest.mark.parametrize("written", ["", "yesterday", "2026-13-01T00:00:00Z", "2026-11-16T00:00:00"])
+def test_c12_a_time_of_change_that_is_none_is_not_told(written: str) -> None:
+    now = datetime(2026, 1, 1, tzinfo=UTC)
+    metadata = Metadata(name="x", labels={NAME: "x"}, annotations={MODIFIED: written}, creation_timestamp=now)
+    assert read_metadata(metadata).modified_time is None

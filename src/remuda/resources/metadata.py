@@ -156,7 +156,6 @@ def read_project_metadata(
 def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> dict[str, Any]:
     assert metadata.creation_timestamp is not None, "a stored object has a creation time"
     annotations = metadata.annotations
-    modified = annotations.get(MODIFIED)
     return {
         "id": metadata.name,
         "name": metadata.labels[NAME],
@@ -164,7 +163,7 @@ def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> 
         "tags": _wire_tags(tags),
         "creation_time": metadata.creation_timestamp,
         "created_by": annotations.get(CREATOR, ""),
-        "modified_time": datetime.fromisoformat(modified) if modified else None,
+        "modified_time": _modified(annotations),
         "modified_by": annotations.get(MODIFIER, ""),
         "deletion_time": metadata.deletion_timestamp,
         "provisioning_status": _provisioning(metadata, conditions),
@@ -172,6 +171,15 @@ def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> 
         "health_status": _health(conditions),
         "health_status_detail": _detail(conditions, "Healthy"),
     }
+
+
+def _modified(annotations: Mapping[str, str]) -> datetime | None:
+    """Return when an object was last changed; nobody knows, where somebody else has written something there."""
+    try:
+        found = datetime.fromisoformat(annotations.get(MODIFIED, ""))
+    except ValueError:
+        return None
+    return found if found.tzinfo is not None else None
 
 
 def _wire_tags(tags: Sequence[Tag]) -> tuple[TagWire, ...]:
