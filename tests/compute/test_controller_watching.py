@@ -184,7 +184,7 @@ def test_c04_everything_asks_region_through_the_one_port_that_compute_was_given(
     async def scenario(house: ComputeHouse) -> None:
         port = house.app.ports.region
         counted: Counter[str] = Counter()
-        plain = type(port).servers_of
+        plain = type(port).servers_anywhere
 
         async def counting(self: Any, *args: Any) -> Any:
             counted[str(id(self))] += 1
@@ -192,7 +192,7 @@ def test_c04_everything_asks_region_through_the_one_port_that_compute_was_given(
 
         network = await network_of(house)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr(type(port), "servers_of", counting)
+            patched.setattr(type(port), "servers_anywhere", counting)
             for number in range(3):
                 await made(house, network, f"i{number}")
         assert set(counted) == {str(id(port))}

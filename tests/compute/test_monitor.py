@@ -9,12 +9,12 @@ import pytest
 
 from remuda.charging.ports import Amount, Charge, Place
 from remuda.compute.instances.paying import charge_for
+from remuda.compute.instances.rules import SCOPE
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.settings import ComputeSettings
 from remuda.identity.kinds.quotas import Allocation
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.resources.labels import NAME
 from remuda.resources.reading import find
 from tests.compute.asking import at, held
 from tests.compute.controlling import (
@@ -246,16 +246,33 @@ def test_c08_a_state_that_has_not_moved_for_too_long_is_told_once() -> None:
     in_a_compute(scenario)
 
 
-def test_c08_c12_damaged_labels_are_found_and_told() -> None:
+@pytest.mark.parametrize("label", SCOPE)
+@pytest.mark.parametrize("value", ["", "another", NOBODY])
+@pytest.mark.parametrize("is_deleted", [False, True])
+def test_c08_c12_damaged_labels_are_found_and_told(label: str, value: str, is_deleted: bool) -> None:  # noqa: FBT001  a parameter of the test
     async def scenario(house: ComputeHouse) -> None:
         instance = await made(house, await network_of(house))
         before = await stored(house, instance)
-        labels = dict(before.metadata.labels) | {NAME: "another"}
+        labels = dict(before.metadata.labels) | {label: value}
         await house.store.update(replace(before, metadata=replace(before.metadata, labels=labels)))
+        if is_deleted:
+            await house.store.delete(ComputeInstance, instance, uid=before.uid)
         await rest(house, 2 * LOOK_S)
         assert await found(house, instance) == ["damaged"]
         assert findings(house, "damaged") == 1
         assert len(at_cloud(house)) == 1
+
+    in_a_compute(scenario)
+
+
+def test_c08_c12_a_prefix_that_is_none_is_found_and_told() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house))
+        networking = (await stored(house, instance)).spec.networking
+        await choose(house, instance, networking=replace(networking, allowed_source_addresses=("nope",)))
+        await rest(house, 2 * LOOK_S)
+        assert await found(house, instance) == ["damaged"]
+        assert findings(house, "damaged") == 1
 
     in_a_compute(scenario)
 

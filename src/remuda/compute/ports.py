@@ -108,6 +108,10 @@ class RegionPort(Protocol):
         """Return the servers in this scope that say they belong to an instance: one indexed lookup."""
         ...
 
+    async def servers_anywhere(self, instance: str, payer: Place) -> Sequence[ServerSeen]:
+        """Return all servers that say they belong to an instance, wherever they are: the same lookup."""
+        ...
+
     async def create_server(self, wanted: ServerWanted, operation: str) -> ServerSeen:
         """Make a server. AlreadyExists if one of its id is there that this operation did not make."""
         ...

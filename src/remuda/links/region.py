@@ -20,7 +20,7 @@ from remuda.compute.tags import INSTANCE
 from remuda.http.authentication import acting_for
 from remuda.http.remote import claim_of
 from remuda.http.routes import NOTHING
-from remuda.kernel.errors import NotFound
+from remuda.kernel.errors import Malformed, NotFound
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
@@ -116,7 +116,7 @@ class RegionLink:
         """Return a network, or None if there is none."""
         try:
             found = await self.acting.ask("get_network", NetworkPath(network=network), await self._own(None))
-        except NotFound:
+        except (NotFound, Malformed):  # what is no id at all, as in a damaged label, is that of none
             return None
         return see_network(found)
 
@@ -125,10 +125,14 @@ class RegionLink:
 
         The tag alone finds one or two; where these are is looked at here, which is less than to ask for it.
         """
+        found, scope = await self.servers_anywhere(instance, place), (place, region, network)
+        return [each for each in found if (each.place, each.region, each.network) == scope]
+
+    async def servers_anywhere(self, instance: str, payer: Place) -> Sequence[ServerSeen]:
+        """Return all servers that say they belong to an instance."""
         query = NetworkedQuery(tag=(f"{INSTANCE}={instance}",))
-        found: list[ServerRead] = await self.acting.ask("list_servers", NOTHING, await self._own(place), query=query)
-        scope = (place, region, network)
-        return [each for each in map(see_server, found) if (each.place, each.region, each.network) == scope]
+        found: list[ServerRead] = await self.acting.ask("list_servers", NOTHING, await self._own(payer), query=query)
+        return [see_server(each) for each in found]
 
     async def create_server(self, wanted: ServerWanted, operation: str) -> ServerSeen:
         """Make a server, once for each operation."""

@@ -9,7 +9,8 @@ several, nothing is done to any. Region does the work: it is asked for one thing
 change of the server wakes the pass that goes on. What comes to be is written down when it is final, so a new instance
 takes one write of its own; only if that takes longer than a moment, its way there is shown as well.
 
-It goes in the other order: all its servers, then what it cost, then the instance.
+It goes in the other order: all its servers, then what it cost, then the instance. One whose labels are damaged stays
+as it is, and says so: what is not found where they point may be somewhere else.
 """
 
 from collections.abc import Sequence
@@ -19,8 +20,9 @@ from prometheus_client import CollectorRegistry, Counter
 
 from remuda.charging.in_hand import is_in_hand
 from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of
+from remuda.compute.instances.damage import broken_spec
 from remuda.compute.instances.keeping import Keeping
-from remuda.compute.instances.linking import Linked, damage_of, is_own, servers_naming, sorted_out
+from remuda.compute.instances.linking import Linked, linked_to
 from remuda.compute.instances.making import NET_S, Making, Step
 from remuda.compute.instances.paying import charge_for, given_back, is_to_give_back, with_less
 from remuda.compute.instances.projecting import UNTOLD
@@ -64,19 +66,20 @@ class InstanceController:
             return waiting
         if await is_in_hand(self.store, instance):
             return OPERATION_OPEN
-        if damage := damage_of(instance):
+        linked = await linked_to(self.region, instance)
+        if damage := linked.damage or broken_spec(instance):
             return Blocked("Errored", damage)
-        return await self._converge(instance, sorted_out(instance, await servers_naming(self.region, instance)), run)
+        return await self._converge(instance, linked, run)
 
     async def deprovision(self, instance: ComputeInstance, run: Run) -> Result:
         """Bring an instance one step nearer to being gone."""
         if await is_being_made(self.store, instance.spec.operation) or await is_in_hand(self.store, instance):
             return OPERATION_OPEN
-        if damage := damage_of(instance):
-            return Blocked("Errored", damage)
-        own = [each for each in await servers_naming(self.region, instance) if is_own(instance, each)]
-        if own:
-            return await self._remove(instance, own, run)
+        linked = await linked_to(self.region, instance)
+        if linked.damage:
+            return Blocked("Errored", linked.damage)
+        if linked.own:
+            return await self._remove(instance, linked.own, run)
         if self.making.may_come(instance):
             after_s = self.making.absences.apart_s
             return Again(after_s, "Deprovisioning", "looking whether its server is really gone")

@@ -3,18 +3,21 @@
 A server says by its tags to which instance it belongs, and to which incarnation of it. One that names an incarnation of
 before is a leftover. One that names none was tagged by an existing cluster, which had no incarnations; it is ours if it
 is the server that the instance is linked to, or if the instance has no link either.
+
+Servers are looked for where the labels of the instance say that it is. One of its own that is elsewhere tells that
+these labels are damaged: then nothing is done, and above all the instance is not let go without it.
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from remuda.compute.instances.rules import SCOPE, instance_id, place_of
+from remuda.compute.instances.damage import broken_link, displaced, missing_labels, wrong_labels
+from remuda.compute.instances.rules import place_of
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerSeen
-from remuda.resources import labels, regional
 
-__all__ = ["Linked", "damage_of", "is_own", "servers_naming", "sorted_out"]
+__all__ = ["Linked", "is_here", "linked_to", "servers_naming", "sorted_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,39 +30,58 @@ class Linked:
     """Its own that are being deleted."""
     leftovers: Sequence[ServerSeen]
     """Those of an earlier instance of its name."""
+    elsewhere: Sequence[ServerSeen] = ()
+    """Its own that are not where its labels say that it is."""
+    damage: str = ""
+    """What is wrong with its labels, if anything."""
+
+    @property
+    def own(self) -> Sequence[ServerSeen]:
+        """Its own, where it is."""
+        return [*self.standing, *self.going]
+
+
+async def linked_to(region: RegionPort, instance: ComputeInstance) -> Linked:
+    """Look for the servers of an instance, and whether its labels are whole; if one is missing, nobody is asked."""
+    if missing := missing_labels(instance):
+        return Linked(standing=(), going=(), leftovers=(), damage=missing)
+    linked = sorted_out(instance, await servers_naming(region, instance))
+    if linked.elsewhere and not linked.own:
+        return replace(linked, damage=displaced(instance, linked.elsewhere[0]))
+    return replace(linked, damage=broken_link(instance))
 
 
 async def servers_naming(region: RegionPort, instance: ComputeInstance) -> Sequence[ServerSeen]:
-    """Return the servers where an instance is that name it, whichever incarnation of it they mean."""
-    where = place_of(instance), regional.region_of(instance), regional.network_of(instance)
-    return await region.servers_of(instance.name, *where)
+    """Return the servers that name an instance: all of them where it is, and its own elsewhere."""
+    found = await region.servers_anywhere(instance.name, place_of(instance))
+    return [each for each in found if is_here(instance, each) or _is_linked(instance, each)]
 
 
 def sorted_out(instance: ComputeInstance, servers: Iterable[ServerSeen]) -> Linked:
     """Tell servers that name an instance apart."""
     servers = list(servers)
-    own = [each for each in servers if is_own(instance, each)]
+    here = [each for each in servers if is_here(instance, each)]
+    own = [each for each in here if _is_own(instance, each)]
     return Linked(
         standing=[each for each in own if not each.is_marked],
         going=[each for each in own if each.is_marked],
-        leftovers=[each for each in servers if each.incarnation not in {"", instance.uid}],
+        leftovers=[each for each in here if each.incarnation not in {"", instance.uid}],
+        elsewhere=[each for each in servers if each not in here and _is_linked(instance, each)],
     )
 
 
-def is_own(instance: ComputeInstance, server: ServerSeen) -> bool:
+def is_here(instance: ComputeInstance, server: ServerSeen) -> bool:
+    """Tell whether a server is where the labels of an instance say that it is."""
+    return not wrong_labels(instance, server)
+
+
+def _is_own(instance: ComputeInstance, server: ServerSeen) -> bool:
     """Tell whether a server that names an instance belongs to this incarnation of it."""
     if server.incarnation:
         return server.incarnation == instance.uid
     return instance.spec.server_id in {"", server.id}
 
 
-def damage_of(instance: ComputeInstance) -> str:
-    """Return what is wrong with the labels that say where an instance is; nothing, if they are whole."""
-    found = instance.metadata.labels
-    missing = [label for label in SCOPE if not found.get(label)]
-    if missing:
-        return f"its labels are damaged: {', '.join(missing)} is missing"
-    linked = instance.spec.server_id
-    if linked and linked != instance_id(found[regional.NETWORK], found[labels.NAME]):
-        return "its labels are damaged: network and name are not those that its id follows from"
-    return ""
+def _is_linked(instance: ComputeInstance, server: ServerSeen) -> bool:
+    """Tell whether a server is of this incarnation wherever it is: it says so, or is the very one."""
+    return server.incarnation == instance.uid or (not server.incarnation and server.id == instance.spec.server_id)

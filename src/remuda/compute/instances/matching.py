@@ -5,20 +5,13 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.rules import place_of
+from remuda.compute.instances.linking import is_here, servers_naming
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerSeen
-from remuda.kernel.errors import Inconsistent, Malformed
-from remuda.resources.regional import network_of, region_of
+from remuda.kernel.errors import Inconsistent, Malformed, NotFound
 
-__all__ = ["Matches", "servers_of"]
-
-
-async def servers_of(region: RegionPort, instance: ComputeInstance) -> Sequence[ServerSeen]:
-    """Return the servers that say they belong to an instance, where it is; not those of an earlier one of its name."""
-    found = await region.servers_of(instance.name, place_of(instance), region_of(instance), network_of(instance))
-    return [server for server in found if server.incarnation in {"", instance.uid}]
+__all__ = ["Matches"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +31,22 @@ class Matches:
         return cls(region, odd)
 
     async def one(self, instance: ComputeInstance) -> ServerSeen:
-        """Return the server of an instance, or raise Inconsistent; an instance that has none yet is told so."""
-        found = await servers_of(self.region, instance)
+        """Return the server of an instance, or raise Inconsistent; an instance that has none yet is told so.
+
+        One whose labels are damaged, so that its server is elsewhere, is nobody's: it is not found.
+        """
+        ours = await self._ours(instance)
+        found = [server for server in ours if is_here(instance, server)]
         if len(found) == 1:
             return found[0]
+        if ours and not found:
+            raise NotFound("ComputeInstance", instance.name)
         if not found and (instance.is_marked or not instance.status.has_server):
             raise Malformed("instance has no server at the moment: wait until it is provisioned")
         self.odd.labels("several" if found else "none").inc()
         raise Inconsistent("instance", instance.name, part="server", found=len(found))
+
+    async def _ours(self, instance: ComputeInstance) -> Sequence[ServerSeen]:
+        """Return the servers that say they belong to an instance, and not to an earlier one of its name."""
+        servers = await servers_naming(self.region, instance)
+        return [server for server in servers if server.incarnation in {"", instance.uid}]

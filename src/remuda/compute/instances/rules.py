@@ -53,6 +53,7 @@ __all__ = [
     "new_instance",
     "place_of",
     "read_instance",
+    "source_prefix",
     "writable_instance",
 ]
 
@@ -166,14 +167,20 @@ def facts_of(instance: ComputeInstance) -> ServerFacts:
         image=spec.image_id,
         security_groups=each_once(networking.security_group_ids),
         public_ip=spec.wants_public_ip,
-        allowed_source_addresses=each_once(
-            str(IPv4Network(prefix, strict=False)) for prefix in networking.allowed_source_addresses
-        ),
+        allowed_source_addresses=each_once(source_prefix(each) or each for each in networking.allowed_source_addresses),
         authority=spec.ssh_certificate_authority_id,
         user_data=spec.user_data,
         description=instance.metadata.annotations.get(labels.DESCRIPTION, ""),
         tags=tuple(sorted(_ownership(instance).items())),
     )
+
+
+def source_prefix(text: str) -> str | None:
+    """Return a prefix as region reads it back, or None where the text is none: specs can be damaged as well."""
+    try:
+        return str(IPv4Network(text, strict=False))
+    except ValueError:
+        return None
 
 
 def _ownership(instance: ComputeInstance) -> Mapping[str, str]:

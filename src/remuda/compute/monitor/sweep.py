@@ -1,8 +1,8 @@
 """The sweep over all instances: has each its server, is held what it costs, do its labels say where it is.
 
-Only those at rest are held against region and identity: with the others somebody is busy, and `stuck` looks whether
-that comes to an end. Nothing is destroyed here. A missing server is the controller's to look for and to make again;
-what is held wrongly is put right where two looks in a row found it so.
+What those at rest have is held against region and identity: with the others somebody is busy, and `stuck` looks
+whether that comes to an end. Damage is looked for in all of them. Nothing is destroyed here. A missing server is the
+controller's to look for and to make again; what is held wrongly is put right where two looks in a row found it so.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from remuda.charging.in_hand import is_in_hand
 from remuda.charging.making import settle_charge
 from remuda.charging.ports import Charge, Place
-from remuda.compute.instances.linking import damage_of, servers_naming, sorted_out
+from remuda.compute.instances.damage import broken_spec
+from remuda.compute.instances.linking import Linked, linked_to
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.monitor.findings import Checker, Findings, Look, stand_in
@@ -53,19 +54,19 @@ class Sweep:
             self.findings.end(checker, look)
 
     async def _judge(self, instance: ComputeInstance, looks: dict[Checker, Look]) -> None:
-        if damage := damage_of(instance):
+        linked = await linked_to(self.ports.region, instance)
+        if damage := linked.damage or broken_spec(instance):
             await self._damaged(instance, damage, looks["damaged"])
         elif not is_unsettled(instance):
-            await self._check_server(instance, looks["instance-without-server"])
+            await self._check_server(instance, linked, looks["instance-without-server"])
             await self._check_held(instance, looks["allocation-differs"])
 
     async def _damaged(self, instance: ComputeInstance, damage: str, look: Look) -> None:
         if look.meet(instance.name) == 1:
             await self.findings.tell("damaged", instance, damage)
 
-    async def _check_server(self, instance: ComputeInstance, look: Look) -> None:
-        linked = sorted_out(instance, await servers_naming(self.ports.region, instance))
-        if linked.standing or linked.going:
+    async def _check_server(self, instance: ComputeInstance, linked: Linked, look: Look) -> None:
+        if linked.own:
             return
         if look.meet(instance.uid) == 1:
             await self.findings.tell("instance-without-server", instance, "it has no server, and should have one")
