@@ -8,17 +8,22 @@ from typing import Any
 import msgspec
 
 from remuda.compute.instances import rules
+from remuda.compute.instances.projecting import REBUILDING
+from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds.instances import (
+    Applied,
     ComputeInstance,
     InstanceNetworking,
     InstanceSpec,
     InstanceStatus,
+    PowerState,
     Protection,
 )
 from remuda.compute.plans.blocking import quota_blockers
 from remuda.compute.plans.planning import plan_change
-from remuda.compute.plans.sides import Side, Subject
+from remuda.compute.plans.sides import Side
 from remuda.compute.plans.wire import PlanRead
+from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.resources.labels import DESCRIPTION, NAME
@@ -93,6 +98,32 @@ BEFORE = ComputeInstance(
 )
 
 
+def as_it_is(*conditions: Condition, power: PowerState, applied: Applied | None = None) -> ComputeInstance:
+    """Return the instance in a state that is known of it."""
+    status = structs.replace(BEFORE.status, power_state=power, conditions=conditions, applied=applied)
+    return structs.replace(BEFORE, status=status)
+
+
+STOPPED = as_it_is(power="Stopped")
+BROKEN = as_it_is(power="Error")
+REPLACED = as_it_is(
+    Condition(
+        type=REBUILDING,
+        status="True",
+        reason="Replacing",
+        message="another server is put in its place: asked for",
+        last_transition_time=THEN,
+    ),
+    power="Rebuilding",
+)
+"""Its server is being replaced."""
+TO_BE_REPLACED = structs.replace(
+    as_it_is(power="Running", applied=Applied("flavor-large", "image-jammy")),
+    metadata=structs.replace(BEFORE.metadata, generation=2),
+)
+"""Another flavor was asked for, and its controller has not looked at that yet."""
+
+
 def changed(instance: ComputeInstance = BEFORE, *, description: str | None = None, **spec: Any) -> ComputeInstance:
     """Return an instance of which something else is wanted; `networking` is told field by field."""
     networking = structs.replace(instance.spec.networking, **spec.pop("networking", {}))
@@ -122,18 +153,6 @@ def side_of(instance: ComputeInstance, **otherwise: Any) -> Side:
         image=IMAGES.get(spec.image_id),
     )
     return replace(side, **otherwise)
-
-
-def subject_of(instance: ComputeInstance) -> Subject:
-    status = instance.status
-    return Subject(
-        id=instance.name,
-        uid=instance.uid,
-        name=instance.metadata.labels[NAME],
-        private_ip=status.private_ip,
-        public_ip=status.public_ip,
-        mac_address=status.mac_address,
-    )
 
 
 def plan_of(

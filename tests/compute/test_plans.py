@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.compute.instances.rules import facts_of
-from remuda.compute.kinds.instances import ComputeInstance, InstanceStatus, Protection
+from remuda.compute.instances.updates import subject_of
+from remuda.compute.kinds.instances import ComputeInstance, InstanceStatus, PowerState, Protection
 from remuda.compute.plans.deciding import FIELDS, KINDS, StepKind, changed_fields, decide
 from remuda.compute.plans.planning import plan_change
 from remuda.compute.plans.wire import PlanRead, Thing
@@ -18,17 +19,20 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from tests.compute.planned import (
     BEFORE,
+    BROKEN,
     CANNOT_KEEP_PORTS,
     CAPABILITIES,
     FLAVORS,
     IMAGES,
+    REPLACED,
+    STOPPED,
+    TO_BE_REPLACED,
     changed,
     flavor,
     image,
     plan_of,
     side_of,
     structs,
-    subject_of,
 )
 
 NOTHING_ELSE: dict[str, Any] = {}
@@ -200,6 +204,44 @@ def test_c13_nothing_that_is_observed_can_make_a_plan() -> None:
     assert {fact for fact, _ in FIELDS.values()} == set(ServerFacts.__dataclass_fields__)
     drifted = structs.replace(BEFORE, status=InstanceStatus(power_state="Error", private_ip="10.9.9.9"))
     assert plan_of(drifted, BEFORE).steps == ()
+
+
+OF_THE_DISK = {"rootDisk", "sshHostKeys", "memory"}
+
+
+@given(wants(), wants(), grounds(), st.sampled_from([STOPPED, BROKEN, REPLACED, TO_BE_REPLACED]))
+def test_how_an_instance_is_decides_nothing_and_promises_nothing_that_it_has_not(
+    one: ComputeInstance, other: ComputeInstance, capabilities: frozenset[str], state: ComputeInstance
+) -> None:
+    usual = plan_of(other, one, capabilities)
+    told = plan_change(subject_of(state), side_of(one), side_of(other), capabilities)
+    assert (told.hash, told.is_destructive, kinds_of(told)) == (usual.hash, usual.is_destructive, kinds_of(usual))
+    assert told.is_destructive == bool(told.lost)
+    (lost, survives), (usually_lost, usually_survives) = things(told), things(usual)
+    has_memory = state is TO_BE_REPLACED
+    assert set(lost) == set(usually_lost) - (set() if has_memory else {"memory"})
+    is_anew = state in (REPLACED, TO_BE_REPLACED)
+    assert set(survives) == set(usually_survives) - (OF_THE_DISK if is_anew else {"memory"})
+    if is_anew:
+        assert "being made anew already" in told.downtime.sentence
+    else:
+        assert told.downtime.extent == "none"
+        assert "no further downtime" in told.downtime.sentence
+    assert "while the instance runs" not in " ".join(step.sentence for step in told.steps)
+
+
+@pytest.mark.parametrize("power", [None, "Running"])
+def test_what_runs_as_far_as_anybody_knows_is_told(power: PowerState | None) -> None:
+    seen = structs.replace(BEFORE, status=InstanceStatus(power_state=power))
+    assert "memory" in things(plan_of(changed(seen, description="other"), seen))[1]
+    assert "memory" in things(plan_of(changed(seen, image_id="image-noble"), seen))[0]
+
+
+def test_a_rebuild_that_has_ended_is_none() -> None:
+    (said,) = REPLACED.status.conditions
+    status = InstanceStatus(power_state="Running", conditions=(structs.replace(said, status="False"),))
+    seen = structs.replace(BEFORE, status=status)
+    assert set(things(plan_of(changed(seen, description="other"), seen))[1]) >= OF_THE_DISK
 
 
 def test_c10_a_replacement_keeps_addresses_and_mac_and_the_plan_says_so_where_it_does_not() -> None:

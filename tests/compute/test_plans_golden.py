@@ -4,6 +4,7 @@
 """
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +18,12 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from tests.compute.planned import (
     BEFORE,
+    BROKEN,
     CANNOT_KEEP_PORTS,
     PROTECTED,
+    REPLACED,
+    STOPPED,
+    TO_BE_REPLACED,
     changed,
     plan_of,
     structs,
@@ -75,7 +80,20 @@ PLANS: dict[str, tuple[ComputeInstance, dict[str, Any]]] = {
         ),
         {},
     ),
+    "description-of-a-stopped-instance": (changed(STOPPED, description="the old shop"), {"before": STOPPED}),
+    "image-of-a-stopped-instance": (changed(STOPPED, image_id="image-noble"), {"before": STOPPED}),
+    "description-of-a-broken-instance": (changed(BROKEN, description="the old shop"), {"before": BROKEN}),
+    "flavor-of-a-broken-instance": (changed(BROKEN, flavor_id="flavor-large"), {"before": BROKEN}),
+    "description-while-it-is-replaced": (changed(REPLACED, description="the old shop"), {"before": REPLACED}),
+    "image-while-it-is-replaced": (changed(REPLACED, image_id="image-noble"), {"before": REPLACED}),
+    "flavor-of-bare-metal-while-it-is-replaced": (changed(REPLACED, flavor_id="flavor-metal"), {"before": REPLACED}),
+    "description-before-it-is-replaced": (
+        changed(TO_BE_REPLACED, description="the old shop"),
+        {"before": TO_BE_REPLACED},
+    ),
 }
+_OBSERVED = re.compile(r"-(of-a-stopped-instance|of-a-broken-instance|(while|before)-it-is-replaced)$")
+"""How the names of those end that differ from another one in what is observed alone."""
 
 
 @pytest.mark.parametrize("name", PLANS)
@@ -107,6 +125,8 @@ def test_two_plans_have_the_same_hash_only_if_they_differ_in_what_is_observed() 
     hashes = {name: read(GOLDEN / f"{name}.json").hash for name in PLANS}
     assert hashes["image"] == hashes.pop("image-of-an-instance-not-seen-yet")
     assert hashes["flavor-with-gpus"] == hashes.pop("flavor-beyond-the-quota")
+    for name in [each for each in PLANS if _OBSERVED.search(each)]:
+        assert hashes.pop(name) == hashes[_OBSERVED.sub("", name)], name
     assert len(set(hashes.values())) == len(hashes)
 
 

@@ -13,7 +13,7 @@ import msgspec
 from remuda.compute.kinds.instances import Applied, ComputeInstance, PowerState
 from remuda.compute.seen import Health, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.reconcile.status import AVAILABLE
+from remuda.reconcile.status import AVAILABLE, is_behind
 
 __all__ = [
     "ANEW",
@@ -22,6 +22,7 @@ __all__ = [
     "UNTOLD",
     "Anew",
     "is_kept",
+    "is_made_anew",
     "is_rebuilding",
     "is_shown",
     "is_to_be_anew",
@@ -91,6 +92,12 @@ def is_to_be_anew(instance: ComputeInstance) -> bool:
         return False
     there = (applied.flavor_id, applied.image_id, applied.ssh_certificate_authority_id)
     return there != (spec.flavor_id, spec.image_id, spec.ssh_certificate_authority_id)
+
+
+def is_made_anew(instance: ComputeInstance) -> bool:
+    """Tell whether the server of an instance is being made anew, or will be when its controller next looks at it."""
+    is_asked_for = is_to_be_anew(instance) and is_behind(instance, instance.status.conditions)
+    return is_asked_for or rebuild_under_way(instance) is not None
 
 
 def rebuild_under_way(instance: ComputeInstance) -> Condition | None:

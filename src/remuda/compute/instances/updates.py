@@ -20,6 +20,7 @@ from remuda.charging.in_hand import before_of, refuse_while_in_hand
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_fit, check_network, find_flavor, find_image, gpus_of
 from remuda.compute.instances.paying import charge_for, charged_gpus
+from remuda.compute.instances.projecting import is_made_anew
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.standing import facts_before, standing_facts
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance
@@ -42,8 +43,9 @@ from remuda.resources.timeline import requested
 from remuda.resources.turns import Turns
 from remuda.resources.writing import check_state, until_written, witnessed
 
-__all__ = ["Updates"]
+__all__ = ["Updates", "subject_of"]
 
+_MAY_RUN = {None, "Running"}
 replace = msgspec.structs.replace
 
 
@@ -112,7 +114,7 @@ class Updates:
         facts = facts_before(rules.facts_of(found), standing, rules.facts_of(changed))
         before = _side(found, facts, offers.flavor_before, offers.image_before, gpus=charged_gpus(found))
         after = _side(changed, rules.facts_of(changed), offers.flavor, offers.image, gpus=gpus)
-        return _Judged(found, changed, plan_change(_subject(found), before, after, capabilities))
+        return _Judged(found, changed, plan_change(subject_of(found), before, after, capabilities))
 
     async def _offers(
         self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerFacts
@@ -198,7 +200,8 @@ def _check_room(own: Collection[str], flavor: FlavorRead) -> None:
         )
 
 
-def _subject(instance: ComputeInstance) -> Subject:
+def subject_of(instance: ComputeInstance) -> Subject:
+    """Return what a plan tells of an instance."""
     status = instance.status
     return Subject(
         id=instance.name,
@@ -207,6 +210,8 @@ def _subject(instance: ComputeInstance) -> Subject:
         private_ip=status.private_ip,
         public_ip=status.public_ip,
         mac_address=status.mac_address,
+        runs=status.power_state in _MAY_RUN,
+        is_made_anew=is_made_anew(instance),
     )
 
 

@@ -1,7 +1,8 @@
 """The plan: what a change of an instance does, and what becomes of what it has.
 
 A pure function of what was wanted, what is wanted now, what the catalogue says of either, and what the region's
-provider can do. What is known of the instance (its addresses) is told, and decides nothing.
+provider can do. What is known of the instance (its addresses, whether it runs, whether its server is being made anew)
+is told, and decides nothing: neither what is done, nor what needs consent, nor the hash.
 """
 
 from collections.abc import Iterator
@@ -27,17 +28,18 @@ def plan_change(subject: Subject, before: Side, after: Side, capabilities: froze
     """Return what it takes to make of an instance what is wanted now. If nothing else is wanted, it is empty."""
     decided = _with_own(decide(before.facts, after.facts), before, after)
     kinds = tuple(kind for kind, _ in decided)
-    steps = tuple(_step(kind, fields, before, after) for kind, fields in decided)
+    steps = tuple(_step(kind, fields, subject, before, after) for kind, fields in decided)
     lost = tuple(_lost(kinds, before, after, keeps_ports=_PORTS in capabilities))
     quota = tuple(_quota(before, after))
+    told, ending = tuple(thing for thing in lost if subject.runs or thing != "memory"), _ending(subject)
     return PlanRead(
         hash=hash_of(subject.uid, before, after, steps=steps, lost=lost, quota=quota),
         is_destructive=bool(lost),
-        sentence=wording.summary(kinds, lost),
+        sentence=wording.summary(kinds, told, is_made_anew=subject.is_made_anew),
         steps=steps,
-        lost=tuple(_gone(thing, subject, after) for thing in lost),
-        survives=tuple(_kept(thing, subject) for thing in _things(before) if thing not in lost),
-        downtime=wording.downtime_of(_downtime(kinds, after)),
+        lost=tuple(_gone(thing, subject, after) for thing in told),
+        survives=tuple(_kept(thing, subject) for thing in _things(before) if thing not in {*lost, *ending}),
+        downtime=wording.downtime_of(_downtime(kinds, after), subject),
         quota=quota,
     )
 
@@ -54,13 +56,13 @@ def _with_own(decided: _Steps, before: Side, after: Side) -> _Steps:
     return (*((("in-place", in_place),) if in_place else ()), *others.items())
 
 
-def _step(kind: StepKind, fields: tuple[Field, ...], before: Side, after: Side) -> StepRead:
+def _step(kind: StepKind, fields: tuple[Field, ...], subject: Subject, before: Side, after: Side) -> StepRead:
     is_applied = kind in _ANEW
     changes = tuple(
         ChangeRead(field=field, sentence=change_sentence(field, before, after, is_applied=is_applied))
         for field in fields
     )
-    return StepRead(kind=kind, sentence=wording.STEPS[kind], changes=changes)
+    return StepRead(kind=kind, sentence=wording.step_sentence(kind, subject), changes=changes)
 
 
 def _things(side: Side) -> Iterator[Thing]:
@@ -79,6 +81,13 @@ def _lost(kinds: tuple[StepKind, ...], before: Side, after: Side, *, keeps_ports
         yield "publicIP"
     if _ANEW.intersection(kinds):
         yield from _OF_THE_DISK
+
+
+def _ending(subject: Subject) -> tuple[Thing, ...]:
+    """Return what an instance has not, or not for long, whatever is changed."""
+    if subject.is_made_anew:
+        return _OF_THE_DISK
+    return () if subject.runs else ("memory",)
 
 
 def _gone(thing: Thing, subject: Subject, after: Side) -> ThingRead:

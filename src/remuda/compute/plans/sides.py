@@ -21,6 +21,10 @@ class Subject:
     private_ip: str = ""
     public_ip: str = ""
     mac_address: str = ""
+    runs: bool = True
+    """As far as anybody knows: of one that does not, nothing that runs can be lost or go on."""
+    is_made_anew: bool = False
+    """Its server is being made anew: the disk that it has, and what is on it, does not outlast that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

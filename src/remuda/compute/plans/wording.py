@@ -3,11 +3,12 @@
 from collections.abc import Mapping
 
 from remuda.compute.plans.deciding import StepKind
+from remuda.compute.plans.sides import Subject
 from remuda.compute.plans.wire import DowntimeRead, Extent, Thing
 
-__all__ = ["STEPS", "downtime_of", "lost_sentence", "summary", "survives_sentence"]
+__all__ = ["downtime_of", "lost_sentence", "step_sentence", "summary", "survives_sentence"]
 
-STEPS: Mapping[StepKind, str] = {
+_STEPS: Mapping[StepKind, str] = {
     "in-place": "This is changed while the instance runs.",
     "deferred": "This is stored, and takes effect when the instance is next rebuilt or replaced.",
     "reboot": "The instance is rebooted.",
@@ -17,8 +18,7 @@ STEPS: Mapping[StepKind, str] = {
     "replace": "A new server, with the user data that the instance has by then, takes the place of the old one behind "
     "the same port, and starts, also if the old one is stopped. The old one is removed before that.",
 }
-"""What is done in a step of each kind."""
-
+_AS_IT_STANDS = "This is changed in place: nothing is started or stopped for it."
 _LOST: Mapping[Thing, str] = {
     "privateIP": "The private address is given up: this region cannot keep it for another server.",
     "macAddress": "The MAC address is given up: this region cannot keep it for another server.",
@@ -41,6 +41,15 @@ _DOWNTIMES: Mapping[Extent, str] = {
     "seconds": "It is down while a server starts: seconds, or a few minutes where the image is large.",
     "unknown": "It is down while a machine is prepared, and how long that takes nobody can say beforehand.",
 }
+_NO_FURTHER = "It does not run now: there is no further downtime."
+_ANEW = (
+    "Its server is being made anew already, with a new root disk and new SSH host keys. It is down until that is done"
+)
+_AFTER_THAT: Mapping[Extent, str] = {
+    "none": "not for longer because of this.",
+    "seconds": "once more while a server starts: seconds, or a few minutes where the image is large.",
+    "unknown": "once more while a machine is prepared, and how long that takes nobody can say beforehand.",
+}
 _SUMMARIES: Mapping[StepKind, str] = {
     "in-place": "It is changed in place",
     "deferred": "Its new user data is stored for later",
@@ -58,8 +67,18 @@ _WORDS: Mapping[Thing, str] = {
 }
 
 
-def downtime_of(extent: Extent) -> DowntimeRead:
-    """Return how long it is down, in words too."""
+def step_sentence(kind: StepKind, subject: Subject) -> str:
+    """Return what is done in a step."""
+    is_running = subject.runs and not subject.is_made_anew
+    return _STEPS[kind] if is_running or kind != "in-place" else _AS_IT_STANDS
+
+
+def downtime_of(extent: Extent, subject: Subject) -> DowntimeRead:
+    """Return how long it is down because of a change, in words too."""
+    if subject.is_made_anew:
+        return DowntimeRead(extent=extent, sentence=f"{_ANEW}, and {_AFTER_THAT[extent]}")
+    if not subject.runs:
+        return DowntimeRead(extent="none", sentence=_NO_FURTHER)
     return DowntimeRead(extent=extent, sentence=_DOWNTIMES[extent])
 
 
@@ -77,12 +96,14 @@ def survives_sentence(thing: Thing) -> str:
     return _SURVIVES[thing]
 
 
-def summary(kinds: tuple[StepKind, ...], lost: tuple[Thing, ...]) -> str:
+def summary(kinds: tuple[StepKind, ...], lost: tuple[Thing, ...], *, is_made_anew: bool) -> str:
     """Return a plan in one sentence or two."""
     if not kinds:
         return "Nothing changes."
     done = " ".join(f"{_SUMMARIES[kind]}." for kind in kinds)
-    return f"{done} It loses {_enumerated([_WORDS[thing] for thing in lost])}." if lost else f"{done} Nothing is lost."
+    if lost:
+        return f"{done} It loses {_enumerated([_WORDS[thing] for thing in lost])}."
+    return f"{done} Nothing {'more is lost: its server is being made anew already' if is_made_anew else 'is lost'}."
 
 
 def _enumerated(words: list[str]) -> str:
