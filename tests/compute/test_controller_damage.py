@@ -19,6 +19,7 @@ from tests.compute.controlling import (
     delete_server,
     events,
     made,
+    metric,
     network_of,
     rest,
     said,
@@ -153,6 +154,7 @@ def test_c12_an_instance_with_a_wrong_label_is_shown_and_nothing_can_be_done_to_
         assert [each["metadata"]["id"] for each in (await house.root.get(INSTANCES)).json] == [instance]
         for method, verb in VERBS:
             assert (await house.root.send(method, at(instance, verb))).status == 404, verb
+        assert metric(house, "remuda_compute_odd_matches_total", found="none") == len(VERBS)
         assert max(await written(house, instance)) < INTERNAL
         assert (await house.root.delete(at(instance))).status == 202
 

@@ -40,6 +40,7 @@ class Matches:
         if len(found) == 1:
             return found[0]
         if ours and not found:
+            self.odd.labels("none").inc()
             raise NotFound("ComputeInstance", instance.name)
         if not found and (instance.is_marked or not instance.status.has_server):
             raise Malformed("instance has no server at the moment: wait until it is provisioned")
