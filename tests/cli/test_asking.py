@@ -65,6 +65,31 @@ def test_a_refusal_is_not_sent_again_and_has_a_remedy(tmp_path: Path) -> None:
     assert malformed.value.sentence == "The request body is not valid: /a is no number (/b is missing)."
 
 
+@pytest.mark.parametrize(
+    ("words", "remedy"),
+    [
+        ("total gpus allocation of 3 would exceed quota limit of 2", "whoever runs the platform can raise it."),
+        (
+            "total gpus allocation of 3 would exceed project quota limit of 2",
+            "remuda quota show --of project says what is used, and an administrator of the organization can raise it.",
+        ),
+        (
+            "operation is not allowed by rbac: operation 'update' on endpoint 'identity:quotas' is not permitted",
+            "whoever runs the platform can do that, so ask them.",
+        ),
+        (
+            "operation is not allowed by rbac: operation 'update' on endpoint 'identity:projects' is not permitted",
+            "ask an administrator of the organization for that right.",
+        ),
+    ],
+)
+def test_a_refusal_says_who_can_lift_it(words: str, remedy: str, tmp_path: Path) -> None:
+    with asking(tmp_path, refusal(403, "forbidden", words)) as (_, session), pytest.raises(Forbidden) as refused:
+        session.ask("PUT", "region", "/x", {})
+    assert refused.value.sentence.startswith(f"{words[:1].upper()}{words[1:]}: ")
+    assert refused.value.sentence.endswith(remedy)
+
+
 def test_what_is_no_answer_of_ours_is_one_sentence(tmp_path: Path) -> None:
     page: Answer = (200, {}, b"<html>Please log in</html>")
     with asking(tmp_path, page) as (server, session), pytest.raises(Unavailable) as refused:

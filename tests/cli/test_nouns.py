@@ -144,7 +144,7 @@ def test_quotas_are_seen_by_their_users_and_set_by_administrators(
     assert headings.split() == ["KIND", "USED", "FREE", "LIMIT"]
     assert ["filestorage", "0", "1", "TiB", "1", "TiB"] in [row.split() for row in rows]
     said = user.refused("quota", "set", "clusters=7")
-    assert said.endswith("is not permitted: ask an administrator of the organization for that right.")
+    assert said.endswith("is not permitted: whoever runs the platform can do that, so ask them.")
     for wrong in ("clusters", "clusters=many"):
         assert user.refused("quota", "set", wrong).endswith("say what there may be, such as servers=20.")
     assert user.refused("quota", "set", "horses=1").startswith("LIMITS name horses: the kinds are clusters, ")
@@ -158,3 +158,15 @@ def test_quotas_are_seen_by_their_users_and_set_by_administrators(
     changed = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=7")}
     assert changed == {**whole, "clusters": 7}, "the others stay"
     assert user("quota", "set", "clusters=5", "-o", "name").startswith("clusters\n")
+
+
+def test_who_can_raise_a_limit_is_told_with_it(user: Terminal) -> None:
+    used = {each["kind"]: each["used"] for each in user.json("quota", "show", "--of", "project")}["networks"]
+    limit = {each["kind"]: each["quantity"] for each in user.json("quota", "show")}["networks"]
+    user("quota", "set", f"networks={used}", "--of", "project")
+    said = user.refused("network", "create", "beyond", "--region", "sim-north")
+    user("quota", "set", f"networks={limit}", "--of", "project")
+    assert said == (
+        f"Total networks allocation of {used + 1} would exceed project quota limit of {used}: remuda quota show --of "
+        "project says what is used, and an administrator of the organization can raise it."
+    )

@@ -14,7 +14,11 @@ from remuda.kernel.errors import Malformed, RemudaError
 __all__ = ["refusal"]
 
 _REMEDIES = {
+    "operation 'update' on endpoint 'identity:quotas'": "whoever runs the platform can do that, so ask them",
     "operation is not allowed by rbac": "ask an administrator of the organization for that right",
+    "project quota limit of": (
+        "remuda quota show --of project says what is used, and an administrator of the organization can raise it"
+    ),
     "quota limit of": "remuda quota show says what is used, and whoever runs the platform can raise it",
     "is not compatible with flavor architecture": "choose a flavor and an image of one architecture, as show says it",
     "is too small for an image of": "choose a flavor with a larger disk, or a smaller image",
@@ -22,7 +26,7 @@ _REMEDIES = {
     "is in use": "delete first what uses it",
     "in its current state": "see with show what state that is",
 }
-"""What to do, by a piece of what is told."""
+"""What to do, by a piece of what is told; of several, the first."""
 _COMMANDS = {
     "is not what If-Match says: read it again, then decide": (
         "is not what it was any more, and nothing was done: look at it again, then decide"
