@@ -221,7 +221,7 @@ def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
         *("instance", "create", "b a d", "--network", "taken-net", "--flavor", SMALL, "--image", JAMMY)
     )
     said = user.refused("network", "delete", "taken-net", "--yes")
-    assert said == "Network is in use and cannot be deleted: delete first what uses it."
+    assert said == "Network is in use by the instance taken and cannot be deleted: delete first what uses it."
 
 
 @contextmanager

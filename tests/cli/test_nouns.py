@@ -60,6 +60,31 @@ def test_security_groups(user: Terminal) -> None:
     assert user("security-group", "delete", "ssh", "--yes", "--wait") == "The security group ssh is gone.\n"
 
 
+def test_a_security_group_that_instances_have_is_taken_from_them_first(user: Terminal) -> None:
+    user("network", "create", "held-net", "--region", "sim-north", "--wait")
+    user("security-group", "create", "held", "--network", "held-net", "--wait")
+    chosen = ("--network", "held-net", "--flavor", SMALL, "--image", JAMMY, "--wait")
+    names = [f"holder-{number}" for number in range(7)]
+    for name in names[1:]:
+        user("instance", "create", name, *chosen, "--security-group", "held")
+    user("instance", "create", names[0], *chosen)
+    remedy = (
+        "take it away with remuda instance update INSTANCE --no-security-group, or name with --security-group those "
+        "that stay."
+    )
+    shown = ", ".join(names[1:6])
+    assert user.refused("security-group", "delete", "held", "--yes") == (
+        f"Security group is in use by 6 instances ({shown} and 1 more) and cannot be deleted: {remedy}"
+    )
+    for name in names[2:]:
+        user("instance", "delete", name, "--yes", "--wait")
+    assert user.refused("security-group", "delete", "held", "--yes") == (
+        f"Security group is in use by the instance holder-1 and cannot be deleted: {remedy}"
+    )
+    user("instance", "update", "holder-1", "--no-security-group", "--yes", "--wait")
+    assert user("security-group", "delete", "held", "--yes", "--wait") == "The security group held is gone.\n"
+
+
 def test_ssh_authorities(user: Terminal, tmp_path: Path) -> None:
     file = tmp_path / "ca.pub"
     file.write_text(f"{KEY}\n")
@@ -70,7 +95,10 @@ def test_ssh_authorities(user: Terminal, tmp_path: Path) -> None:
     chosen = ("--network", "ca-net", "--flavor", SMALL, "--image", JAMMY, "--ssh-ca", "ours", "--wait")
     assert "SSH CA      ours\n" in user("instance", "create", "opened", *chosen)
     said = user.refused("ssh-ca", "delete", "ours", "--yes")
-    assert "in use" in said
+    assert said == (
+        "SSH certificate authority is in use by the instance opened and cannot be deleted: take it away with remuda "
+        "instance update INSTANCE --ssh-ca ''."
+    )
     user("instance", "update", "opened", "--ssh-ca", "", "--yes", "--wait")
     assert "SSH CA" not in user("instance", "show", "opened")
     assert user("ssh-ca", "delete", "ours", "--yes").startswith("The SSH certificate authority ours ")

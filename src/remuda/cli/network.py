@@ -5,6 +5,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from remuda.cli.doing import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
+from remuda.cli.holders import naming_holders
 from remuda.cli.naming import resolve
 from remuda.cli.nouns import NETWORK, REGION
 from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
@@ -109,7 +110,7 @@ def delete(network: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, whe
         Its name or id.
 
     """
-    with where.open() as asked:
+    with where.open() as asked, naming_holders(asked, NETWORK, network):
         delete_one(asked, NETWORK, network, yes=yes, waiting=waiting)
 
 

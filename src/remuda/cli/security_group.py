@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from remuda.cli.doing import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
+from remuda.cli.holders import naming_holders
 from remuda.cli.nouns import NETWORK, SECURITY_GROUP
 from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
 from remuda.cli.rules import parse_rule, rule_text
@@ -118,7 +119,7 @@ def delete(group: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, where
         Its name or id.
 
     """
-    with where.open() as asked:
+    with where.open() as asked, naming_holders(asked, SECURITY_GROUP, group):
         delete_one(asked, SECURITY_GROUP, group, yes=yes, waiting=waiting)
 
 

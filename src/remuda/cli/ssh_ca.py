@@ -4,6 +4,7 @@ from pathlib import Path
 
 from remuda.cli.doing import delete_one, find, list_all, make_one, show_found
 from remuda.cli.files import text_of
+from remuda.cli.holders import naming_holders
 from remuda.cli.nouns import SSH_CA
 from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Watch, Yes
 from remuda.cli.where import HERE, Where
@@ -58,5 +59,5 @@ def delete(authority: str, /, *, yes: Yes = False, where: Where = HERE) -> None:
         Its name or id.
 
     """
-    with where.open() as asked:
+    with where.open() as asked, naming_holders(asked, SSH_CA, authority):
         delete_one(asked, SSH_CA, authority, yes=yes, waiting=AT_ONCE)

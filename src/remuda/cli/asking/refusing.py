@@ -23,6 +23,11 @@ _REMEDIES = {
     "is not compatible with flavor architecture": "choose a flavor and an image of one architecture, as show says it",
     "is too small for an image of": "choose a flavor with a larger disk, or a smaller image",
     "resource not found": "check the name, and with remuda context list as whom you ask",
+    "security group is in use": (
+        "take it away with remuda instance update INSTANCE --no-security-group, or name with --security-group those "
+        "that stay"
+    ),
+    "SSH certificate authority is in use": "take it away with remuda instance update INSTANCE --ssh-ca ''",
     "is in use": "delete first what uses it",
     "in its current state": "see with show what state that is",
 }
