@@ -36,6 +36,27 @@ def test_networks(user: Terminal) -> None:
     assert "/24" in user.refused("network", "create", "pad", "--region", "sim-north", "--prefix", "10.0.0.0/30")
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--prefix", "10.0.0.0/99"), "--prefix 10.0.0.0/99 is no IPv4 prefix: write one such as 10.0.0.0/24."),
+        (
+            ("--prefix", "10.0.0.0/31"),
+            "--prefix 10.0.0.0/31 is too small for a network: write one of /24 or larger, such as 10.0.0.0/24.",
+        ),
+        (
+            ("--dns", "9.9.9.9", "--dns", "999.1.1.1"),
+            "--dns 999.1.1.1 is no IPv4 address: write one such as 10.0.0.1.",
+        ),
+        (("--dns", "::1"), "--dns ::1 is no IPv4 address, IPv6 is not supported: write one such as 10.0.0.1."),
+    ],
+)
+def test_an_address_that_is_none_is_told_with_its_option(words: tuple[str, ...], said: str, user: Terminal) -> None:
+    assert user.refused("network", "create", "astray", "--region", "sim-north", *words) == said
+    if words[0] == "--dns":
+        assert user.refused("network", "update", "astray", *words) == said
+
+
 def test_security_groups(user: Terminal) -> None:
     user("network", "create", "walls", "--region", "sim-north", "--wait")
     made = user(

@@ -58,13 +58,17 @@ def test_an_id_is_told_from_a_name() -> None:
 
 
 rules = st.builds(
-    lambda direction, protocol, ports, prefix: {"direction": direction, "protocol": protocol, **ports, **prefix},
+    lambda direction, what, prefix: {"direction": direction, **what, **prefix},
     st.sampled_from(["ingress", "egress"]),
-    st.sampled_from(["any", "icmp", "tcp", "udp", "vrrp"]),
     st.one_of(
-        st.just({}),
-        st.builds(lambda port: {"port": port}, st.integers(1, 65535)),
-        st.builds(lambda port, last: {"port": port, "portMax": last}, st.integers(1, 65535), st.integers(1, 65535)),
+        st.builds(lambda protocol: {"protocol": protocol}, st.sampled_from(["any", "icmp", "tcp", "udp", "vrrp"])),
+        st.builds(
+            lambda protocol, ports: {"protocol": protocol, **ports},
+            st.sampled_from(["tcp", "udp"]),
+            st.sets(st.integers(1, 65535), min_size=1, max_size=2).map(
+                lambda ports: dict(zip(("port", "portMax"), sorted(ports), strict=False))
+            ),
+        ),
     ),
     st.sampled_from([{}, {"prefix": "10.0.0.0/8"}, {"prefix": "0.0.0.0/0"}]),
 )
@@ -85,6 +89,14 @@ def test_a_rule_is_written_as_it_is_read(rule: dict[str, Any]) -> None:
         ("ingress tcp ssh", "ends with ssh, which is neither ports nor a prefix"),
         ("ingress tcp 22 10.0.0.0/8 23", "ends with 23, which is neither ports nor a prefix"),
         ("ingress tcp 22 23", "ends with 23, which is neither ports nor a prefix"),
+        ("ingress tcp 90-80", "names the ports 90-80, of which the first is not the lower one"),
+        ("ingress tcp 80-80", "names the ports 80-80, of which the first is not the lower one"),
+        ("ingress udp 0", "names a port that is not from 1 to 65535"),
+        ("ingress udp 1-65536", "names a port that is not from 1 to 65535"),
+        ("ingress icmp 22", "names ports, which only tcp and udp have"),
+        ("ingress tcp 22 10.0.0.0/40", "names 10.0.0.0/40, which is no IPv4 prefix"),
+        ("ingress tcp 22 10.0.0.0", "names 10.0.0.0, which is no IPv4 prefix"),
+        ("egress any ::/0", "names ::/0, which is no IPv4 prefix, IPv6 is not supported"),
     ],
 )
 def test_what_is_no_rule_is_told_why(text: str, problem: str) -> None:

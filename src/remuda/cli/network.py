@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from remuda.cli.addresses import check_address, checked_prefix
 from remuda.cli.doing import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
 from remuda.cli.holders import naming_holders
 from remuda.cli.naming import resolve
@@ -11,9 +12,10 @@ from remuda.cli.nouns import NETWORK, REGION
 from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
 from remuda.cli.where import HERE, Where
 from remuda.kernel.errors import Invalid
-from remuda.resources.ipv4 import hinted, read_prefix
 
 __all__ = ["create", "delete", "list", "show", "update"]
+
+_LONGEST_MASK = 24
 
 
 def list(*, watch: Watch = False, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
@@ -62,6 +64,7 @@ def create(
 
     """
     _check_prefix(prefix)
+    _check_servers(dns)
     with where.open() as asked:
         place = asked.needs_project()
         spec = {
@@ -95,6 +98,7 @@ def update(
         A name server for what is on it, instead of those it has; say it again for another one.
 
     """
+    _check_servers(dns or ())
     new = {} if dns is None else {"dnsNameservers": [*dns]}
     with where.open() as asked:
         changed = change_one(asked, NETWORK, network, about, lambda spec: {**spec, **new})
@@ -115,6 +119,11 @@ def delete(network: str, /, *, yes: Yes = False, waiting: Waiting = AT_ONCE, whe
 
 
 def _check_prefix(text: str) -> None:
-    """Refuse what is no prefix before anybody is asked: the API's own words are those that its clients know."""
-    if read_prefix(text) is None:
-        raise Invalid("--prefix", hinted(f"{text} is no IPv4 prefix", text), remedy="write one such as 10.0.0.0/24")
+    if checked_prefix("--prefix", text).prefixlen > _LONGEST_MASK:
+        remedy = f"write one of /{_LONGEST_MASK} or larger, such as 10.0.0.0/{_LONGEST_MASK}"
+        raise Invalid("--prefix", f"{text} is too small for a network", remedy=remedy)
+
+
+def _check_servers(dns: tuple[str, ...]) -> None:
+    for each in dns:
+        check_address("--dns", each)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
+from remuda.cli.addresses import checked_prefix
 from remuda.cli.doing import find, id_of
 from remuda.cli.files import bytes_of
 from remuda.cli.nouns import FLAVOR, IMAGE, SECURITY_GROUP, SSH_CA
@@ -45,6 +46,11 @@ class Extras:
     protect_plan: Annotated[
         bool | None, Parameter(help="Whether a change that destroys something needs its plan's hash.")
     ] = None
+
+    def __post_init__(self) -> None:
+        """Refuse a prefix that is none before anything is done."""
+        for each in self.source or ():
+            checked_prefix("--source", each)
 
     def applied(self, asked: Asked, spec: dict[str, Any], network: str) -> dict[str, Any]:
         """Return what to ask for of an instance on a network that has been asked for so far."""
