@@ -57,6 +57,28 @@ def test_an_address_that_is_none_is_told_with_its_option(words: tuple[str, ...],
         assert user.refused("network", "update", "astray", *words) == said
 
 
+@pytest.mark.parametrize("name", ["a b", "", "a-", "a" * 64, "it's"])
+def test_a_name_that_cannot_be_is_told_with_how_to_write_one(name: str, user: Terminal) -> None:
+    assert user.refused("network", "create", name, "--region", "sim-north") == (
+        f"NAME {name!r} cannot be: write 1 to 63 letters, digits, '_', '.' and '-', beginning and ending with a letter "
+        "or digit."
+    )
+
+
+def test_what_is_wrong_is_told_with_its_option(user: Terminal) -> None:
+    asked = ("network", "create", "wordy", "--region", "sim-north")
+    long = "x" * 1025
+    assert user.refused(*asked, "--description", long) == "--description must have at most 1024 characters."
+    assert user.refused(*asked, "--tag", f"{long}=1") == "The name of a --tag must have at most 255 characters."
+    tags = [word for number in range(51) for word in ("--tag", f"t{number}=1")]
+    assert user.refused(*asked, *tags) == "--tag must have at most 50 items."
+    said = user.refused(*asked, "--description", long, "--tag", f"a={long}")
+    assert set(said.rstrip(".").split("; ")) == {
+        "--description must have at most 1024 characters",
+        "The value of a --tag must have at most 255 characters",
+    }
+
+
 def test_security_groups(user: Terminal) -> None:
     user("network", "create", "walls", "--region", "sim-north", "--wait")
     made = user(
