@@ -1,5 +1,6 @@
 """`remuda backup` and `remuda restore`, beside a process and without one."""
 
+import contextlib
 import shutil
 import sqlite3
 from collections.abc import Mapping
@@ -151,6 +152,38 @@ def test_a_damaged_backup_is_refused_and_nothing_is_changed(left: Path, tmp_path
     assert str(file) in refusal(capsys, "restore", file, "--data", left, "--move-aside")
     assert contents(left) == before
     assert not list(left.glob(".*restoring*"))
+
+
+def test_a_store_that_is_damaged_is_named_and_not_its_copy(stopped: Path, tmp_path: Path, capsys: Said) -> None:
+    store, file = stopped / "remuda.db", tmp_path / "copy.db"
+    whole = store.read_bytes()
+    with contextlib.closing(sqlite3.connect(store)) as spoiled:  # a copy can be made of it, and is as bad
+        spoiled.execute("PRAGMA writable_schema = ON")
+        spoiled.execute("UPDATE sqlite_schema SET sql = replace(sql, 'floor INTEGER', 'floor TEXT')")
+        spoiled.commit()
+    copied = refusal(capsys, "backup", file, "--data", stopped)
+    assert copied.startswith(f"The store {store} is damaged (")
+    content = bytearray(whole)
+    content[8192 * 3 : 8192 * 5] = b"\xff" * (8192 * 2)
+    store.write_bytes(content)
+    assert refusal(capsys, "backup", file, "--data", stopped).startswith(f"The store {store} is damaged (")
+    assert not file.exists()
+
+
+def test_an_empty_file_is_no_backup(left: Path, tmp_path: Path, capsys: Said) -> None:
+    empty = tmp_path / "empty.db"
+    empty.touch()
+    said = refusal(capsys, "restore", empty, "--data", left, "--move-aside")
+    assert said.startswith(f"The store {empty} is damaged (it is empty): ")
+
+
+def test_how_to_start_what_was_restored_can_be_pasted(left: Path, tmp_path: Path, capsys: Said) -> None:
+    file, config, other = tmp_path / "copy.db", tmp_path / "my.toml", tmp_path / "my data"
+    assert run("backup", file, "--with-keys", "--data", left) == 0
+    config.touch()
+    keys = ("--keys", f"{file}.keys.json")
+    assert run("restore", file, *keys, "--data", other, "--config", config) == 0
+    assert capsys.readouterr().out.endswith(f" Start it with remuda up --data '{other}' --config {config}.\n")
 
 
 def test_what_is_no_backup_is_refused(left: Path, tmp_path: Path, capsys: Said) -> None:

@@ -4,10 +4,12 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterable
+from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import apsw
 import pytest
 
 from remuda.app import registry
@@ -108,6 +110,39 @@ def test_a_damaged_store_is_bad(left: Path, capsys: Said) -> None:
     store.write_text("hello " * 4000)
     code, found = looked(capsys, left)
     assert (code, states(found)) == (1, {"store": "bad"})
+
+
+def test_what_damage_there_is_is_told_on_one_line(stopped: Path, capsys: Said) -> None:
+    store = stopped / "remuda.db"
+    with closing(apsw.Connection(str(store))) as connection:
+        ((page,),) = connection.execute("SELECT min(pageno) FROM dbstat WHERE name = 'horizon'")
+    content = bytearray(store.read_bytes())
+    content[8192 * (page - 1) + 8 : 8192 * (page - 1) + 12] = b"\xff" * 4
+    store.write_bytes(content)
+    code, found = looked(capsys, stopped)
+    assert (code, states(found)) == (1, {"store": "bad"})
+    assert "\n" not in found["store"]["sentence"]
+    assert "***" not in found["store"]["sentence"]
+    assert f"page {page} cell 0: " in found["store"]["sentence"]
+
+
+def test_a_store_without_its_tables_is_bad_and_nothing_else(stopped: Path, capsys: Said) -> None:
+    store = stopped / "remuda.db"
+    with closing(apsw.Connection(str(store))) as connection:
+        connection.execute("DROP TABLE logs")
+    assert told_of_store(capsys, stopped) == [("bad", f"{store} is damaged: it has no table logs.")]
+    store.write_bytes(b"")
+    said = f"The store {store} is empty although it was in use: restore it from a backup, or remove it to begin anew."
+    assert told_of_store(capsys, stopped) == [("bad", said)]
+    (stopped / "credentials.json").unlink()
+    (stopped / "remuda.db.lock").write_text("open\n")
+    assert told_of_store(capsys, stopped) == [("odd", f"{store} is empty: a first start was cut off.")]
+
+
+def told_of_store(said: Said, data: Path) -> list[tuple[str, str]]:
+    main(["doctor", "-o", "json", "--data", str(data), "--listen", "127.0.0.1:0"])
+    found = json.loads(said.readouterr().out)["findings"]
+    return [(each["state"], each["sentence"]) for each in found if each["part"] == "store"]
 
 
 async def _nothing(_: SqliteStore) -> None: ...

@@ -57,9 +57,7 @@ def backup(
         load_keyring(directory.keys)
         if beside.exists():
             raise Invalid("The backup", f"would overwrite {beside}", remedy="choose a name that is not taken")
-    with inspected(directory.store) as store:
-        store.copy(file)
-    _check(file)
+    _copy(directory.store, file)
     if with_keys:
         _copy_keys(directory.keys, beside)
     apart = _KEYS_TOO if with_keys else _KEYS_APART
@@ -72,13 +70,18 @@ def keys_beside(file: Path) -> Path:
     return file.with_name(f"{file.name}.keys.json")
 
 
-def _check(file: Path) -> None:
-    """Look through a copy: one that is damaged is worse than none."""
-    with inspected(file) as copy:
-        damage = copy.damage()
+def _copy(store: Path, file: Path) -> None:
+    """Copy a store and look through the copy: one that is damaged is worse than none, and so is the store then."""
+    try:
+        with inspected(store) as found:
+            found.copy(file)
+        with inspected(file) as copy:
+            damage = copy.damage()
+    except StoreDamaged as error:
+        raise StoreDamaged(str(store), error.cause) from None
     if damage:
         file.unlink()
-        raise StoreDamaged(str(file), damage)
+        raise StoreDamaged(str(store), damage)
 
 
 def _copy_keys(keys: Path, target: Path) -> None:

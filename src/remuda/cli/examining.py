@@ -40,10 +40,22 @@ def examine(found: Loaded, clock: Clock) -> Iterator[Finding]:
     yield _keys(data)
     is_running = _is_running(data)
     yield from _process(data) if is_running else (_address(server.listen),)
-    if data.store.exists():
-        yield from examine_store(data.store, clock, is_running=is_running)
-    else:
+    yield from _store(data, clock, is_running=is_running)
+
+
+def _store(data: DataDirectory, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
+    if not data.store.exists():
         yield odd("store", f"{data.store} is not there.", "The first start of remuda up makes it.")
+        return
+    try:
+        data.check_store()
+    except RemudaError as error:
+        yield bad("store", error.sentence, "")
+        return
+    if not data.store.stat().st_size:
+        yield odd("store", f"{data.store} is empty: a first start was cut off.", "The next one makes it.")
+        return
+    yield from examine_store(data.store, clock, is_running=is_running)
 
 
 def _releases() -> Finding:

@@ -8,6 +8,7 @@ place of others do so just before, and the others are kept: after a crash in bet
 import asyncio
 import contextlib
 import os
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -79,7 +80,13 @@ def restore(
             _take_keys(found, directory)
             move_over(staged, directory.store)
     kept = "" if aside is None else f" What was there is now {aside}."
-    say(f"{directory.store} is what {file} was.{kept} Start it with remuda up.")
+    say(f"{directory.store} is what {file} was.{kept} Start it with {_start(data, config)}.")
+
+
+def _start(data: Path | None, config: Path | None) -> str:
+    """Return the command that starts a process in the same directory."""
+    said = {"--data": data, "--config": config}
+    return shlex.join(["remuda", "up", *(word for name, path in said.items() if path for word in (name, str(path)))])
 
 
 @contextmanager

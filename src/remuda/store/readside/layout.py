@@ -7,7 +7,7 @@ compaction removes.
 
 import apsw
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "migrate"]
+__all__ = ["APPLICATION_ID", "MIGRATIONS", "TABLES", "migrate"]
 
 APPLICATION_ID = 0x52454D55
 """Marks a file as ours ('REMU' in the SQLite header)."""
@@ -72,6 +72,8 @@ CREATE INDEX logs_by_time ON logs (stream, time);
 INSERT INTO horizon (id, version, floor) VALUES (1, 0, 0);
 """
 
+TABLES: tuple[str, ...] = ("kinds", "indexes", "objects", "entries", "revisions", "horizon", "logs")
+"""What every store has, of whatever version."""
 MIGRATIONS: tuple[str, ...] = (_FIRST,)
 """Each script takes a file from the version before to its own: the first one makes version 1 from an empty file."""
 

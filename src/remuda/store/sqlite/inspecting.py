@@ -15,6 +15,7 @@ import msgspec
 
 from remuda.store.kinds import Kind
 from remuda.store.parts import field_index
+from remuda.store.readside.layout import TABLES
 from remuda.store.readside.sql import Sql
 from remuda.store.sqlite.backup import copy_store
 from remuda.store.sqlite.file import check_header, opening_error
@@ -34,8 +35,10 @@ class Inspection:
     def damage(self) -> str:
         """Look through the whole file, and return what is wrong with it, or nothing."""
         try:
-            tables = self._run("SELECT name FROM sqlite_schema WHERE type = 'table'")
-            return next(filter(None, (damage_of(self._run, table) for (table,) in tables)), "")
+            tables = [name for (name,) in self._run("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+            if missing := [name for name in TABLES if name not in tables]:
+                return f"it has no table {missing[0]}" if tables else "it is empty"
+            return next(filter(None, (damage_of(self._run, table) for table in tables)), "")
         except (apsw.CorruptError, apsw.NotADBError) as error:
             return str(error)
 

@@ -119,7 +119,10 @@ async def _damage(file: OpenFile, lane: Lane) -> str:
 def damage_of(run: Sql, table: str) -> str:
     """Return what is wrong with one table and its indexes, or nothing."""
     found = run(f"PRAGMA integrity_check({_quoted(table)})")
-    return "" if found == [("ok",)] else "; ".join(str(row[0]) for row in found[:3])
+    if found == [("ok",)]:
+        return ""
+    lines = [line for (text,) in found for line in str(text).splitlines() if not line.startswith("***")]
+    return "; ".join(lines[:3])
 
 
 def _quoted(name: str) -> str:
