@@ -32,6 +32,29 @@ def test_there_can_be_several_logins_and_one_is_used(user: Terminal, remuda_up: 
     assert user.refused("region", "list", "--context", "nope") == unknown
 
 
+def test_an_empty_name_is_not_the_login_in_use(user: Terminal) -> None:
+    unknown = "There is no context '': remuda context list says which there are."
+    assert user.refused("region", "list", "--context", "") == unknown
+    assert user.refused("context", "use", "") == unknown
+    assert user.refused("context", "set", "--project", "default", "--context", "") == unknown
+    assert user.refused("logout", "") == unknown
+    assert user.contexts.current == "default"
+
+
+def test_who_logs_out_is_told_of_the_other_logins(user: Terminal, remuda_up: Cloud) -> None:
+    for name in ("second", "third"):
+        user("login", "--credentials", str(remuda_up.credentials), "--name", name)
+    assert user("logout", "second") == "You are logged out of second.\n", "another one is in use"
+    user("login", "--credentials", str(remuda_up.credentials), "--name", "second")
+    choice = "choose from default, third with remuda context use NAME."
+    assert user("logout") == f"You are logged out of second. To go on as another, {choice}\n"
+    assert user.refused("region", "list") == f"No login is in use: {choice}"
+    user("context", "use", "third")
+    choice = "use default with remuda context use default."
+    assert user("logout") == f"You are logged out of third. To go on as another, {choice}\n"
+    assert user.refused("region", "list") == f"No login is in use: {choice}"
+
+
 def test_nobody_is_logged_in_to_begin_with(terminal: Terminal) -> None:
     assert terminal("context", "list") == "You are not logged in anywhere: say remuda login.\n"
     assert terminal.refused("logout").startswith("You are not logged in: ")

@@ -146,6 +146,24 @@ def test_what_is_no_credentials_file_is_one_sentence(terminal: Terminal, tmp_pat
     )
 
 
+def test_a_token_that_is_not_taken_there_is_told_with_its_file(
+    terminal: Terminal, remuda_up: Cloud, tmp_path: Path
+) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(msgspec.json.encode({**remuda_up.running.credentials, "token": "x"}).decode())
+    said = terminal.refused("login", "--credentials", str(file), "--name", "bad")
+    assert said == (
+        f"--credentials {file} has a token that {remuda_up.running.url} does not take: name the one in the data "
+        "directory of the remuda up that runs there."
+    )
+    assert terminal.contexts.contexts == {}
+
+
+def test_a_login_without_a_name_is_refused(terminal: Terminal, remuda_up: Cloud) -> None:
+    said = terminal.refused("login", "--credentials", str(remuda_up.credentials), "--name", "")
+    assert said == "--name is empty: give the login a name such as work."
+
+
 def test_a_server_that_does_not_answer_is_one_sentence(terminal: Terminal) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         gone = f"http://127.0.0.1:{nobody.getsockname()[1]}"

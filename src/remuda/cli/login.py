@@ -1,5 +1,7 @@
 """``remuda login`` and ``remuda logout``: as whom commands ask, and where."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ from remuda.cli.asking.session import Session
 from remuda.cli.output import say
 from remuda.cli.where import logins, organization_called, project_called
 from remuda.http.secrets import hide
-from remuda.kernel.errors import Invalid, RemudaError, Unavailable
+from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable
 from remuda.kernel.secrets import Secret
 
 __all__ = ["login", "logout"]
@@ -59,6 +61,8 @@ def login(
         The project to work in, likewise.
 
     """
+    if not name:
+        raise Invalid("--name", "is empty", remedy="give the login a name such as work")
     file = logins()
     file.read()
     if credentials is None:
@@ -68,7 +72,7 @@ def login(
         endpoints = found.endpoints if url is None else _endpoints(url)
         context = Context(endpoints=endpoints, tokens=Tokens(access=found.token))
         organization, project = organization or found.organization_id, project or found.project_id
-    with Session(name, context, file) as session:
+    with Session(name, context, file) as session, _trusting(credentials, context):
         context = _placed(session, organization, project)
     file.change(lambda all_: replace(all_.with_(name, context), current=name))
     say(f"You are logged in as {context.subject}, {_where(context)}.")
@@ -91,8 +95,8 @@ def logout(name: str | None = None, /) -> None:
             session.end()
     except Unavailable as trouble:
         told = f"{found} is forgotten here. There it ends by itself, since nobody could be told: {trouble.sentence}"
-    file.change(lambda all_: all_.without(found))
-    say(told)
+    left = file.change(lambda all_: all_.without(found))
+    say(told if left.current or not left.contexts else f"{told} To go on as another, {left.choosing}.")
 
 
 def _endpoints(url: str) -> dict[str, str]:
@@ -116,6 +120,19 @@ def _read(path: Path) -> _Credentials:
         raise Invalid("--credentials", f"{path} cannot be read ({cause})", remedy=remedy) from None
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise Invalid("--credentials", f"{path} is no credentials.json", remedy=remedy) from None
+
+
+@contextmanager
+def _trusting(credentials: Path | None, context: Context) -> Iterator[None]:
+    """Have the refusal of a token say where that is from: nobody was logged in with it before."""
+    try:
+        yield
+    except Unauthenticated:
+        if credentials is None:
+            raise
+        where = context.endpoints.get("identity", "").removesuffix("/identity")
+        remedy = "name the one in the data directory of the remuda up that runs there"
+        raise Invalid("--credentials", f"{credentials} has a token that {where} does not take", remedy=remedy) from None
 
 
 def _placed(session: Session, organization: str | None, project: str | None) -> Context:

@@ -56,13 +56,23 @@ class Contexts(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_d
 
     def find(self, name: str | None) -> tuple[str, Context]:
         """Return a context by its name, or the current one."""
-        wanted = name or self.current
-        if not wanted:
+        if name is None and not self.current:
+            if self.contexts:
+                raise Unusable(f"No login is in use: {self.choosing}.")
             raise Unusable("You are not logged in: say remuda login, or remuda login --help for other ways.")
+        wanted = self.current if name is None else name
         found = self.contexts.get(wanted)
         if found is None:
-            raise Unusable(f"There is no context {wanted}: remuda context list says which there are.")
+            raise Unusable(f"There is no context {wanted or repr(wanted)}: remuda context list says which there are.")
         return wanted, found
+
+    @property
+    def choosing(self) -> str:
+        """How to use one of them, where none is in use."""
+        names = sorted(self.contexts)
+        if len(names) == 1:
+            return f"use {names[0]} with remuda context use {names[0]}"
+        return f"choose from {', '.join(names)} with remuda context use NAME"
 
     def with_(self, name: str, context: Context) -> "Contexts":
         """Return them with one put in, or in the place of the one of that name."""
