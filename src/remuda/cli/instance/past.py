@@ -32,16 +32,16 @@ def timeline(instance: str, /, *, limit: int = 100, output: Output = "table", wh
         So many events, counted from the latest.
 
     """
+    within("--limit", limit, _MOST_EVENTS)
     with where.open() as asked:
         path = f"{INSTANCE.path}/{_id(asked, instance)}/timeline"
-        query = {"limit": str(within("--limit", limit, _MOST_EVENTS))}
-        events = asked.session.get(INSTANCE.service, path, query)[::-1]
+        events = _latest(asked, path, limit, is_for_people=output == "table")
     if output == "name":
         show_text("".join(f"{each['event']}\n" for each in events))
     elif output != "table":
         show_text(dump(events, output))
     else:
-        show_text(_table([each for each in events if not _is_said_twice(each)]))
+        show_text(_table(events))
 
 
 def explain(instance: str, /, *, output: Output = "table", where: Where = HERE) -> None:
@@ -61,6 +61,17 @@ def explain(instance: str, /, *, output: Output = "table", where: Where = HERE) 
         show_text(dump(told, output))
     else:
         show_text("".join(f"{line}\n" for line in told["sentences"]))
+
+
+def _latest(asked: Asked, path: str, limit: int, *, is_for_people: bool) -> Sequence[Any]:
+    """Return so many events, the latest last; for those that people need not read, older ones are read."""
+    read = limit
+    while True:
+        events = asked.session.get(INSTANCE.service, path, {"limit": str(read)})
+        kept = [each for each in events if not (is_for_people and _is_said_twice(each))]
+        if len(kept) >= limit or len(events) < read or read == _MOST_EVENTS:
+            return kept[:limit][::-1]
+        read = min(2 * read, _MOST_EVENTS)
 
 
 def _table(events: Sequence[Any]) -> str:
