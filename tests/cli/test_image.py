@@ -19,6 +19,13 @@ def test_an_image_is_imported_from_a_network_that_is_configured_and_can_be_used(
     assert user("image", "delete", "mine", "--yes") == "The image mine is being deleted.\n"
 
 
+def test_an_image_that_everybody_has_is_not_ones_own_to_delete(user: Terminal) -> None:
+    said = user.refused("image", "delete", "ubuntu-22.04-amd64", "--region", "sim-north")
+    assert said == (
+        "The image ubuntu-22.04-amd64 is not one of your organization: whoever runs the platform can delete it."
+    )
+
+
 def test_an_image_is_imported_from_no_other_address_of_the_machine(user: Terminal) -> None:
     with images() as web:
         elsewhere = web.replace("127.0.0.2", "127.0.0.1")

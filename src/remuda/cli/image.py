@@ -7,11 +7,12 @@ from cyclopts import Parameter
 from remuda.cli.doing import agreed, id_of
 from remuda.cli.imaging import until_ready
 from remuda.cli.nouns import IMAGE
-from remuda.cli.offering import find_offer, list_offers, region_called, show_offer
+from remuda.cli.offering import Offer, find_offer, list_offers, region_called, show_offer
 from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Yes
 from remuda.cli.output import say
 from remuda.cli.showing.formats import show_one
-from remuda.cli.where import HERE, Where
+from remuda.cli.where import HERE, Asked, Where
+from remuda.kernel.errors import Unusable
 
 __all__ = ["delete", "import_", "list", "show"]
 
@@ -104,7 +105,17 @@ def delete(image: str, /, *, region: str | None = None, yes: Yes = False, where:
     with where.open() as asked:
         found = find_offer(asked, IMAGE, image, region)
         name = found.thing["metadata"]["name"]
+        _check_own(asked, found)
         agreed(f"The image {name} of {found.region_name} will be deleted, and cannot be had back.", yes=yes)
         place = f"/api/v1/organizations/{asked.needs_organization()}/regions/{found.region}"
         asked.session.ask("DELETE", IMAGE.service, f"{place}/images/{id_of(found.thing)}")
         say(f"The image {name} is being deleted.")
+
+
+def _check_own(asked: Asked, found: Offer) -> None:
+    """Refuse an image that everybody has, before anybody agrees to anything."""
+    query = {"organizationID": asked.needs_organization(), "scope": "owned"}
+    own = asked.session.get(IMAGE.service, IMAGE.path.format(region=found.region), query)
+    if id_of(found.thing) not in map(id_of, own):
+        name = found.thing["metadata"]["name"]
+        raise Unusable(f"The image {name} is not one of your organization: whoever runs the platform can delete it.")
