@@ -1,9 +1,11 @@
 """``remuda quota``: how much there may be, and how much of that is used."""
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from remuda.cli.amounts import Limit, bytes_text, parse_limit
 from remuda.cli.options import Output
 from remuda.cli.output import show as print_text
 from remuda.cli.showing.formats import dump
@@ -17,8 +19,6 @@ Scope = Annotated[
     Literal["organization", "project"],
     Parameter(name="--of", help="Whose: the organization's, which always holds, or what of it a project may have."),
 ]
-_STEP = 1024
-_UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 
 
 def show(*, of: Scope = "organization", output: Output = "table", where: Where = HERE) -> None:
@@ -35,10 +35,11 @@ def set(  # noqa: A001  the command's name
     Parameters
     ----------
     limits
-        What there may be, such as servers=20 gpus=4. The others stay as they are.
+        What there may be, such as servers=20 or filestorage=2TiB, which is in bytes where no unit is said. The others
+        stay as they are.
 
     """
-    wanted = dict(_limit(text) for text in limits)
+    wanted = {each.kind: each for each in map(parse_limit, limits)}
     if not wanted:
         raise Invalid("LIMITS", "are missing", remedy="say what there may be, such as servers=20")
     with where.open() as asked:
@@ -47,9 +48,11 @@ def set(  # noqa: A001  the command's name
         known = {each["kind"]: each["quantity"] for each in found["quotas"]}
         if strange := sorted(wanted.keys() - known.keys()):
             raise Invalid("LIMITS", f"name {strange[0]}", remedy=f"the kinds are {', '.join(known)}")
+        _check_units(wanted.values(), found["quotas"])
         otherwise = _otherwise(asked, found, of)
         own = {kind: number for kind, number in known.items() if number != otherwise[kind]}
-        body = {"quotas": [{"kind": kind, "quantity": number} for kind, number in (own | wanted).items()]}
+        new = {kind: each.quantity for kind, each in wanted.items()}
+        body = {"quotas": [{"kind": kind, "quantity": number} for kind, number in (own | new).items()]}
         asked.session.ask("PUT", "identity", path, body, match=state)
         _show(asked.session.get("identity", path)["quotas"], output)
 
@@ -69,11 +72,11 @@ def _otherwise(asked: Asked, found: Any, of: str) -> dict[str, int]:
     return {each["kind"]: each["quantity"] for each in above["quotas"]}
 
 
-def _limit(text: str) -> tuple[str, int]:
-    kind, _, number = text.partition("=")
-    if not kind or not number.isdecimal():
-        raise Invalid("LIMITS", f"{text} is no limit", remedy="say what there may be, such as servers=20")
-    return kind, int(number)
+def _check_units(wanted: Iterable[Limit], quotas: Any) -> None:
+    of_bytes = {each["kind"] for each in quotas if each["format"] == "binary"}
+    for each in wanted:
+        if each.is_bytes and each.kind not in of_bytes:
+            raise Invalid("LIMITS", f"count {each.kind} in bytes", remedy=f"say a number, such as {each.kind}=20")
 
 
 def _show(quotas: Any, output: str) -> None:
@@ -87,9 +90,4 @@ def _show(quotas: Any, output: str) -> None:
 
 
 def _number(quota: Any, name: str) -> str:
-    number, unit = float(quota[name]), 0
-    if quota["format"] != "binary":
-        return str(quota[name])
-    while abs(number) >= _STEP and unit < len(_UNITS) - 1:
-        number, unit = number / _STEP, unit + 1
-    return f"{number:g}" if not unit else f"{number:.4g} {_UNITS[unit]}B"
+    return bytes_text(quota[name]) if quota["format"] == "binary" else str(quota[name])
