@@ -29,7 +29,7 @@ _REMEDIES = {
         "that stay"
     ),
     "SSH certificate authority is in use": "take it away with remuda instance update INSTANCE --ssh-ca ''",
-    "is in use": "delete first what uses it",
+    "is in use and": "delete first what uses it",
     "in its current state": "see with show what state that is",
 }
 """What to do, by a piece of what is told; of several, the first."""
