@@ -213,14 +213,6 @@ def test_names_that_are_not_there_are_one_sentence_with_those_that_are(user: Ter
     assert user.refused("instance", "show", lost) == f"There is no instance {lost}: check the id, and as whom you ask."
 
 
-def test_a_source_that_is_no_prefix_is_told_with_its_option(user: Terminal) -> None:
-    chosen = ("instance", "create", "x", "--network", "y", "--flavor", SMALL, "--image", JAMMY)
-    said = "--source 10.0.0.0/99 is no IPv4 prefix: write one such as 10.0.0.0/24."
-    assert user.refused(*chosen, "--source", "10.8.0.0/16", "--source", "10.0.0.0/99") == said
-    for verb in ("plan", "update"):
-        assert user.refused("instance", verb, "x", "--source", "10.0.0.0/99") == said
-
-
 def test_what_the_api_refuses_is_its_sentence(user: Terminal) -> None:
     make(user, "taken", "--wait")
     again = ("instance", "create", "taken", "--network", "taken-net", "--flavor", SMALL, "--image", JAMMY)

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.cli.instance.changing import carry_out
 from remuda.kernel.errors import PlanChanged, Unusable
-from tests.cli.using import Terminal, make
+from tests.cli.using import JAMMY, SMALL, Terminal, make
 
 
 def flavor_of(user: Terminal, name: str) -> str:
@@ -168,3 +168,11 @@ def test_where_nothing_is_left_to_do_nothing_is_done() -> None:
     server = Server({**plan("second"), "steps": []})
     assert carry_out(plan("first"), server.change, print, yes=True) is None
     assert server.done == []
+
+
+def test_a_source_that_is_no_prefix_is_told_with_its_option(user: Terminal) -> None:
+    chosen = ("instance", "create", "x", "--network", "y", "--flavor", SMALL, "--image", JAMMY)
+    said = "--source 10.0.0.0/99 is no IPv4 prefix: write one such as 10.0.0.0/24."
+    assert user.refused(*chosen, "--source", "10.8.0.0/16", "--source", "10.0.0.0/99") == said
+    for verb in ("plan", "update"):
+        assert user.refused("instance", verb, "x", "--source", "10.0.0.0/99") == said
