@@ -67,9 +67,10 @@ class Deaf:
     """Region, of which nobody hears what becomes of servers."""
 
     def __init__(self, house: ComputeHouse) -> None:
-        self._region, self._clock = house.app.ports.region, house.clock
+        self._region, self._clock, self.lookups = house.app.ports.region, house.clock, 0
 
     def __getattr__(self, name: str) -> Any:
+        self.lookups += name == "servers_of"
         return getattr(self._region, name)
 
     async def servers(self) -> AsyncIterator[Any]:
@@ -115,6 +116,41 @@ def test_c08_a_server_whose_instance_was_let_go_is_found_twice_and_then_removed(
         assert await found(house, instance, "Repaired") == ["server-without-instance"]
         await rest(house, LOOK_S)
         assert findings(house, "server-without-instance") == 0
+
+    in_a_compute(scenario)
+
+
+def test_c08_a_server_whose_instance_went_without_it_is_found_and_left_to_an_operator() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house))
+        await rest(house, LOOK_S)
+        before = await stored(house, instance)
+        await house.store.update(replace(before, metadata=replace(before.metadata, finalizers=())))
+        assert await house.store.delete(ComputeInstance, instance, uid=before.uid) is None
+        await rest(house, 3 * LOOK_S)
+        assert len(at_cloud(house)) == 1
+        assert findings(house, "server-without-instance") == 1
+        assert await found(house, instance) == ["server-without-instance"]
+
+    in_a_compute(scenario)
+
+
+def test_c08_an_ordinary_deletion_costs_the_monitor_one_lookup_and_finds_nothing() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house))
+        region = Deaf(house)
+
+        async def nothing() -> None:
+            pass
+
+        async with begun_anew(house, nothing, region=region):
+            await house.root.delete(at(instance))
+            await rest(house)
+            assert await find(house.store, ComputeInstance, instance) is None
+            region.lookups = 0
+            await rest(house, 4 * LOOK_S)
+            assert region.lookups == 1
+            assert findings(house, "server-without-instance") == 0
 
     in_a_compute(scenario)
 

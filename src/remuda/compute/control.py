@@ -41,6 +41,7 @@ def duties(ports: ComputePorts, controllers: Mapping[str, Driver]) -> Iterator[t
     instances = controllers["instances"]
     monitor = monitor_of(ports, instances.wake)
     yield "server watch", Following(ports, instances, monitor.strays.suspect).keep
+    yield "instance watch", monitor.strays.departures.keep
     yield "network consumer", NetworkConsumer(ports).keep
     yield "project consumer", ProjectConsumer(ports).keep
     yield "monitor", monitor.keep

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from remuda.compute.monitor.allocations import Allocations
+from remuda.compute.monitor.departures import Departures
 from remuda.compute.monitor.findings import Findings
 from remuda.compute.monitor.strays import Strays, stray_breaker
 from remuda.compute.monitor.stuck import Stuck
@@ -22,26 +23,31 @@ __all__ = ["Monitor", "monitor_of"]
 
 _JUDGED_PER_S = 2.0
 _HELD_PER_S = 6.0
+_DEPARTED_PER_S = 20.0
 _SELDOM = 72  # every six hours, unless set otherwise
 
 
 def monitor_of(ports: ComputePorts, wake: Callable[[str], None]) -> "Monitor":
     """Return the monitor of the compute service; `wake` is that of the controller of instances."""
     findings, breaker = Findings(ports), stray_breaker(ports.reconciling)
+    departures = Departures(ports=ports, pace=Pace(ports.clock, _DEPARTED_PER_S))
     return Monitor(
         ports=ports,
         findings=findings,
         breaker=breaker,
         sweep=Sweep(ports=ports, findings=findings, wake=wake, pace=Pace(ports.clock, _JUDGED_PER_S)),
         stuck=Stuck(ports=ports, findings=findings, wake=wake, pace=Pace(ports.clock, _JUDGED_PER_S)),
-        strays=Strays(ports=ports, findings=findings, breaker=breaker),
+        strays=Strays(ports=ports, findings=findings, breaker=breaker, departures=departures),
         allocations=Allocations(ports=ports, findings=findings, breaker=breaker, pace=Pace(ports.clock, _HELD_PER_S)),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Monitor:
-    """Looks at everything. Have `keep` done as a duty, and `strays.suspect` told of servers without an instance."""
+    """Looks at everything. Have `keep` and `strays.departures.keep` done as duties.
+
+    And have `strays.suspect` told of servers without an instance.
+    """
 
     ports: ComputePorts
     findings: Findings

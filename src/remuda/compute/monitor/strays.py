@@ -1,9 +1,9 @@
 """Servers that belong to an instance which is not there.
 
-The watch of servers tells of them. One that is there in two looks in a row is a finding. It is removed only if our own
-timeline tells that its instance was let go (a call took effect after everybody had forgotten it), and no more of them
-than the breaker of mass destruction lets pass. Everything else waits for an operator: whoever has lost the store would
-lose the servers as well.
+The watch of servers tells of them, and where an instance goes without its server that of instances (`departures`). One
+that is there in two looks in a row is a finding. It is removed only if our own timeline tells that its instance was let
+go (a call took effect after everybody had forgotten it), and no more of them than the breaker of mass destruction lets
+pass. Everything else waits for an operator: whoever has lost the store would lose the servers as well.
 """
 
 from collections.abc import Sequence
@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from remuda.compute.history.gone import find_gone
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.monitor.departures import Departures
 from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import ServerSeen
@@ -40,6 +41,7 @@ class Strays:
     ports: ComputePorts
     findings: Findings
     breaker: Breaker
+    departures: Departures
     _suspects: dict[str, ServerSeen] = field(default_factory=dict)
 
     def suspect(self, server: ServerSeen) -> None:
@@ -49,6 +51,8 @@ class Strays:
 
     async def look(self) -> None:
         """Look once at all that are suspected."""
+        async for server in self.departures.left_behind():
+            self.suspect(server)
         look = self.findings.begin("server-without-instance")
         for server in list(self._suspects.values()):
             found = await self._still_there(server)
