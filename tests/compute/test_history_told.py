@@ -7,7 +7,7 @@ import pytest
 
 from remuda.region.kinds.networks import Network
 from tests.compute.asking import DEBIAN, at, made, settle
-from tests.compute.changing import ROCKY
+from tests.compute.changing import LARGE, ROCKY
 from tests.compute.controlling import at_cloud, change, network_of, rest, said
 from tests.compute.controlling import made as made_on
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
@@ -43,6 +43,28 @@ def test_a_server_that_vanished_at_the_cloud_is_made_again_and_the_timeline_says
         assert (read["metadata"]["provisioningStatus"], read["status"]["powerState"]) == ("provisioned", "Running")
         await rest(house)
         assert len(await timeline(house.root, instance)) == len(events), "it is told once"
+
+    in_a_compute(scenario)
+
+
+@pytest.mark.parametrize("is_asked_for", [False, True])
+def test_a_stop_is_over_when_another_server_takes_the_place_of_the_one_that_was_stopped(*, is_asked_for: bool) -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made_on(house, await network_of(house))
+        (machine,) = at_cloud(house)
+        assert (await house.root.post(f"{at(instance)}/stop")).status == 202
+        await rest(house, 20)
+        if is_asked_for:
+            await change(house, instance, flavorId=LARGE)
+        else:
+            house.region.north.operator.vanish(machine.id)
+        await rest(house)
+        assert (await house.read(instance))["status"]["powerState"] == "Running"
+        (other,) = at_cloud(house)
+        house.region.north.operator.stop(other.id)
+        await rest(house, 20)
+        sentences = told(await house.root.get(f"{at(instance)}/explain"), 200)["sentences"]
+        assert sentences[-1].startswith("Nobody asked here for it to be off: ")
 
     in_a_compute(scenario)
 

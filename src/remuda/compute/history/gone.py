@@ -29,8 +29,8 @@ STREAM = "timeline"
 
 _PAGE = 100
 _MOST_PAGES = 20
-_POWER = {"Started", "Stopped", "Rebooted"}
-"""What people ask for that says whether it is to be on."""
+_POWER = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
+"""What says whether it is to be on: what people ask for, and another server in its server's place, which runs."""
 _ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
 """Why an instance goes."""
 
@@ -74,7 +74,10 @@ async def find_gone(log: Log, subject: str) -> GoneInstance | None:
 
 
 async def find_power_asked(log: Log, subject: str, uid: str) -> PowerAsked | None:
-    """Return who last asked for this incarnation of an instance to be on or off, if anybody did."""
+    """Return who last asked for this incarnation of an instance to be on or off, if anybody did.
+
+    Who asked for it to be off before it got another server did not ask that of this one.
+    """
     return await _latest(log, subject, partial(_power_asked, uid=uid))
 
 
