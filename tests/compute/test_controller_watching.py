@@ -16,6 +16,7 @@ from remuda.reconcile.run import Run
 from remuda.region.kinds.servers import Server
 from remuda.resources.labels import PROJECT
 from remuda.resources.regional import NETWORK, REGION
+from tests.compute.asking import at
 from tests.compute.controlling import (
     UNHURRIED,
     Counting,
@@ -38,11 +39,16 @@ NOBODY = "e0000000-0000-4000-8000-00000000000e"
 replace = msgspec.structs.replace
 
 
-def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done_to_any() -> None:
+tagged = pytest.mark.parametrize("names_incarnation", [True, False])
+"""A server names the incarnation of an instance, or the instance alone, as the reference tags it."""
+
+
+@tagged
+def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done_to_any(*, names_incarnation: bool) -> None:
     async def scenario(house: ComputeHouse) -> None:
         network = await network_of(house)
         instance = await made(house, network)
-        uid = (await stored(house, instance)).uid
+        uid = (await stored(house, instance)).uid if names_incarnation else ""
         other = await tagged_server(house, network, "twin", instance=instance, uid=uid)
         await rest(house, 200)
         found = await said(house, instance)
@@ -62,17 +68,38 @@ def test_c02_several_servers_are_said_counted_and_told_and_nothing_is_done_to_an
     in_a_compute(scenario)
 
 
-def test_c02_a_single_server_that_is_not_the_linked_one_is_not_taken_for_it() -> None:
+@tagged
+def test_c02_a_single_server_that_is_not_the_linked_one_is_not_taken_for_it(*, names_incarnation: bool) -> None:
     async def scenario(house: ComputeHouse) -> None:
         network = await network_of(house)
         instance = await made(house, network)
-        uid = (await stored(house, instance)).uid
+        uid = (await stored(house, instance)).uid if names_incarnation else ""
         other = await tagged_server(house, network, "twin", instance=instance, uid=uid)
         await delete_server(house, instance)
         await rest(house)
         assert (await said(house, instance)).reason == "AmbiguousServer"
         assert await server_of(house, instance) is None
         assert await server_of(house, other) is not None
+        refused = await house.root.post(f"{at(instance)}/stop")
+        assert (refused.status, refused.json["code"]) == (500, "inconsistent")
+        assert {each.state for each in at_cloud(house)} == {"running"}
+        waits = (await house.root.get(f"{at(instance)}/explain")).json["waits"]
+        assert [each["reason"] for each in waits] == ["AmbiguousServer"]
+
+    in_a_compute(scenario)
+
+
+def test_c02_a_server_of_which_it_is_not_clear_whose_it_is_stays_when_the_instance_goes() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house)
+        instance = await made(house, network)
+        other = await tagged_server(house, network, "twin", instance=instance)
+        await rest(house)
+        assert (await house.root.delete(at(instance))).status == 202
+        await house.until_gone(instance)
+        await rest(house, 700)
+        assert [each.name for each in (await house.store.list(Server)).items] == [other]
+        assert metric(house, "remuda_compute_findings", checker="server-without-instance") == 1
 
     in_a_compute(scenario)
 

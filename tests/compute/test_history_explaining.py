@@ -174,6 +174,12 @@ def test_servers_of_an_earlier_instance_of_its_name_do_not_make_it_ambiguous() -
     assert explain(known(instance(FINE), servers=[server(), earlier, going])).waits == ()
 
 
+def test_a_server_that_it_is_not_linked_to_makes_it_ambiguous() -> None:
+    elsewhere = instance(said("AmbiguousServer"), server_id="another")
+    (wait,) = explain(known(elsewhere)).waits
+    assert wait.sentence.endswith("so nothing is done to any: there is one, and it is linked to another.")
+
+
 def test_since_when_a_change_waits_is_when_it_was_asked_for() -> None:
     found = instance(FINE)
     asked = NOW - timedelta(seconds=30)

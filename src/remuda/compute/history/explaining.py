@@ -15,7 +15,7 @@ from remuda.compute.history.noting import PowerAsked, broken_since, notes
 from remuda.compute.history.telling import account
 from remuda.compute.history.wire import ExplanationRead, WaitRead
 from remuda.compute.history.wording import at, lines_of, wait_of
-from remuda.compute.instances.linking import sorted_out
+from remuda.compute.instances.linking import is_ambiguous, sorted_out
 from remuda.compute.instances.projecting import rebuild_under_way
 from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.compute.seen import NetworkSeen, ServerSeen
@@ -55,8 +55,13 @@ class Known:
 
     @property
     def standing(self) -> Sequence[ServerSeen]:
-        """Its own servers, but for those that are being deleted."""
+        """The servers that may be its own, but for those that are being deleted."""
         return sorted_out(self.instance, self.servers or ()).standing
+
+    @property
+    def server(self) -> ServerSeen | None:
+        """Its server, if it is there and clear which it is."""
+        return self.standing[0] if self.standing and not is_ambiguous(self.instance, self.standing) else None
 
 
 def explain(known: Known) -> ExplanationRead:
@@ -130,11 +135,15 @@ def _waits(known: Known) -> Iterator[WaitRead]:
         return
     if known.servers is None:
         yield wait_of("RegionUnreachable")
-    elif len(known.standing) > 1:
-        yield wait_of("AmbiguousServer", detail=f"there are {len(known.standing)}")
+    elif is_ambiguous(instance, known.standing):
+        yield wait_of("AmbiguousServer", detail=_how_many(known.standing))
     if not instance.is_marked:
         yield from _network(known)
     yield from _own(known)
+
+
+def _how_many(standing: Sequence[ServerSeen]) -> str:
+    return f"there are {len(standing)}" if len(standing) > 1 else "there is one, and it is linked to another"
 
 
 def _operations(known: Known) -> Iterator[WaitRead]:
@@ -162,7 +171,7 @@ def _own(known: Known) -> Iterator[WaitRead]:
     """Yield what its controller says, or its server where that knows better; or what the controller has yet to see."""
     instance, conditions = known.instance, known.instance.status.conditions
     word, message, since = _said(known)
-    server = known.standing[0] if len(known.standing) == 1 else None
+    server = known.server
     if word in _USUAL and server is not None and server.settling not in {"provisioned", "unknown"}:
         word, message = server.reason or word, server.message or message
     if word and word not in _SEEN:

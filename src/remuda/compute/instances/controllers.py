@@ -22,7 +22,7 @@ from remuda.charging.in_hand import is_in_hand
 from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of
 from remuda.compute.instances.damage import broken_spec
 from remuda.compute.instances.keeping import Keeping
-from remuda.compute.instances.linking import Linked, linked_to
+from remuda.compute.instances.linking import Linked, is_ambiguous, linked_to
 from remuda.compute.instances.making import NET_S, Making, Step
 from remuda.compute.instances.paying import charge_for, given_back, is_to_give_back, with_less
 from remuda.compute.instances.projecting import UNTOLD
@@ -89,7 +89,7 @@ class InstanceController:
         return Done()
 
     async def _converge(self, instance: ComputeInstance, linked: Linked, run: Run) -> Step:
-        if _is_ambiguous(instance, linked.standing):
+        if is_ambiguous(instance, linked.standing):
             return self._ambiguous(instance, linked.standing, run)
         if linked.standing:
             self.making.is_there(instance)
@@ -133,8 +133,3 @@ class InstanceController:
 def _what_keeps(server: ServerSeen) -> str:
     is_usual = not server.is_marked or server.reason in {"", "Deprovisioning", "Provisioning", "Provisioned"}
     return "" if is_usual else f": {server.message}"
-
-
-def _is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerSeen]) -> bool:
-    """Tell whether it is not clear which server is its own: several are, or one is that it is not linked to."""
-    return len(standing) > 1 or any(instance.spec.server_id not in {"", each.id} for each in standing)

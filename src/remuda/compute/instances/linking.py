@@ -2,7 +2,8 @@
 
 A server says by its tags to which instance it belongs, and to which incarnation of it. One that names an incarnation of
 before is a leftover. One that names none was tagged by an existing cluster, which had no incarnations; it is ours if it
-is the server that the instance is linked to, or if the instance has no link either.
+is the server that the instance is linked to, or if the instance has no link either. Else it is not clear whose it is:
+nothing is done then, as if there were two of its own, and it is not removed with the instance.
 
 Servers are looked for where the labels of the instance say that it is. One of its own that is elsewhere tells that
 these labels are damaged: then nothing is done, and above all the instance is not let go without it.
@@ -17,7 +18,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerSeen
 
-__all__ = ["Linked", "is_here", "linked_to", "servers_naming", "sorted_out"]
+__all__ = ["Linked", "is_ambiguous", "is_here", "linked_to", "servers_naming", "sorted_out"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,20 +26,17 @@ class Linked:
     """The servers that name an instance."""
 
     standing: Sequence[ServerSeen]
-    """Its own, but for those that are being deleted: there must be one."""
+    """Those that may be its own, but for those that are being deleted: there must be one."""
     going: Sequence[ServerSeen]
-    """Its own that are being deleted."""
+    """Those that may be its own and are being deleted."""
+    own: Sequence[ServerSeen] = ()
+    """Those of these that surely are."""
     leftovers: Sequence[ServerSeen]
     """Those of an earlier instance of its name."""
     elsewhere: Sequence[ServerSeen] = ()
     """Its own that are not where its labels say that it is."""
     damage: str = ""
     """What is wrong with its labels, if anything."""
-
-    @property
-    def own(self) -> Sequence[ServerSeen]:
-        """Its own, where it is."""
-        return [*self.standing, *self.going]
 
 
 async def linked_to(region: RegionPort, instance: ComputeInstance) -> Linked:
@@ -61,10 +59,11 @@ def sorted_out(instance: ComputeInstance, servers: Iterable[ServerSeen]) -> Link
     """Tell servers that name an instance apart."""
     servers = list(servers)
     here = [each for each in servers if is_here(instance, each)]
-    own = [each for each in here if _is_own(instance, each)]
+    claiming = [each for each in here if each.incarnation in {"", instance.uid}]
     return Linked(
-        standing=[each for each in own if not each.is_marked],
-        going=[each for each in own if each.is_marked],
+        standing=[each for each in claiming if not each.is_marked],
+        going=[each for each in claiming if each.is_marked],
+        own=[each for each in claiming if _is_own(instance, each)],
         leftovers=[each for each in here if each.incarnation not in {"", instance.uid}],
         elsewhere=[each for each in servers if each not in here and _is_linked(instance, each)],
     )
@@ -75,8 +74,13 @@ def is_here(instance: ComputeInstance, server: ServerSeen) -> bool:
     return not wrong_labels(instance, server)
 
 
+def is_ambiguous(instance: ComputeInstance, standing: Sequence[ServerSeen]) -> bool:
+    """Tell whether it is not clear which server is its own: several may be, or one that it is not linked to."""
+    return len(standing) > 1 or any(instance.spec.server_id not in {"", each.id} for each in standing)
+
+
 def _is_own(instance: ComputeInstance, server: ServerSeen) -> bool:
-    """Tell whether a server that names an instance belongs to this incarnation of it."""
+    """Tell whether a server that names an instance surely belongs to this incarnation of it."""
     if server.incarnation:
         return server.incarnation == instance.uid
     return instance.spec.server_id in {"", server.id}

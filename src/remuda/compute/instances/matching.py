@@ -1,11 +1,10 @@
 """The one server of an instance: found by where the instance is and by the tag, and never guessed."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.linking import is_here, servers_naming
+from remuda.compute.instances.linking import is_ambiguous, servers_naming, sorted_out
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerSeen
@@ -35,19 +34,15 @@ class Matches:
 
         One whose labels are damaged, so that its server is elsewhere, is nobody's: it is not found.
         """
-        ours = await self._ours(instance)
-        found = [server for server in ours if is_here(instance, server)]
-        if len(found) == 1:
+        linked = sorted_out(instance, await servers_naming(self.region, instance))
+        found = linked.standing or linked.going
+        if len(found) == 1 and not is_ambiguous(instance, found):
             return found[0]
-        if ours and not found:
+        if linked.elsewhere and not found:
             self.odd.labels("none").inc()
             raise NotFound("ComputeInstance", instance.name)
         if not found and (instance.is_marked or not instance.status.has_server):
             raise Malformed("instance has no server at the moment: wait until it is provisioned")
-        self.odd.labels("several" if found else "none").inc()
-        raise Inconsistent("instance", instance.name, part="server", found=len(found))
-
-    async def _ours(self, instance: ComputeInstance) -> Sequence[ServerSeen]:
-        """Return the servers that say they belong to an instance, and not to an earlier one of its name."""
-        servers = await servers_naming(self.region, instance)
-        return [server for server in servers if server.incarnation in {"", instance.uid}]
+        count = len(found) if len(found) > 1 else 0  # a single one that it is not linked to is none of its own
+        self.odd.labels("several" if count else "none").inc()
+        raise Inconsistent("instance", instance.name, part="server", found=count)

@@ -6,7 +6,7 @@ A change is then judged by what stands. To want again what there is destroys not
 from dataclasses import replace
 
 from remuda.compute.instances.asking import REFUSALS, comparable
-from remuda.compute.instances.linking import servers_naming, sorted_out
+from remuda.compute.instances.linking import is_ambiguous, servers_naming, sorted_out
 from remuda.compute.instances.projecting import is_kept
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.kinds.instances import ComputeInstance
@@ -25,7 +25,7 @@ async def standing_facts(region: RegionPort, instance: ComputeInstance) -> Serve
     if not _is_refused(instance):
         return wanted
     standing = sorted_out(instance, await servers_naming(region, instance)).standing
-    return _facts_of(standing[0], instance) if len(standing) == 1 else wanted
+    return _facts_of(standing[0], instance) if standing and not is_ambiguous(instance, standing) else wanted
 
 
 def facts_before(wanted: ServerFacts, standing: ServerFacts, after: ServerFacts) -> ServerFacts:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from remuda.compute.instances.linking import is_own, servers_naming
+from remuda.compute.instances.linking import servers_naming, sorted_out
 from remuda.compute.instances.rules import has_scope
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import ComputePorts
@@ -42,9 +42,8 @@ class Departures:
         """Yield the servers that are still there of instances that went since the last time."""
         for uid, instance in list(self._departed.items()):
             await self.pace.step()
-            for server in await servers_naming(self.ports.region, instance):
-                if is_own(instance, server) and not server.is_marked:
-                    yield server
+            for server in sorted_out(instance, await servers_naming(self.ports.region, instance)).standing:
+                yield server
             self._departed.pop(uid, None)
 
     async def _follow(self) -> None:
