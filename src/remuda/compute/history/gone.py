@@ -3,9 +3,10 @@
 The last thing that a controller tells of an instance, in the commit by which it goes, has its labels. As long as
 anything of an incarnation is remembered so is this, for it is the youngest: so the past of an instance is judged by the
 same scope as the instance was. Its id follows from its network, which never changes its project: what has had one id
-has been in one place.
+has been in one place. It is kept by itself, too (`leaving`), where it is found at once; an earlier release kept it in
+the timeline alone.
 
-In the same way, from the latest back, it is found who last asked for an instance to be on or off, and why it went.
+Who last asked for an instance to be on or off, and why one went, is found in the timeline, from the latest back.
 """
 
 from collections.abc import Callable, Mapping
@@ -17,6 +18,8 @@ from typing import TypeVar
 import msgspec
 
 from remuda.compute.history.noting import PowerAsked
+from remuda.compute.instances.leaving import departures_under
+from remuda.kernel.turns import let_others_run
 from remuda.reconcile.lifecycle import LET_GO
 from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.resources.regional import REGION
@@ -29,6 +32,8 @@ STREAM = "timeline"
 
 _PAGE = 100
 _MOST_PAGES = 20
+_MOST_OF_POWER = 500
+"""Whoever asks for a name that is taken leaves three entries each time, and an instance may be off for long."""
 _POWER = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
 """What says whether it is to be on: what people ask for, and another server in its server's place, which runs."""
 _ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
@@ -47,6 +52,8 @@ class GoneInstance:
     uid: str
     time: datetime
     """When it went."""
+    position: int
+    """Where in the timeline that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +77,8 @@ _decode = msgspec.json.Decoder(_Said).decode
 
 async def find_gone(log: Log, subject: str) -> GoneInstance | None:
     """Return the last instance of an id that is gone, if one is remembered."""
-    return await _latest(log, subject, _gone)
+    kept = await log.read_back(STREAM, departures_under(subject), limit=1)
+    return _gone(kept.entries[0]) if kept.entries else await _latest(log, subject, _gone)
 
 
 async def find_power_asked(log: Log, subject: str, uid: str) -> PowerAsked | None:
@@ -78,23 +86,30 @@ async def find_power_asked(log: Log, subject: str, uid: str) -> PowerAsked | Non
 
     Who asked for it to be off before it got another server did not ask that of this one.
     """
-    return await _latest(log, subject, partial(_power_asked, uid=uid))
+    return await _latest(log, subject, partial(_power_asked, uid=uid), most_pages=_MOST_OF_POWER)
 
 
-async def find_end(log: Log, subject: str, uid: str) -> End | None:
-    """Return why this incarnation of an instance went, if that is remembered."""
-    return await _latest(log, subject, partial(_end, uid=uid))
+async def find_end(log: Log, subject: str, gone: GoneInstance) -> End | None:
+    """Return why an instance went, if that is remembered."""
+    return await _latest(log, subject, partial(_end, uid=gone.uid), before=gone.position)
 
 
-async def _latest(log: Log, subject: str, read: Callable[[Entry], _T | None]) -> _T | None:
-    """Return what is read from the latest entry that has it."""
-    before = None
-    for _ in range(_MOST_PAGES):
+async def _latest(
+    log: Log,
+    subject: str,
+    read: Callable[[Entry], _T | None],
+    *,
+    before: int | None = None,
+    most_pages: int = _MOST_PAGES,
+) -> _T | None:
+    """Return what is read from the latest entry that has it, before a position if one is given."""
+    for _ in range(most_pages):
         page = await log.read_back(STREAM, subject, before=before, limit=_PAGE)
         found = next((each for each in map(read, page.entries) if each is not None), None)
         if found is not None or page.next is None:
             return found
         before = page.next
+        await let_others_run()
     return None
 
 
@@ -115,5 +130,11 @@ def _gone(entry: Entry) -> GoneInstance | None:
     organization, project = said.labels.get(ORGANIZATION), said.labels.get(PROJECT)
     if said.event != LET_GO or organization is None or project is None:
         return None
-    region = said.labels.get(REGION, "")
-    return GoneInstance(organization=organization, project=project, region=region, uid=said.uid, time=entry.time)
+    return GoneInstance(
+        organization=organization,
+        project=project,
+        region=said.labels.get(REGION, ""),
+        uid=said.uid,
+        time=entry.time,
+        position=entry.position,
+    )

@@ -22,6 +22,7 @@ from remuda.charging.in_hand import is_in_hand
 from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of
 from remuda.compute.instances.damage import broken_spec
 from remuda.compute.instances.keeping import Keeping
+from remuda.compute.instances.leaving import departure
 from remuda.compute.instances.linking import Linked, is_ambiguous, linked_to
 from remuda.compute.instances.making import NET_S, Making, Step
 from remuda.compute.instances.paying import charge_for, given_back, is_to_give_back, with_less
@@ -71,7 +72,7 @@ class InstanceController:
             return Blocked("Errored", damage)
         return await self._converge(instance, linked, run)
 
-    async def deprovision(self, instance: ComputeInstance, run: Run) -> Result:
+    async def deprovision(self, instance: ComputeInstance, run: Run) -> Step:
         """Bring an instance one step nearer to being gone."""
         if await is_being_made(self.store, instance.spec.operation) or await is_in_hand(self.store, instance):
             return OPERATION_OPEN
@@ -86,7 +87,7 @@ class InstanceController:
         await self.identity.release(charge_for(instance), for_good=True)
         self.making.is_there(instance)
         self.keeping.asking.forget(instance)
-        return Done()
+        return Outcome(Done(), instance, [departure(instance, run)])
 
     async def _converge(self, instance: ComputeInstance, linked: Linked, run: Run) -> Step:
         if is_ambiguous(instance, linked.standing):
