@@ -25,7 +25,7 @@ def test_c05_a_server_that_went_while_compute_was_down_is_missed_at_once() -> No
         async with begun_anew(house, vanish, control=UNHURRIED):
             assert await server_of(house, last) is None
             await rest(house, 120)
-            assert await events(house, last) == ["ServerMade", "MadeAgain"], "the monitor had no look yet"
+            assert await events(house, last) == ["ServerMade", "MadeAgain", "AddressesChanged"], "no look yet"
             await house.until(last, "provisioned")
 
     in_a_compute(scenario)

@@ -72,6 +72,7 @@ def test_a_life_is_told_once_though_every_other_write_fails(is_made: bool) -> No
             "Rebuilt",
             "ServerChanged",
             "MadeAgain",
+            "AddressesChanged",
         ]
         assert len(at_cloud(house)) == 1
 

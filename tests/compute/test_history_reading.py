@@ -103,6 +103,13 @@ def test_after_the_last_incarnation_what_makes_no_other_counts_to_none() -> None
         ("", {}, "Something happened."),
         ("ConditionChanged", {"type": "Stalled", "status": "False"}, "It moves again."),
         ("ConditionChanged", {"type": "Odd", "status": "True", "message": "m"}, "Odd is True: m."),
+        ("ConditionChanged", {"type": "Odd", "status": "True"}, "Odd is True."),
+        (
+            "ConditionChanged",
+            {"type": "Healthy", "status": "Unknown", "message": ""},
+            "How it is doing is not known.",
+        ),
+        ("AddressesChanged", {"changes": 3}, "It has other addresses than before."),
     ],
 )
 def test_every_event_is_a_sentence(event: str, facts: dict[str, Any], sentence: str) -> None:

@@ -22,7 +22,7 @@ __all__ = ["images_in", "incarnation_of", "read_entries", "refused_in", "without
 
 _OBSERVED = {"Healthy", "Drifted"}
 """Conditions that say how things were found to be."""
-_OBSERVATIONS = {"MadeAgain", "AmbiguousServer", "NetworkDeleted", "LeftoverRemoved", "Finding"}
+_OBSERVATIONS = {"MadeAgain", "AddressesChanged", "AmbiguousServer", "NetworkDeleted", "LeftoverRemoved", "Finding"}
 """Events that say the same."""
 _PLACED = {
     "event",

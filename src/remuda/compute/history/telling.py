@@ -87,7 +87,10 @@ def _condition(facts: Facts) -> str:
         said = "It is being deleted: {message}."
     if (kind, status) == ("Healthy", "True"):
         said = _WELL.get(message, said)
-    return (said or "{kind} is {status}: {message}.").format(kind=kind, status=status, message=message)
+    said = said or "{kind} is {status}: {message}."
+    if not message:
+        said = said.replace(": {message}", "")
+    return said.format(kind=kind, status=status, message=message)
 
 
 _CONDITIONS: Mapping[tuple[str, str], str] = {
@@ -156,7 +159,21 @@ def _made_again(facts: Facts) -> str:
     return f"Its server is made again, because {why}. What was on its disk is lost.{power}"
 
 
+def _moved(facts: Facts) -> str:
+    changes = facts.get("changes")
+    known = changes if isinstance(changes, dict) else {}
+    said = [
+        f"its {word} was {each.get('was', 'unknown')} and is {each.get('now', 'unknown')}"
+        for name, word in _ADDRESSES.items()
+        if isinstance(each := known.get(name), dict)
+    ]
+    return f"It has other addresses than before{': ' if said else ''}{', '.join(said)}."
+
+
+_ADDRESSES = {"privateIP": "private IP", "macAddress": "MAC address", "publicIP": "public IP"}
+
 _TOLD: Mapping[str, Callable[[Facts], str]] = {
+    "AddressesChanged": _moved,
     "ConditionChanged": _condition,
     "OperationUndoing": _undoing,
     "OperationStuck": _stuck,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from remuda.charging.making import is_charged, with_charged
+from remuda.compute.instances.addressing import moved
 from remuda.compute.instances.asking import Asked, Asking, is_asked_for, refusal_of
 from remuda.compute.instances.making import NET_S, Step, made_again
 from remuda.compute.instances.projecting import (
@@ -43,7 +44,7 @@ class Keeping:
         if is_untold(instance, self.clock.now()) and is_under_way(server) and is_asked_for(instance, server):
             return replace(_waiting(server), patience_s=UNTOLD.total_seconds())
         outcome = await self._outcome(instance, server, run)
-        return replace(outcome, news=[*_news(instance, server, run), *outcome.news])
+        return replace(outcome, news=[*_news(instance, server, run), *outcome.news, *_moved(instance, outcome, run)])
 
     async def _outcome(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
         known = instance if is_charged(instance) else with_charged(instance, self.clock)
@@ -103,6 +104,12 @@ def _news(instance: ComputeInstance, server: ServerSeen, run: Run) -> list[Recor
         return []
     why = "it was gone from its provider, and nobody had asked us for that"
     return [made_again(instance, run, why)]
+
+
+def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: Run) -> list[Record]:
+    """Return what its addresses were and are now, if they have become others."""
+    changes = moved(before.status, outcome.resource.status)
+    return [run.entry(before, "AddressesChanged", changes=changes)] if changes else []
 
 
 def _waiting(server: ServerSeen) -> Again:

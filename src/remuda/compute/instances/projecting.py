@@ -10,6 +10,7 @@ from typing import Literal
 
 import msgspec
 
+from remuda.compute.instances.addressing import with_addresses
 from remuda.compute.kinds.instances import Applied, ComputeInstance, PowerState
 from remuda.compute.seen import Health, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition, set_condition
@@ -108,12 +109,10 @@ def rebuild_under_way(instance: ComputeInstance) -> Condition | None:
 
 def projected(instance: ComputeInstance, server: ServerSeen, now: datetime) -> ComputeInstance:
     """Return an instance with everything in its status that its server tells."""
+    addressed = with_addresses(instance, server)
     status = replace(
-        instance.status,
+        addressed.status,
         power_state=_power(instance, server),
-        private_ip=server.private_ip,
-        public_ip=server.public_ip,
-        mac_address=server.mac_address,
         has_server=True,
         remade=server.remade,
         applied=_applied(instance, server),

@@ -19,6 +19,7 @@ from remuda.store.objects import Resource, StoredStruct
 
 __all__ = [
     "INSTANCE",
+    "Addresses",
     "Applied",
     "ComputeInstance",
     "InstanceNetworking",
@@ -89,6 +90,14 @@ class Applied(StoredStruct, frozen=True):
     """How many physical ones that flavor has: it is charged for them until it has another."""
 
 
+class Addresses(StoredStruct, frozen=True):
+    """Where an instance is reached."""
+
+    private_ip: str = ""
+    public_ip: str = ""
+    mac_address: str = ""
+
+
 class InstanceStatus(LifecycleStatus, frozen=True):
     """What is known of an instance, as its server tells it."""
 
@@ -96,6 +105,8 @@ class InstanceStatus(LifecycleStatus, frozen=True):
     private_ip: str = ""
     public_ip: str = ""
     mac_address: str = ""
+    had: Addresses | None = None
+    """Those of its addresses that its server has not any more, until it has others."""
     has_server: bool = False
     """Its server was there once: if it is gone now, somebody else removed it."""
     remade: int = 0
