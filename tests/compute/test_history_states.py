@@ -3,6 +3,7 @@
 `REMUDA_WRITE_GOLDEN=1 pytest tests/compute/test_history_states.py` writes it anew: then read what changed.
 """
 
+import dataclasses
 import os
 from pathlib import Path
 
@@ -12,7 +13,7 @@ import pytest
 from remuda.compute.history.explaining import Known, explain
 from remuda.compute.history.noting import PowerAsked
 from remuda.compute.history.wire import ExplanationRead
-from remuda.compute.kinds.instances import Protection
+from remuda.compute.kinds.instances import Applied, Protection
 from remuda.compute.seen import NetworkSeen
 from remuda.operations.kinds import Failure
 from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
@@ -44,6 +45,10 @@ STATES: dict[str, Known] = {
     "its server is being made": known(
         instance(said("Provisioning", "its server is being made")),
         servers=[server("provisioning", "Provisioning", "being brought up")],
+    ),
+    "its server is stopping": known(
+        showing(instance(said("Provisioning", "it is stopping")), applied=Applied("small", "linux")),
+        servers=[dataclasses.replace(server("provisioning", "Provisioning", "it is stopping"), power="Stopping")],
     ),
     "its network is being made": known(
         instance(said("Provisioning", "its server is being made")),

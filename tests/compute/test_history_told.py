@@ -231,6 +231,24 @@ def test_an_instance_that_an_earlier_release_let_go_is_remembered() -> None:
     in_a_compute(scenario)
 
 
+def test_a_server_that_is_there_is_changed_or_stopped_and_not_made() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made_on(house, await network_of(house))
+        before = len(await timeline(house.root, instance))
+        await change(house, instance, networking={"publicIP": True})
+        await rest(house)
+        assert (await house.root.post(f"{at(instance)}/stop")).status == 202
+        await rest(house)
+        lines = sentences(await timeline(house.root, instance))[before:]
+        assert [line for line in lines if line.startswith("It is not as it was asked to be: ")] == [
+            "It is not as it was asked to be: the operation that changes it has not ended.",
+            "It is not as it was asked to be: its server is being changed.",
+            "It is not as it was asked to be: it is stopping.",
+        ]
+
+    in_a_compute(scenario)
+
+
 def test_what_is_gone_says_why_and_shows_nothing_that_is_for_us() -> None:
     async def scenario(house: ComputeHouse) -> None:
         home = await settle(house)

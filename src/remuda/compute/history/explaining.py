@@ -16,7 +16,7 @@ from remuda.compute.history.telling import account
 from remuda.compute.history.wire import ExplanationRead, WaitRead
 from remuda.compute.history.wording import at, lines_of, wait_of
 from remuda.compute.instances.linking import is_ambiguous, sorted_out
-from remuda.compute.instances.projecting import rebuild_under_way
+from remuda.compute.instances.projecting import is_being_changed, rebuild_under_way
 from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.compute.seen import NetworkSeen, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition
@@ -174,6 +174,7 @@ def _own(known: Known) -> Iterator[WaitRead]:
     server = known.server
     if word in _USUAL and server is not None and server.settling not in {"provisioned", "unknown"}:
         word, message = server.reason or word, server.message or message
+        word = "Changed" if word == "Provisioning" and is_being_changed(instance, server) else word
     if word and word not in _SEEN:
         yield _overdue(wait_of(word, since=since, detail=message), find_condition(conditions, STALLED), known.now)
     elif not word and known.servers == [] and instance.status.has_server:

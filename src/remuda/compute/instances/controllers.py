@@ -14,7 +14,7 @@ as it is, and says so: what is not found where they point may be somewhere else.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter
 
@@ -42,6 +42,9 @@ __all__ = ["AMBIGUOUS", "InstanceController", "ambiguities"]
 AMBIGUOUS = "AmbiguousServer"
 """Why nothing is done to an instance with several servers."""
 
+_CHANGE_OPEN = replace(OPERATION_OPEN, message="the operation that changes it has not ended")
+"""Why an instance is left alone that an operation has in hand."""
+
 
 def ambiguities(registry: CollectorRegistry) -> Counter:
     """Return what counts instances that turned out to have several servers."""
@@ -66,7 +69,7 @@ class InstanceController:
         if waiting is not None:
             return waiting
         if await is_in_hand(self.store, instance):
-            return OPERATION_OPEN
+            return _CHANGE_OPEN
         linked = await linked_to(self.region, instance)
         if damage := linked.damage or broken_spec(instance):
             return Blocked("Errored", damage)
@@ -74,8 +77,10 @@ class InstanceController:
 
     async def deprovision(self, instance: ComputeInstance, run: Run) -> Step:
         """Bring an instance one step nearer to being gone."""
-        if await is_being_made(self.store, instance.spec.operation) or await is_in_hand(self.store, instance):
+        if await is_being_made(self.store, instance.spec.operation):
             return OPERATION_OPEN
+        if await is_in_hand(self.store, instance):
+            return _CHANGE_OPEN
         linked = await linked_to(self.region, instance)
         if linked.damage:
             return Blocked("Errored", linked.damage)

@@ -9,6 +9,7 @@ from remuda.compute.instances.making import NET_S, Step, made_again
 from remuda.compute.instances.projecting import (
     UNTOLD,
     Anew,
+    is_being_changed,
     is_rebuilding,
     is_to_be_anew,
     is_under_way,
@@ -30,6 +31,7 @@ from remuda.store.logs import Record
 __all__ = ["Keeping"]
 
 _USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}
+_BEING_CHANGED = "its server is being changed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,7 @@ class Keeping:
     async def keep(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
         """Look after a server that is there. What it costs was held for good before it was asked for."""
         if is_untold(instance, self.clock.now()) and is_under_way(server) and is_asked_for(instance, server):
-            return replace(_waiting(server), patience_s=UNTOLD.total_seconds())
+            return replace(_waiting(instance, server), patience_s=UNTOLD.total_seconds())
         outcome = await self._outcome(instance, server, run)
         return replace(outcome, news=[*_news(instance, server, run), *outcome.news, *_moved(instance, outcome, run)])
 
@@ -63,7 +65,7 @@ class Keeping:
         facts = {"fields": list(asked.fields), "server": server.id}
         if asked.anew is None:
             entry = run.entry(instance, "ServerChanged", **facts)
-            return Outcome(Again(NET_S, message="its server is changed"), projected(instance, server, now), [entry])
+            return Outcome(Again(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
         entry = run.entry(
             instance,
             asked.anew,
@@ -79,7 +81,7 @@ class Keeping:
         """Show how far region is with what was asked for."""
         now, said = self.clock.now(), rebuild_under_way(instance)
         if not is_rebuilding(instance, server):
-            return Outcome(_waiting(server), projected(instance, server, now))
+            return Outcome(_waiting(instance, server), projected(instance, server, now))
         how: Anew = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
         seen = projected(with_rebuilding(instance, how, server, now), server, now)
         return Outcome(Again(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
@@ -112,11 +114,14 @@ def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: Run)
     return [run.entry(before, "AddressesChanged", changes=changes)] if changes else []
 
 
-def _waiting(server: ServerSeen) -> Again:
+def _waiting(instance: ComputeInstance, server: ServerSeen) -> Again:
     """Return what a server waits for, where that is more than its turn."""
-    if server.reason in _USUAL:
+    if server.reason not in _USUAL:
+        return Again(NET_S, server.reason, _message(server))
+    if not is_being_changed(instance, server):
         return Again(NET_S, message="its server is being made")
-    return Again(NET_S, server.reason, _message(server))
+    how_far = server.message if server.reason == "Provisioning" else ""
+    return Again(NET_S, message=how_far or _BEING_CHANGED)
 
 
 def _failure(server: ServerSeen) -> Blocked:

@@ -22,6 +22,7 @@ __all__ = [
     "REBUILDING",
     "UNTOLD",
     "Anew",
+    "is_being_changed",
     "is_kept",
     "is_made_anew",
     "is_rebuilding",
@@ -53,6 +54,9 @@ ANEW: dict[Anew, str] = {
 }
 """What is said of each."""
 
+_TO_COME: set[PowerState | None] = {None, "Pending", "Queued", "Building"}
+"""How a server is that was not there yet."""
+
 _HEALTH: dict[Health, tuple[Literal["True", "False", "Unknown"], str]] = {
     "healthy": ("True", "Healthy"),
     "degraded": ("False", "Degraded"),
@@ -72,6 +76,11 @@ def is_kept(server: ServerSeen) -> bool:
     """Tell whether a server goes on as it was, since there is no room for the one that is to take its place."""
     is_there = server.power in {"Running", "Stopping", "Stopped"}
     return server.settling == "error" and server.reason == "NoCapacity" and is_there
+
+
+def is_being_changed(instance: ComputeInstance, server: ServerSeen) -> bool:
+    """Tell whether region is at something else with a server than making it: the instance had it, and it is there."""
+    return is_under_way(server) and instance.status.applied is not None and server.power not in _TO_COME
 
 
 def is_untold(instance: ComputeInstance, now: datetime) -> bool:
