@@ -214,7 +214,7 @@ def test_what_should_have_come_by_itself_and_did_not_is_an_operators_to_look_at(
     ],
 )
 def test_of_one_that_is_gone_it_says_when_it_went_and_why(end: End | None, why: str) -> None:
-    gone = GoneInstance(organization="acme", project="web", region="north", uid="uid-1", time=SINCE, position=1)
+    gone = GoneInstance(organization="acme", project="web", region="north", uid="uid-1", time=SINCE)
     told = explain_gone(gone, end, now=NOW)
     assert (told.state, told.waits, told.incarnation) == ("gone", (), "uid-1")
     assert told.sentences == (f"It is gone, since 2026-03-04 11:55:00 UTC: {why}.",)

@@ -3,13 +3,9 @@
 import asyncio
 from typing import Any
 
-import msgspec
 import pytest
 
-from remuda.compute.kinds.instances import INSTANCE
 from remuda.region.kinds.networks import Network
-from remuda.resources.labels import ORGANIZATION, PROJECT
-from remuda.store.logs import Record, subject_of
 from tests.compute.asking import DEBIAN, at, made, settle
 from tests.compute.changing import LARGE, ROCKY
 from tests.compute.controlling import at_cloud, change, network_of, rest, said
@@ -181,52 +177,6 @@ def test_a_change_is_told_with_what_changes_and_images_by_their_names() -> None:
         assert ROCKY not in asked
         assert "rebuilt from the image rocky" in rebuilding
         assert ROCKY not in rebuilding
-
-    in_a_compute(scenario)
-
-
-async def _refused(house: ComputeHouse, instance: str, times: int = 2_500) -> None:
-    """Leave what creates of a name leave behind that are refused again and again."""
-    said = {"event": "OperationUndone", "operation": "o", "saga": "instance.create", "error": {"code": "forbidden"}}
-    subject, data = subject_of(INSTANCE.qualified, instance), msgspec.Raw(msgspec.json.encode(said))
-    await house.app.ports.log.append([Record(stream="timeline", subject=subject, data=data)] * times)
-
-
-def test_creates_that_are_refused_do_not_make_an_instance_that_is_gone_forgotten() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = await lived(house, home)
-        await _refused(house, instance)
-        explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
-        assert explained["sentences"][0].endswith(": ann@example.com asked for its deletion.")
-        assert len(await timeline(home.client, instance, limit="5")) == 5
-
-    in_a_compute(scenario)
-
-
-def test_creates_that_are_refused_do_not_hide_who_stopped_an_instance() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
-        await house.until(instance, "provisioned")
-        assert (await home.client.post(f"{at(instance)}/stop")).status == 202
-        await rest(house, 20)
-        await _refused(house, instance)
-        explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
-        assert explained["sentences"][-1].startswith("It is off because ann@example.com asked for that at ")
-
-    in_a_compute(scenario)
-
-
-def test_an_instance_that_an_earlier_release_let_go_is_remembered() -> None:
-    async def scenario(house: ComputeHouse) -> None:
-        home = await settle(house)
-        instance = "e0000000-0000-4000-8000-00000000000e"
-        labels = {ORGANIZATION: house.region.organization, PROJECT: home.project}
-        said = {"event": "LetGo", "uid": "u", "labels": labels}
-        subject, data = subject_of(INSTANCE.qualified, instance), msgspec.Raw(msgspec.json.encode(said))
-        await house.app.ports.log.append([Record(stream="timeline", subject=subject, data=data)])
-        assert told(await home.client.get(f"{at(instance)}/explain"), 200)["incarnation"] == "u"
 
     in_a_compute(scenario)
 

@@ -32,8 +32,8 @@ STREAM = "timeline"
 
 _PAGE = 100
 _MOST_PAGES = 20
-_MOST_OF_POWER = 500
-"""Whoever asks for a name that is taken leaves three entries each time, and an instance may be off for long."""
+_MOST_OF_KNOWN = 500
+"""Of an instance that is or was there: each create of its name that is refused leaves three entries."""
 _POWER = {"Started", "Stopped", "Rebooted", "Replacing", "MadeAgain"}
 """What says whether it is to be on: what people ask for, and another server in its server's place, which runs."""
 _ENDS = {"DeletionRequested", "NetworkDeleted", "Undone"}
@@ -52,8 +52,6 @@ class GoneInstance:
     uid: str
     time: datetime
     """When it went."""
-    position: int
-    """Where in the timeline that is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,23 +84,19 @@ async def find_power_asked(log: Log, subject: str, uid: str) -> PowerAsked | Non
 
     Who asked for it to be off before it got another server did not ask that of this one.
     """
-    return await _latest(log, subject, partial(_power_asked, uid=uid), most_pages=_MOST_OF_POWER)
+    return await _latest(log, subject, partial(_power_asked, uid=uid), most_pages=_MOST_OF_KNOWN)
 
 
-async def find_end(log: Log, subject: str, gone: GoneInstance) -> End | None:
-    """Return why an instance went, if that is remembered."""
-    return await _latest(log, subject, partial(_end, uid=gone.uid), before=gone.position)
+async def find_end(log: Log, subject: str, uid: str) -> End | None:
+    """Return why this incarnation of an instance went, if that is remembered."""
+    return await _latest(log, subject, partial(_end, uid=uid), most_pages=_MOST_OF_KNOWN)
 
 
 async def _latest(
-    log: Log,
-    subject: str,
-    read: Callable[[Entry], _T | None],
-    *,
-    before: int | None = None,
-    most_pages: int = _MOST_PAGES,
+    log: Log, subject: str, read: Callable[[Entry], _T | None], *, most_pages: int = _MOST_PAGES
 ) -> _T | None:
-    """Return what is read from the latest entry that has it, before a position if one is given."""
+    """Return what is read from the latest entry that has it."""
+    before = None
     for _ in range(most_pages):
         page = await log.read_back(STREAM, subject, before=before, limit=_PAGE)
         found = next((each for each in map(read, page.entries) if each is not None), None)
@@ -130,11 +124,5 @@ def _gone(entry: Entry) -> GoneInstance | None:
     organization, project = said.labels.get(ORGANIZATION), said.labels.get(PROJECT)
     if said.event != LET_GO or organization is None or project is None:
         return None
-    return GoneInstance(
-        organization=organization,
-        project=project,
-        region=said.labels.get(REGION, ""),
-        uid=said.uid,
-        time=entry.time,
-        position=entry.position,
-    )
+    region = said.labels.get(REGION, "")
+    return GoneInstance(organization=organization, project=project, region=region, uid=said.uid, time=entry.time)

@@ -99,7 +99,7 @@ class History:
         """Say why an instance is as it is."""
         found, now = await self._known(context, instance), self.clock.now()
         if isinstance(found, GoneInstance):
-            return explain_gone(found, await find_end(self.log, _subject(instance), found), now=now)
+            return explain_gone(found, await find_end(self.log, _subject(instance), found.uid), now=now)
         servers, network = await self._seen(found)
         policy = await find(self.store, ProjectPolicy, project_of(found))
         under_way = (await self.store.list(Operation, index=OPEN)).items  # an instance may have had very many

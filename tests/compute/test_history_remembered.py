@@ -1,0 +1,63 @@
+"""What is remembered of an instance, however much is told under its id by creates that are refused."""
+
+from typing import Any
+
+import msgspec
+
+from remuda.compute.kinds.instances import INSTANCE
+from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.store.logs import Record, subject_of
+from tests.compute.asking import at, made, settle
+from tests.compute.controlling import rest
+from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.test_history import lived, timeline
+from tests.identity.household import told
+
+
+def _entry(instance: str, said: dict[str, Any]) -> Record:
+    data = msgspec.Raw(msgspec.json.encode(said))
+    return Record(stream="timeline", subject=subject_of(INSTANCE.qualified, instance), data=data)
+
+
+async def _refused(house: ComputeHouse, instance: str, times: int = 2_500) -> None:
+    """Leave what creates of a name leave behind that are refused again and again."""
+    said = {"event": "OperationUndone", "operation": "o", "saga": "instance.create", "error": {"code": "forbidden"}}
+    await house.app.ports.log.append([_entry(instance, said)] * times)
+
+
+def test_creates_that_are_refused_do_not_make_an_instance_that_is_gone_forgotten() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = await lived(house, home)
+        await _refused(house, instance)
+        explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
+        assert explained["sentences"][0].endswith(": ann@example.com asked for its deletion.")
+        assert len(await timeline(home.client, instance, limit="5")) == 5
+
+    in_a_compute(scenario)
+
+
+def test_creates_that_are_refused_do_not_hide_who_stopped_an_instance() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = made(await home.client.post(INSTANCES, home.wanted(house)))
+        await house.until(instance, "provisioned")
+        assert (await home.client.post(f"{at(instance)}/stop")).status == 202
+        await rest(house, 20)
+        await _refused(house, instance)
+        explained = told(await home.client.get(f"{at(instance)}/explain"), 200)
+        assert explained["sentences"][-1].startswith("It is off because ann@example.com asked for that at ")
+
+    in_a_compute(scenario)
+
+
+def test_an_instance_that_an_earlier_release_let_go_is_remembered() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        home = await settle(house)
+        instance = "e0000000-0000-4000-8000-00000000000e"
+        labels = {ORGANIZATION: house.region.organization, PROJECT: home.project}
+        said = {"event": "LetGo", "uid": "u", "labels": labels}
+        await house.app.ports.log.append([_entry(instance, said)])
+        assert told(await home.client.get(f"{at(instance)}/explain"), 200)["incarnation"] == "u"
+
+    in_a_compute(scenario)
