@@ -162,6 +162,11 @@ def test_a_server_that_broke_after_it_ran_is_told_with_what_can_be_done() -> Non
     assert not [line for line in told.sentences if "error" in line]
 
 
+def test_what_is_ill_without_a_word_is_told_without_one() -> None:
+    told = explain(known(instance(FINE, said("Degraded", "", kind="Healthy"))))
+    assert told.sentences[-1] == "It is not healthy (since 2026-03-04 11:55:00 UTC)."
+
+
 def test_a_server_that_is_gone_is_told_before_its_controller_has_seen_it() -> None:
     assert [wait.reason for wait in explain(known(instance(FINE), servers=[])).waits] == ["ServerVanished"]
     new = showing(instance(FINE), has_server=False)

@@ -47,7 +47,8 @@ def broken_since(instance: ComputeInstance) -> Condition | None:
 def _ill(instance: ComputeInstance) -> Iterator[str]:
     healthy = find_condition(instance.status.conditions, "Healthy")
     if healthy is not None and healthy.status == "False" and broken_since(instance) is None:
-        yield f"It is not healthy (since {at(healthy.last_transition_time)}): {clause(healthy.message)}."
+        how = clause(healthy.message)
+        yield f"It is not healthy (since {at(healthy.last_transition_time)}){': ' if how else ''}{how}."
 
 
 def _drifted(instance: ComputeInstance) -> Iterator[str]:

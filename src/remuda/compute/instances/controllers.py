@@ -138,4 +138,4 @@ class InstanceController:
 
 def _what_keeps(server: ServerSeen) -> str:
     is_usual = not server.is_marked or server.reason in {"", "Deprovisioning", "Provisioning", "Provisioned"}
-    return "" if is_usual else f": {server.message}"
+    return "" if is_usual or not server.message else f": {server.message}"
