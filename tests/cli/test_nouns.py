@@ -148,6 +148,25 @@ def test_ssh_authorities(user: Terminal, tmp_path: Path) -> None:
     assert user.refused("ssh-ca", "create", "x", "--key", str(file)) == f"--key {file} is no text: name the right file."
 
 
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("-----BEGIN OPENSSH PRIVATE KEY-----\nAAAA\n-----END OPENSSH PRIVATE KEY-----\n", "is a private key"),
+        (f"{KEY}\n{KEY}\n", "is not one public key"),
+        ("cert-authority " + KEY, "is not one public key"),
+        ("hunter2 is my password", "is not one public key"),
+        ("", "is not one public key"),
+    ],
+)
+def test_what_is_no_public_key_does_not_leave_the_machine(
+    text: str, what: str, terminal: Terminal, tmp_path: Path
+) -> None:
+    file = tmp_path / "ca"
+    file.write_text(text)
+    said = terminal.refused("ssh-ca", "create", "ca2", "--key", str(file))
+    assert said == f"--key {file} {what}, and was not sent: name the .pub file."
+
+
 def test_what_regions_offer(user: Terminal) -> None:
     assert user("region", "list").splitlines()[0].split() == ["NAME", "TYPE", "ID"]
     assert "load_balancers" in user("region", "show", "sim-south")

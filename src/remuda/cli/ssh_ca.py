@@ -1,5 +1,6 @@
 """``remuda ssh-ca``: authorities whose certificates open instances."""
 
+import re
 from pathlib import Path
 
 from remuda.cli.doing import delete_one, find, list_all, make_one, show_found
@@ -8,8 +9,12 @@ from remuda.cli.holders import naming_holders
 from remuda.cli.nouns import SSH_CA
 from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Watch, Yes
 from remuda.cli.where import HERE, Where
+from remuda.kernel.errors import Invalid
 
 __all__ = ["create", "delete", "list", "show"]
+
+_PUBLIC = re.compile(r"[a-z0-9@.-]+[ \t]+AAAA[A-Za-z0-9+/]+=*([ \t].*)?")
+"""One line: its type, the key, which begins with how long that is, and maybe a comment."""
 
 
 def list(*, watch: Watch = False, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
@@ -42,7 +47,7 @@ def create(name: str, /, *, key: Path, about: About = ABOUT, output: Output = "t
         The file with its public key, such as ca.pub. Its private key stays with you.
 
     """
-    public = text_of(key, "--key").strip()
+    public = _public(key)
     with where.open() as asked:
         place = asked.needs_project()
         spec = {"organizationId": place.organization, "projectId": place.project, "publicKey": public}
@@ -61,3 +66,13 @@ def delete(authority: str, /, *, yes: Yes = False, where: Where = HERE) -> None:
     """
     with where.open() as asked, naming_holders(asked, SSH_CA, authority):
         delete_one(asked, SSH_CA, authority, yes=yes, waiting=AT_ONCE)
+
+
+def _public(path: Path) -> str:
+    """Return the public key in a file; what is none does not leave this machine, for it may be the private one."""
+    text = text_of(path, "--key").strip()
+    if "PRIVATE KEY" in text:
+        raise Invalid("--key", f"{path} is a private key, and was not sent", remedy="name the .pub file")
+    if not _PUBLIC.fullmatch(text):
+        raise Invalid("--key", f"{path} is not one public key, and was not sent", remedy="name the .pub file")
+    return text
