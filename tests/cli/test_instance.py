@@ -78,6 +78,10 @@ def test_its_console_its_key_and_its_image(user: Terminal, tmp_path: Path) -> No
     assert user("instance", "ssh-key", "keys", "--save", str(file)) == f"The key is in {file}.\n"
     assert file.read_text().strip() == key.strip()
     assert file.stat().st_mode & 0o777 == 0o600
+    file.write_text(f"{key}\n")
+    file.chmod(0o644)
+    assert user("instance", "ssh-key", "keys", "--save", str(file)) == f"The key is in {file}.\n", "it is the same"
+    assert file.stat().st_mode & 0o777 == 0o600
     said = user.refused("instance", "ssh-key", "keys", "--save", str(tmp_path / "no" / "key"))
     assert said.endswith("cannot be written (No such file or directory): name a place where it can.")
     shown = user("instance", "snapshot", "keys", "keys-snapshot", "--wait")
@@ -85,6 +89,19 @@ def test_its_console_its_key_and_its_image(user: Terminal, tmp_path: Path) -> No
     assert user("image", "show", "keys-snapshot", "-o", "name") == "keys-snapshot\n"
     told = "The image keys-snapshot is being deleted.\n"
     assert user("image", "delete", "keys-snapshot", "--yes") == told
+
+
+def test_a_key_is_not_written_over_anything_else(user: Terminal, tmp_path: Path) -> None:
+    make(user, "careful", "--wait")
+    file, link, folder = tmp_path / "id_ed25519", tmp_path / "link", tmp_path / "folder"
+    file.write_text("mine")
+    link.symlink_to(tmp_path / "nowhere")
+    folder.mkdir()
+    for taken in (file, link, folder):
+        said = user.refused("instance", "ssh-key", "careful", "--save", str(taken))
+        remedy = "give another name, or remove it first."
+        assert said == f"--save {taken} is there already, and was left as it is: {remedy}"
+    assert (file.read_text(), link.is_symlink(), folder.is_dir()) == ("mine", True, True)
 
 
 def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:

@@ -1,5 +1,6 @@
 """What can be done to an instance: power, its image, its console and its key."""
 
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -143,7 +144,7 @@ def ssh_key(instance: str, /, *, save: Path | None = None, where: Where = HERE) 
     instance
         Its name or id.
     save
-        Write it to this file instead, which only you can read: ssh -i takes it as it is.
+        Write it to this file instead, which only you can read: ssh -i takes it as it is. What is there stays.
 
     """
     with where.open() as asked:
@@ -152,11 +153,21 @@ def ssh_key(instance: str, /, *, save: Path | None = None, where: Where = HERE) 
         show_text(key if key.endswith("\n") else f"{key}\n")
         return
     try:
+        if _is_taken(save, key):
+            remedy = "give another name, or remove it first"
+            raise Invalid("--save", f"{save} is there already, and was left as it is", remedy=remedy)
         write_private(save, key.encode())
     except OSError as error:
         cause = error.strerror or str(error)
         raise Invalid("--save", f"{save} cannot be written ({cause})", remedy="name a place where it can") from None
     say(f"The key is in {save}.")
+
+
+def _is_taken(path: Path, key: str) -> bool:
+    """Tell whether there is anything else at a path than this key."""
+    if path.is_file():
+        return path.read_bytes().strip() != key.encode().strip()
+    return os.path.lexists(path)
 
 
 def _do(asked: Asked, instance: str, verb: str, query: dict[str, str] | None = None) -> Any:
