@@ -120,6 +120,16 @@ def streamed(session: Session) -> bytes:
         return b"".join(chunks)
 
 
+@pytest.mark.parametrize("way", [lambda session: session.get("region", "/x"), streamed])
+def test_what_is_no_address_is_one_sentence(way: Callable[[Session], Any], tmp_path: Path) -> None:
+    context = Context(endpoints={"region": "http://here:x"}, tokens=Tokens(access=Secret("first")))
+    with (
+        Session("me", context, ContextsFile(tmp_path / "contexts.json")) as session,
+        pytest.raises(Unavailable, match=r"^http://here:x/x is no address: give one such as http://127.0.0.1:8080\.$"),
+    ):
+        way(session)
+
+
 EXPIRED = refusal(401, "unauthenticated")
 RENEWED = told({"access_token": "second", "refresh_token": "later"})
 

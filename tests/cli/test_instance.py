@@ -1,7 +1,9 @@
 """`remuda instance`, against a real process over instant clouds: made, looked at, used and given up."""
 
 import json
+import os
 import signal
+import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.cli.running import CODE, remuda
+from tests.cli.running import CODE, REMUDA, remuda
 from tests.cli.using import JAMMY, SMALL, Cloud, Terminal, make
 from tests.forking import Forked, start
 
@@ -102,6 +104,17 @@ def test_a_key_is_not_written_over_anything_else(user: Terminal, tmp_path: Path)
         remedy = "give another name, or remove it first."
         assert said == f"--save {taken} is there already, and was left as it is: {remedy}"
     assert (file.read_text(), link.is_symlink(), folder.is_dir()) == ("mine", True, True)
+
+
+@pytest.mark.parametrize(("encoding", "more"), [("latin-1", []), ("ascii", ["-o", "json"]), ("ascii", ["-o", "yaml"])])
+def test_letters_that_a_terminal_cannot_write_are_escaped(encoding: str, more: list[str], user: Terminal) -> None:
+    name = f"snow-{encoding}-{len(more)}{''.join(more[1:])}"
+    user("network", "create", name, "--region", "sim-north", "--description", "☃")
+    environment = {**os.environ, "PYTHONIOENCODING": encoding, "XDG_CONFIG_HOME": str(user.file.parents[1])}
+    command = [*REMUDA, "network", "show", name, *more]
+    told = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60, check=False)
+    assert (told.returncode, told.stderr) == (0, "")
+    assert "\\u2603" in told.stdout
 
 
 def test_what_happened_and_why_it_is_as_it_is(user: Terminal) -> None:

@@ -164,7 +164,7 @@ def test_a_login_without_a_name_is_refused(terminal: Terminal, remuda_up: Cloud)
     assert said == "--name is empty: give the login a name such as work."
 
 
-def test_a_server_that_does_not_answer_is_one_sentence(terminal: Terminal) -> None:
+def test_a_server_that_does_not_answer_is_one_sentence(terminal: Terminal, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         gone = f"http://127.0.0.1:{nobody.getsockname()[1]}"
     said = terminal.refused("login", gone)
@@ -172,6 +172,10 @@ def test_a_server_that_does_not_answer_is_one_sentence(terminal: Terminal) -> No
     assert said.endswith("): is it running, and is that its address?")
     remedy = "give one such as http://127.0.0.1:8080."
     assert terminal.refused("login", "http://127.0.0.1:x") == f"http://127.0.0.1:x/identity is no address: {remedy}"
+    credentials = tmp_path / "credentials.json"
+    credentials.write_text('{"endpoints": {}, "token": "x"}')
+    said = terminal.refused("login", "http://127.0.0.1:x", "--credentials", str(credentials))
+    assert said == f"http://127.0.0.1:x/identity is no address: {remedy}"
     tokens = Tokens(access=Secret("a"), refresh=Secret("b"))
     context = Context(endpoints={"identity": f"{gone}/identity", "region": f"{gone}/region"}, tokens=tokens)
     ContextsFile(terminal.file).change(lambda all_: replace(all_.with_("gone", context), current="gone"))

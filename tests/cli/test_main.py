@@ -12,6 +12,7 @@ from remuda.version import ServiceDescriptor
 from tests.cli.running import remuda as command
 
 ROOT = Path(__file__).parents[2]
+REMUDA = f"{sys.executable} -c 'import sys; from remuda.cli import main; sys.exit(main())'"
 HEAVY = ("aiohttp", "apsw", "cryptography", "lightkube", "rich")
 
 
@@ -108,15 +109,32 @@ def test_ctrl_c_is_no_defect(capsys: pytest.CaptureFixture[str], monkeypatch: py
     assert capsys.readouterr() == ("", "")
 
 
-def test_who_reads_only_the_beginning_is_told_nothing_else() -> None:
-    line = f"{sys.executable} -c 'import sys; from remuda.cli import main; sys.exit(main())' openapi identity | head -1"
-    told = subprocess.run(
+def shell(line: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         ["bash", "-o", "pipefail", "-c", line], capture_output=True, text=True, timeout=60, check=False
     )
-    assert (told.returncode, told.stdout, told.stderr) == (0, "{\n", "")
 
 
-@pytest.mark.parametrize("words", [["--version"], ["config", "show"], ["openapi", "process"]])
+def test_who_reads_only_the_beginning_is_told_nothing_else() -> None:
+    for words, first in (("openapi identity", "{"), ("--help", "Usage: remuda COMMAND")):
+        told = shell(f"{REMUDA} {words} | head -1")
+        assert (told.returncode, told.stdout, told.stderr) == (0, f"{first}\n", "")
+
+
+@pytest.mark.parametrize("words", ["--version", "--help", "instance --help"])
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_is_left_to_be_printed_is_not_complained_about(words: str, unbuffered: str) -> None:
+    told = shell(f"PYTHONUNBUFFERED={unbuffered} {REMUDA} {words} > /dev/full")
+    assert (told.returncode, told.stderr.count("\n")) == (1, 1), told.stderr
+
+
+def test_what_is_no_text_is_refused_by_its_name() -> None:
+    told = shell(f"{REMUDA} network create $'n\\xff' --region sim-north")
+    said = "The argument n\\xff is no text in UTF-8: type it again, or look what wrote it.\n"
+    assert (told.returncode, told.stdout, told.stderr) == (2, "", said)
+
+
+@pytest.mark.parametrize("words", [["--version"], ["config", "show"], ["openapi", "process"], ["--help"]])
 def test_what_cannot_be_printed_is_one_sentence(words: list[str]) -> None:
     with Path("/dev/full").open("w") as full:
         told = command(*words, stdout=full)

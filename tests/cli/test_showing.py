@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.cli.doing import agreed
 from remuda.cli.naming import among, looks_like_id
 from remuda.cli.options import About
+from remuda.cli.output import room
 from remuda.cli.rules import parse_rule, rule_text
 from remuda.cli.showing import progress
+from remuda.cli.showing.formats import dump
 from remuda.cli.showing.plans import plan_text
 from remuda.cli.showing.progress import OutOfTime
 from remuda.cli.showing.tables import as_facts, as_table
@@ -187,10 +190,28 @@ def test_only_a_yes_is_one() -> None:
 
 
 def test_nobody_can_agree_where_nobody_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
-    with pytest.raises(Unusable, match="Nobody is there to ask: say --yes if that is meant"):
-        agreed("It ends.", yes=False)
-    agreed("It ends.", yes=True)
+    for stdin in (io.StringIO("y\n"), None):
+        monkeypatch.setattr("sys.stdin", stdin)
+        with pytest.raises(Unusable, match="Nobody is there to ask: say --yes if that is meant"):
+            agreed("It ends.", yes=False)
+        agreed("It ends.", yes=True)
+
+
+def test_where_nothing_is_open_nobody_sits_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", None)
+    monkeypatch.setattr("sys.stderr", None)
+    assert room() is None
+    assert waited("pending", "provisioned")["metadata"]["name"] == "web"
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_what_programs_read_means_the_same_in_every_encoding(encoding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(io.BytesIO(), encoding=encoding))
+    value = {"é": "a ☃ \\ and \U0001f40e"}
+    for output, read in (("json", json.loads), ("yaml", yaml.safe_load)):
+        text = dump(value, output)  # type: ignore[arg-type]  # both are formats
+        assert read(text) == value
+        assert text.isascii() == (encoding != "utf-8")
 
 
 def test_what_is_not_said_about_something_stays() -> None:

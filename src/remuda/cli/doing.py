@@ -11,9 +11,9 @@ from remuda.cli.asking.watching import changes
 from remuda.cli.naming import looks_like_id, resolve
 from remuda.cli.nouns import Noun
 from remuda.cli.options import About, Format, Waiting
-from remuda.cli.output import note, say, show
+from remuda.cli.output import is_terminal, note, say, show
 from remuda.cli.referring import named, names_of
-from remuda.cli.showing.formats import show_many, show_one
+from remuda.cli.showing.formats import dump, json_text, show_many, show_one
 from remuda.cli.showing.progress import until, until_gone
 from remuda.cli.showing.tables import as_rows
 from remuda.cli.where import Asked
@@ -109,7 +109,7 @@ def agreed(what: str, *, yes: bool, ask: Callable[[str], str] | None = None) -> 
     """Say what is about to happen, and go on only if somebody agrees."""
     if yes:
         return
-    if ask is None and not sys.stdin.isatty():
+    if ask is None and not is_terminal(sys.stdin):
         raise Unusable(f"{what} Nobody is there to ask: say --yes if that is meant.")
     answer = (ask or _asked)(f"{what} Go on? [y/N] ")
     if answer.strip().lower() not in {"y", "yes"}:
@@ -141,7 +141,5 @@ def _watch(asked: Asked, noun: Noun, query: Query, output: Format) -> None:
 def _document(value: Any, output: Format) -> str:
     """Return a change as one document of a stream of them: a line of JSON, or a part of YAML."""
     if output == "yaml":
-        from remuda.cli.showing.formats import dump  # noqa: PLC0415  YAML takes long to import
-
         return f"---\n{dump(value, output)}"
-    return msgspec.json.encode(value).decode() + "\n"
+    return json_text(msgspec.json.encode(value)) + "\n"

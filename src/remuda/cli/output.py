@@ -3,10 +3,13 @@
 import os
 import shutil
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
 
 from remuda.kernel.errors import Unusable
 
-__all__ = ["note", "room", "say", "show"]
+__all__ = ["is_terminal", "note", "room", "say", "show", "shown", "writes_unicode"]
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -22,7 +25,18 @@ def show(text: str) -> None:
     try:
         print(text, end="", flush=True)  # noqa: T201  same
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it ends
+        _write_no_more()
+    except OSError as error:
+        raise _unwritable(error) from None
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Have what cyclopts prints, help and versions, end as what `show` does."""
+    try:
+        yield
+    except SystemExit:
+        return  # how rich tells that nobody reads on
     except OSError as error:
         raise _unwritable(error) from None
 
@@ -34,9 +48,25 @@ def note(text: str, *, end: str = "\n") -> None:
 
 def room() -> int | None:
     """Return how many letters fit into a line, where somebody reads along; a program gets lines as they are."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    return shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+
+
+def is_terminal(stream: TextIO | None) -> bool:
+    """Tell whether somebody sits at the other end; of a stream that was closed before we began, there is none."""
+    return stream is not None and stream.isatty()
+
+
+def writes_unicode() -> bool:
+    """Tell whether stdout can take every letter that there is."""
+    return sys.stdout is None or sys.stdout.encoding.lower().startswith("utf")
 
 
 def _unwritable(error: OSError) -> Unusable:
+    _write_no_more()
     cause = error.strerror or str(error)
     return Unusable(f"The terminal cannot be written to ({cause}): let stdout go where it can be read.")
+
+
+def _write_no_more() -> None:
+    """Let what is left go nowhere, or Python complains when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

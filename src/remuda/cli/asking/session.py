@@ -102,7 +102,7 @@ class Session:
                     answer.read()
                     raise self._refusal(answer, url)
                 yield answer.iter_bytes()
-        except httpx2.HTTPError as error:
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise reach(url, error) from None
 
     def end(self) -> None:
@@ -146,7 +146,7 @@ class Session:
         for pause_s in _PAUSES_S:
             try:
                 answer = self._http.request(method, url, headers=self._authorized(headers), **asked)
-            except httpx2.ConnectError as error:
+            except (httpx2.ConnectError, httpx2.InvalidURL) as error:
                 raise reach(url, error) from None
             except httpx2.HTTPError:
                 self._sleep(pause_s)

@@ -13,6 +13,7 @@ __all__ = ["CLIENT", "end", "reach", "renewed", "sent_form", "tokens_of"]
 
 CLIENT = "remuda-cli"
 """What the command line calls itself when it logs in."""
+_PATH = re.compile(r"/(?:api|oauth2)/")
 _NUMBER = re.compile(r"^\[Errno \d+\] ")
 
 
@@ -44,14 +45,14 @@ def sent_form(http: httpx2.Client, identity: str, endpoint: str, form: Mapping[s
     """Ask an endpoint of OAuth2, and return what it says."""
     try:
         return http.post(f"{identity}/oauth2/v2/{endpoint}", data=dict(form))
-    except httpx2.HTTPError as error:
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         raise reach(identity, error) from None
-    except httpx2.InvalidURL:
-        raise Unavailable(f"{identity} is no address: give one such as http://127.0.0.1:8080.") from None
 
 
 def reach(url: str, error: Exception) -> Unavailable:
     """Return how it is told that a server cannot be reached."""
+    server = _PATH.split(url, maxsplit=1)[0]
+    if isinstance(error, httpx2.InvalidURL):
+        return Unavailable(f"{server} is no address: give one such as http://127.0.0.1:8080.")
     cause = _NUMBER.sub("", str(error)) or type(error).__name__
-    server = url.split("/api/", maxsplit=1)[0]
     return Unavailable(f"{server} does not answer ({cause}): is it running, and is that its address?")

@@ -9,7 +9,7 @@ from remuda.cli.doing import find, id_of
 from remuda.cli.imaging import until_ready
 from remuda.cli.nouns import IMAGE, INSTANCE
 from remuda.cli.options import ABOUT, AT_ONCE, About, Flag, Output, Waiting, within
-from remuda.cli.output import say
+from remuda.cli.output import is_terminal, say
 from remuda.cli.output import show as show_text
 from remuda.cli.showing.formats import show_one
 from remuda.cli.showing.progress import until
@@ -132,7 +132,7 @@ def output(instance: str, /, *, lines: int | None = None, where: Where = HERE) -
     query = {} if lines is None else {"length": str(within("--lines", lines, _MOST_LINES))}
     with where.open() as asked:
         text = str(_look(asked, instance, "consoleoutput", query)["contents"])
-    text = _tame(text) if sys.stdout.isatty() else text
+    text = _tame(text) if is_terminal(sys.stdout) else text
     show_text(text if text.endswith("\n") or not text else f"{text}\n")
 
 

@@ -1,18 +1,22 @@
 """What was found, in the format that was asked for."""
 
+import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from remuda.cli.options import Format
-from remuda.cli.output import show
+from remuda.cli.output import show, writes_unicode
 from remuda.cli.showing.tables import as_facts, as_table
 
-__all__ = ["Columns", "dump", "show_many", "show_one"]
+__all__ = ["Columns", "dump", "json_text", "show_many", "show_one"]
 
 Columns = Mapping[str, Callable[[Any], str]]
 """The columns of a table by their headings, each with what it shows of a thing."""
+
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
 
 
 def show_many(things: Sequence[Any], columns: Columns, output: Format, *, empty: str) -> None:
@@ -43,8 +47,14 @@ def dump(things: Any, output: Format) -> str:
     if output == "yaml":
         import yaml  # noqa: PLC0415  only needed here
 
-        return str(yaml.safe_dump(things, sort_keys=False, allow_unicode=True))
-    return msgspec.json.format(msgspec.json.encode(things), indent=2).decode() + "\n"
+        return str(yaml.safe_dump(things, sort_keys=False, allow_unicode=writes_unicode()))
+    return json_text(msgspec.json.format(msgspec.json.encode(things), indent=2)) + "\n"
+
+
+def json_text(document: bytes) -> str:
+    """Return a document of JSON as stdout takes it: if that has not every letter, with escapes that mean the same."""
+    text = document.decode()
+    return text if writes_unicode() else _BEYOND_ASCII.sub(lambda found: json.dumps(found[0])[1:-1], text)
 
 
 def _name(thing: Any) -> str:

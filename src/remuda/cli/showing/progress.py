@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from remuda.cli.asking.pausing import pause
-from remuda.cli.output import note
+from remuda.cli.output import is_terminal, note
 from remuda.config.durations import duration_text
 from remuda.kernel.errors import NotFound, Unusable
 
@@ -89,7 +89,7 @@ def _looks(read: Callable[[], Any], limit_s: float, progress: Progress) -> Itera
 @contextmanager
 def _told() -> Iterator[Callable[[str], None]]:
     """Give what shows a line: one that changes in place where somebody watches, else each that is new."""
-    if sys.stderr.isatty():
+    if is_terminal(sys.stderr):
         from rich.console import Console  # noqa: PLC0415  only needed where somebody watches
         from rich.text import Text  # noqa: PLC0415  same
 
