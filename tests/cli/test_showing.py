@@ -18,9 +18,9 @@ from remuda.cli.rules import parse_rule, rule_text
 from remuda.cli.showing import progress
 from remuda.cli.showing.formats import dump
 from remuda.cli.showing.plans import plan_text
-from remuda.cli.showing.progress import OutOfTime
+from remuda.cli.showing.progress import OutOfSight, OutOfTime
 from remuda.cli.showing.tables import as_facts, as_table
-from remuda.kernel.errors import Invalid, NotFound, Unusable
+from remuda.kernel.errors import Invalid, NotFound, RemudaError, TooMany, Unavailable, Unusable
 
 PLANS = Path(__file__).parents[1] / "golden" / "plans"
 
@@ -145,6 +145,7 @@ def waited(*states: str, limit_s: float = 60.0) -> Any:
         lambda now: bool(now["metadata"]["provisioningStatus"] == "provisioned"),
         lambda now: bool(now["metadata"]["provisioningStatus"] == "error"),
         limit_s=limit_s,
+        look="remuda horse show web",
         remedy="look at it",
     )
 
@@ -163,8 +164,8 @@ def test_waiting_ends_where_it_has_failed_or_takes_too_long(monkeypatch: pytest.
         waited("pending", limit_s=0.0)
     assert late.value.exit_code == 124
     assert late.value.sentence == (
-        "It is not done after 0s, and goes on without being waited for (web is pending): show it to see how far it is, "
-        "or wait longer with --timeout."
+        "It is not done after 0s, and goes on without being waited for (web is pending): remuda horse show web says "
+        "how far it is, or wait longer with --timeout."
     )
 
 
@@ -177,8 +178,58 @@ def test_waiting_for_the_end_of_something(monkeypatch: pytest.MonkeyPatch) -> No
             raise NotFound("instance", "web")
         return looks.pop()
 
-    progress.until_gone(read, limit_s=60.0)
+    progress.until_gone(read, lambda _: False, limit_s=60.0, look="remuda horse show web")
     assert looks == []
+
+
+def looked(*answers: Any, limit_s: float = 60.0) -> Any:
+    """Wait for what is there in the end, where looking gives or raises this; the last again and again."""
+    left = [*answers]
+
+    def read() -> Any:
+        answer = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(answer, BaseException):
+            raise answer
+        return answer
+
+    return progress.until(
+        read,
+        lambda now: bool(now["metadata"]["provisioningStatus"] == "provisioned"),
+        lambda _: False,
+        limit_s=limit_s,
+        look="remuda horse show web",
+    )
+
+
+AWAY = Unavailable("http://here does not answer (Connection refused): is it running, and is that its address?")
+
+
+@pytest.mark.parametrize("trouble", [AWAY, TooMany(1)])
+def test_a_server_that_starts_again_meanwhile_is_waited_for(
+    trouble: RemudaError, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(progress, "pause", lambda _: None)
+    assert looked(thing("web", status="pending"), trouble, trouble, thing("web"))["metadata"]["name"] == "web"
+    assert capsys.readouterr().err == f"web is pending\n{trouble.sentence}\n"
+
+
+def test_where_nobody_answers_until_the_end_it_is_told_that_it_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(progress, "pause", lambda _: None)
+    with pytest.raises(OutOfSight) as late:
+        looked(AWAY, limit_s=0.0)
+    assert late.value.exit_code == 124
+    assert late.value.sentence == (
+        "It was asked for, and goes on without being waited for: remuda horse show web says how far it is. "
+        "http://here does not answer (Connection refused): is it running, and is that its address?"
+    )
+
+
+def test_who_stops_waiting_is_told_that_it_goes_on(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        looked(KeyboardInterrupt())
+    assert capsys.readouterr().err == (
+        "It was asked for, and goes on without being waited for: remuda horse show web says how far it is.\n"
+    )
 
 
 def test_only_a_yes_is_one() -> None:
@@ -201,7 +252,7 @@ def test_where_nothing_is_open_nobody_sits_there(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("sys.stdout", None)
     monkeypatch.setattr("sys.stderr", None)
     assert room() is None
-    assert waited("pending", "provisioned")["metadata"]["name"] == "web"
+    assert looked(thing("web", status="pending"), thing("web"))["metadata"]["name"] == "web"
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])

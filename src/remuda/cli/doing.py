@@ -14,7 +14,7 @@ from remuda.cli.options import About, Format, Waiting
 from remuda.cli.output import is_terminal, note, say, show
 from remuda.cli.referring import named, names_of
 from remuda.cli.showing.formats import dump, json_text, show_many, show_one
-from remuda.cli.showing.progress import until, until_gone
+from remuda.cli.showing.progress import status_of, until, until_gone
 from remuda.cli.showing.tables import as_rows
 from remuda.cli.where import Asked
 from remuda.kernel.errors import Unusable
@@ -89,6 +89,7 @@ def settled(asked: Asked, noun: Noun, thing: Any, *, waiting: Waiting) -> Any:
         lambda now: now["metadata"]["provisioningStatus"] == "provisioned",
         lambda now: now["metadata"]["provisioningStatus"] == "error",
         limit_s=waiting.limit_s,
+        look=noun.look(thing["metadata"]["name"]),
         remedy=noun.remedy.format(name=thing["metadata"]["name"]),
     )
 
@@ -101,7 +102,13 @@ def delete_one(asked: Asked, noun: Noun, wanted: str, *, yes: bool, waiting: Wai
     agreed(f"The {noun.word} {name} will be deleted{lost}, and cannot be had back.", yes=yes)
     asked.session.ask("DELETE", noun.service, path, match=state)
     if waiting.wait:
-        until_gone(lambda: asked.session.get(noun.service, path), limit_s=waiting.limit_s)
+        until_gone(
+            lambda: asked.session.read(noun.service, path),
+            lambda now: _is_another(now, (thing, state)),
+            limit_s=waiting.limit_s,
+            look=noun.look(name),
+            progress=lambda now: status_of(now[0]),
+        )
     say(f"The {noun.word} {name} {'is gone' if waiting.wait else 'is being deleted'}.")
 
 
@@ -120,6 +127,14 @@ def _asked(question: str) -> str:
     """Ask whoever sits there. Who hangs up has said nothing."""
     note(question, end="")
     return sys.stdin.readline()
+
+
+def _is_another(now: tuple[Any, str], deleted: tuple[Any, str]) -> bool:
+    """Tell whether a thing, with its state, was made after one was deleted: of the same name, it has the same id."""
+    (thing, state), (before, state_before) = now, deleted
+    if thing["metadata"]["creationTime"] != before["metadata"]["creationTime"]:
+        return True
+    return state != state_before and not thing["metadata"].get("deletionTime")  # both were made within a second
 
 
 def _watch(asked: Asked, noun: Noun, query: Query, output: Format) -> None:

@@ -20,6 +20,7 @@ def until_ready(asked: Asked, region: str, image: Any, waiting: Waiting) -> Any:
         lambda now: now["status"]["state"] == "ready",
         lambda now: now["status"]["state"] == "failed",
         limit_s=waiting.limit_s,
+        look=IMAGE.look(image["metadata"]["name"]),
         progress=lambda now: f"{now['metadata']['name']} is {now['status']['state']}",
         remedy="delete it, and try again",
     )

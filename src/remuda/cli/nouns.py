@@ -32,6 +32,10 @@ class Noun:
         """What is shown of one alone."""
         return {**self.columns, **self.more}
 
+    def look(self, name: str) -> str:
+        """Return the command that shows one."""
+        return f"remuda {self.word.replace(' ', '-')} show {name}"
+
 
 def _at(thing: Any, *keys: str) -> str:
     for key in keys:

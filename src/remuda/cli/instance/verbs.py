@@ -190,6 +190,7 @@ def _powered(asked: Asked, instance: Any, wanted: str, told: str, *, waiting: Wa
             lambda now: _power(now) == wanted,
             lambda now: _power(now) == "Error",
             limit_s=waiting.limit_s,
+            look=INSTANCE.look(_name(instance)),
             progress=lambda now: f"{_name(now)} is {_power(now)}",
             remedy=INSTANCE.remedy.format(name=_name(instance)),
         )

@@ -9,9 +9,9 @@ from typing import Any
 from remuda.cli.asking.pausing import pause
 from remuda.cli.output import is_terminal, note
 from remuda.config.durations import duration_text
-from remuda.kernel.errors import NotFound, Unusable
+from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
-__all__ = ["OutOfTime", "Progress", "status_of", "until", "until_gone"]
+__all__ = ["OutOfSight", "OutOfTime", "Progress", "status_of", "until", "until_gone"]
 
 Progress = Callable[[Any], str]
 """Says how far something is."""
@@ -29,12 +29,22 @@ class OutOfTime(Unusable):
     exit_code = 124
     """The same that timeout(1) ends with, so that scripts can tell this from what has failed."""
 
-    def __init__(self, limit_s: float, so_far: str) -> None:
+    def __init__(self, limit_s: float, so_far: str, look: str) -> None:
         limit = duration_text(timedelta(seconds=limit_s))
         super().__init__(
-            f"It is not done after {limit}, and goes on without being waited for ({so_far}): show it to see how far it "
+            f"It is not done after {limit}, and goes on without being waited for ({so_far}): {look} says how far it "
             "is, or wait longer with --timeout."
         )
+
+
+class OutOfSight(Unusable):
+    """Raised when nobody has said how far it is by the time that somebody wants to wait. It goes on all the same."""
+
+    code = "out_of_sight"
+    exit_code = OutOfTime.exit_code
+
+    def __init__(self, trouble: str, look: str) -> None:
+        super().__init__(f"{_left(look)} {trouble}")
 
 
 def status_of(thing: Any) -> str:
@@ -51,39 +61,73 @@ def until(
     has_failed: Callable[[Any], bool],
     *,
     limit_s: float,
+    look: str,
     progress: Progress = status_of,
     remedy: str = "show it for more",
 ) -> Any:
-    """Wait until something is done, and return it; raise if it has failed, or takes longer than that."""
-    with _told() as tell:
-        for thing in _looks(read, limit_s, progress):
+    """Wait until something is done, and return it; raise if it has failed, or takes longer than that.
+
+    A server that does not answer is asked again: it may be starting. `look` is the command that says how far it is.
+    """
+    with _said_if_interrupted(look), _told() as tell:
+        for is_last in _looks(limit_s):
+            try:
+                thing = read()
+            except (Unavailable, TooMany) as trouble:
+                if is_last:
+                    raise OutOfSight(trouble.sentence, look) from None
+                tell(trouble.sentence)
+                continue
             if is_done(thing):
                 return thing
             if has_failed(thing):
                 raise Unusable(f"{progress(thing).rstrip('.')}: {remedy}.")
+            if is_last:
+                raise OutOfTime(limit_s, progress(thing), look)
             tell(progress(thing))
-    raise AssertionError("looking ends by raising")
+    raise AssertionError("the last look returns or raises")
 
 
-def until_gone(read: Callable[[], Any], *, limit_s: float) -> None:
-    """Wait until something is gone; raise if that takes longer."""
+def until_gone(
+    read: Callable[[], Any],
+    is_another: Callable[[Any], bool],
+    *,
+    limit_s: float,
+    look: str,
+    progress: Progress = status_of,
+) -> None:
+    """Wait until something is gone, or another is in its place; raise if that takes longer."""
     try:
-        until(read, lambda _: False, lambda _: False, limit_s=limit_s)
+        until(read, is_another, lambda _: False, limit_s=limit_s, look=look, progress=progress)
     except NotFound:
         return
 
 
-def _looks(read: Callable[[], Any], limit_s: float, progress: Progress) -> Iterator[Any]:
+def _looks(limit_s: float) -> Iterator[bool]:
+    """Yield whenever it is time to look, and whether that is for the last time."""
     from remuda.kernel.clock import SystemClock  # noqa: PLC0415  who does not wait need not import asyncio
 
     clock, pause_s = SystemClock(), _SHORTEST_S
     end = clock.monotonic() + limit_s
-    while True:
-        yield (thing := read())
-        if clock.monotonic() > end:
-            raise OutOfTime(limit_s, progress(thing))
-        pause(pause_s)
+    while (now := clock.monotonic()) < end:
+        yield False
+        pause(min(pause_s, end - now))
         pause_s = min(pause_s * _SLOWER, _LONGEST_S)
+    yield True
+
+
+def _left(look: str) -> str:
+    return f"It was asked for, and goes on without being waited for: {look} says how far it is."
+
+
+@contextmanager
+def _said_if_interrupted(look: str) -> Iterator[None]:
+    """Say that what was asked for goes on, where somebody stops waiting."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note(_left(look))
+        raise
 
 
 @contextmanager

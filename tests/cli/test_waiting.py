@@ -1,0 +1,86 @@
+"""Commands that wait while somebody else makes, changes or restarts what they wait for."""
+
+import signal
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from remuda.cli.asking.contexts import Context, Contexts, ContextsFile, Named, Tokens
+from remuda.cli.asking.pausing import pause
+from remuda.cli.showing import progress
+from remuda.kernel.secrets import Secret
+from tests.cli.answering import Answer, Server, told
+from tests.cli.running import running
+from tests.cli.using import Terminal
+
+EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
+GONE_TO: Answer = (202, {}, b"")
+
+
+def instance(status: str, made: str = EARLY, **more: str) -> dict[str, Any]:
+    metadata = {"id": "i-1", "name": "web", "provisioningStatus": status, "creationTime": made, **more}
+    return {"metadata": metadata, "spec": {}, "status": {"regionId": "r-1", "networkId": "n-1"}}
+
+
+@contextmanager
+def answered(terminal: Terminal, *answers: Answer) -> Iterator[Server]:
+    """A compute that answers this, at which somebody is logged in."""
+    with Server(*answers).running() as server:
+        here = Named(id="p-1", name="acme")
+        context = Context(
+            endpoints={"compute": server.url}, tokens=Tokens(access=Secret("x")), organization=here, project=here
+        )
+        ContextsFile(terminal.file).change(lambda _: Contexts(current="a", contexts={"a": context}))
+        yield server
+
+
+@pytest.mark.parametrize(
+    "heir",
+    [instance("pending", LATE), instance("deprovisioning", LATE, deletionTime=LATE), instance("pending", EARLY)],
+    ids=["made later", "made later and being deleted", "made within the same second"],
+)
+def test_who_waits_for_an_end_does_not_wait_for_another_of_the_same_name(
+    heir: dict[str, Any], terminal: Terminal
+) -> None:
+    before, going = instance("provisioned"), instance("deprovisioning", deletionTime=LATE)
+    looks = [told(going, ETag='"1"'), told(heir, ETag='"2"')]
+    with answered(terminal, told([before]), told(before, ETag='"1"'), GONE_TO, *looks) as server:
+        shown = terminal("instance", "delete", "web", "--yes", "--wait", "--timeout", "20s")
+    assert shown == "The instance web is gone.\n"
+    assert (server.answers, server.asked[2][2]["if-match"]) == ([], '"1"')
+
+
+def test_what_is_not_seen_to_be_deleted_yet_is_not_gone(terminal: Terminal) -> None:
+    """Who reads may be told of a moment before the deletion, and its description may be another by then."""
+    before, going = instance("provisioned"), instance("deprovisioning", deletionTime=LATE)
+    looks = [told(before, ETag='"1"'), told(going, ETag='"2"'), told(instance("pending", LATE), ETag='"3"')]
+    with answered(terminal, told([before]), told(before, ETag='"1"'), GONE_TO, *looks) as server:
+        assert terminal("instance", "delete", "web", "--yes", "--wait") == "The instance web is gone.\n"
+    assert server.answers == []
+
+
+def test_a_process_that_is_killed_and_started_again_is_waited_for(
+    terminal: Terminal, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    until, data = progress.until, tmp_path / "data"
+    with running(data) as first, ExitStack() as later:
+        terminal("login", "--credentials", str(data / "credentials.json"))
+
+        def killed(*about: Any, **more: Any) -> Any:
+            first.stop(signal.SIGKILL)
+            return until(*about, **more)
+
+        def start_again(seconds: float) -> None:
+            monkeypatch.setattr(progress, "pause", pause)
+            later.enter_context(running(data, listen=first.url.removeprefix("http://")))
+            pause(seconds)
+
+        monkeypatch.setattr("remuda.cli.doing.until", killed)
+        monkeypatch.setattr(progress, "pause", start_again)
+        code, shown, said = terminal.typed("network", "create", "pad", "--region", "sim-north", "--wait")
+        assert code == 0, said
+        assert "provisioned" in shown
+        assert f"{first.url}/region does not answer (Connection refused)" in said
