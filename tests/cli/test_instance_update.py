@@ -65,7 +65,7 @@ def test_what_destroys_nothing_is_done_at_once(user: Terminal) -> None:
     )
     assert changed["status"]["publicIP"]
     said = user("instance", "update", "mild", "--description", "Quiet.")
-    assert said == "mild is as it was asked to be: nothing was done.\n"
+    assert said == "Nothing of mild would change: nothing was done.\n"
 
 
 def test_what_destroys_something_is_asked_about_and_done_as_it_was_told(user: Terminal) -> None:
@@ -100,7 +100,7 @@ def test_an_image_and_groups_can_be_other_ones_and_none(user: Terminal) -> None:
 
 def test_programs_get_the_instance_alone(user: Terminal) -> None:
     make(user, "quiet", "--wait")
-    for told in ("Lost      Nothing.\n", "quiet is as it was asked to be: nothing was done.\n"):
+    for told in ("Lost      Nothing.\n", "Nothing of quiet would change: nothing was done.\n"):
         code, shown, said = user.typed("instance", "update", "quiet", "--description", "x", "-o", "json")
         assert (code, json.loads(shown)["metadata"]["description"]) == (0, "x")
         assert told in said, "what people are told is not in their way"

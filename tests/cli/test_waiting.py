@@ -18,6 +18,7 @@ from tests.cli.using import Terminal
 
 EARLY, LATE = "2026-01-01T00:00:00Z", "2026-01-01T00:00:09Z"
 GONE_TO: Answer = (202, {}, b"")
+NO_STEPS = {"hash": "h", "steps": [], "isDestructive": False}
 
 
 def instance(status: str, made: str = EARLY, **more: str) -> dict[str, Any]:
@@ -60,6 +61,27 @@ def test_what_is_not_seen_to_be_deleted_yet_is_not_gone(terminal: Terminal) -> N
     with answered(terminal, told([before]), told(before, ETag='"1"'), GONE_TO, *looks) as server:
         assert terminal("instance", "delete", "web", "--yes", "--wait") == "The instance web is gone.\n"
     assert server.answers == []
+
+
+@pytest.mark.parametrize("output", ["table", "name"])
+def test_the_same_update_sent_again_waits_for_the_first(output: str, terminal: Terminal) -> None:
+    looks = [told([instance("provisioning")]), told(NO_STEPS), told(instance("provisioning"))]
+    with answered(terminal, *looks, told(instance("provisioned"))) as server:
+        code, shown, said = terminal.typed("instance", "update", "web", "--public-ip", "--wait", "-o", output)
+    assert (code, server.answers) == (0, [])
+    first, last = "Nothing of web would change: nothing was done.\n", "web is as it was asked to be.\n"
+    if output == "table":
+        assert (shown, said) == (first + last, "web is provisioning\n")
+    else:
+        assert (shown, said) == ("web\n", f"{first}web is provisioning\n{last}")
+
+
+def test_the_same_update_sent_again_fails_where_the_first_has(terminal: Terminal) -> None:
+    broken = instance("error")
+    with answered(terminal, told([broken]), told(NO_STEPS), told(broken)):
+        code, shown, said = terminal.typed("instance", "update", "web", "--public-ip", "--wait")
+    assert (code, shown) == (1, "Nothing of web would change: nothing was done.\n")
+    assert said == "web is error: remuda instance explain web says what can be done.\n"
 
 
 def test_a_process_that_is_killed_and_started_again_is_waited_for(

@@ -86,10 +86,14 @@ def update(
 
         tell = say if output == "table" else note
         changed = carry_out(_planned(asked, found, body), change, tell, yes=yes)
+        name = found["metadata"]["name"]
         if changed is None:
-            tell(f"{found['metadata']['name']} is as it was asked to be: nothing was done.")
+            tell(f"Nothing of {name} would change: nothing was done.")
+        reached = settled(asked, INSTANCE, changed or found, waiting=waiting)
+        if changed is None and waiting.wait:
+            tell(f"{name} is as it was asked to be.")
         if changed is not None or output != "table":
-            show_instance(asked, settled(asked, INSTANCE, changed or found, waiting=waiting), output)
+            show_instance(asked, reached, output)
 
 
 def carry_out(
