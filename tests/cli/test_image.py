@@ -43,7 +43,7 @@ def test_who_has_waited_long_enough_is_told_so_with_a_code_of_its_own(user: Term
     *progress, last = error.splitlines()
     assert set(progress) <= {"slow is pending", "slow is creating"}
     assert last.startswith("It is not done after 1s, and goes on without being waited for (slow is ")
-    assert last.endswith(": show it to see how far it is, or wait longer with --timeout.")
+    assert last.endswith(": remuda image show slow says how far it is, or wait longer with --timeout.")
     user("image", "delete", "slow", "--yes")
 
 
