@@ -70,7 +70,7 @@ class Deaf:
         self._region, self._clock, self.lookups = house.app.ports.region, house.clock, 0
 
     def __getattr__(self, name: str) -> Any:
-        self.lookups += name == "servers_of"
+        self.lookups += name == "servers_anywhere"
         return getattr(self._region, name)
 
     async def servers(self) -> AsyncIterator[Any]:
