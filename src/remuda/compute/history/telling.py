@@ -33,6 +33,7 @@ _SAID: Mapping[str, str] = {
     "LeftoverRemoved": "A server that an earlier instance of its name left behind was removed.",
     "Rebuilding": "Its server is being rebuilt from the image {image}: what was on its disk is lost.",
     "Replacing": "Another server takes its server's place, with the same addresses: what is on its disk is lost.",
+    "TakenBack": "Its server stays as it is: the one that was to take its place is not wanted any more.",
     "Rebuilt": "Its server was made anew.",
     "RebuildFailed": "Its server could not be made anew: {message}.",
     "AmbiguousServer": "It is not clear which server is its own, so nothing is done to any: {servers}.",

@@ -50,7 +50,7 @@ class Asked:
 
     server: ServerSeen
     fields: tuple[Field, ...]
-    """What is to become another."""
+    """What is to become another; nothing, if what was wanted in vain is taken back."""
     anew: Anew | None = None
     """Whether the server is made anew by it, and how."""
 
@@ -132,7 +132,9 @@ class Asking:
                 self._refused[instance.uid] = self._refused.get(instance.uid, 0) + 1
             raise
         self._refused.pop(instance.uid, None)
-        return Asked(replaced, fields, "Replacing" if replaced.replacements > server.replacements else None)
+        if replaced.replacements < server.replacements:
+            return Asked(replaced, ())
+        return Asked(replaced, fields, "Replacing")
 
 
 def is_asked_for(instance: ComputeInstance, server: ServerSeen) -> bool:

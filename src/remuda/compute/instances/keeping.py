@@ -64,7 +64,7 @@ class Keeping:
         now, server = self.clock.now(), asked.server
         facts = {"fields": list(asked.fields), "server": server.id}
         if asked.anew is None:
-            entry = run.entry(instance, "ServerChanged", **facts)
+            entry = run.entry(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
             return Outcome(Again(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
         entry = run.entry(
             instance,
