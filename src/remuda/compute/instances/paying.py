@@ -47,7 +47,7 @@ def charge_for(instance: ComputeInstance) -> Charge:
 
 def with_less(before: ComputeInstance, outcome: Outcome[ComputeInstance], clock: Clock) -> Outcome[ComputeInstance]:
     """Return an outcome that says that something is to be given back, if what it shows costs less than before."""
-    if charge_for(before).amounts == charge_for(outcome.resource).amounts:
+    if charged_gpus(before) == charged_gpus(outcome.resource):
         return outcome
     said = Condition(
         type=CHARGED,
