@@ -23,6 +23,12 @@ def wanted(home: Home, house: ComputeHouse, *, metadata: Any = None, **spec: Any
     return {"metadata": asked["metadata"] | (metadata or {}), "spec": asked["spec"]}
 
 
+async def as_it_is(house: ComputeHouse, instance: str, **spec: Any) -> dict[str, Any]:
+    """Return how an instance is changed that is to stay as it is, with some of it otherwise."""
+    read = await house.read(instance)
+    return {"metadata": {"name": read["metadata"]["name"]}, "spec": read["spec"] | spec}
+
+
 async def put(client: Client, instance: str, body: Any, headers: Any = None, **query: str) -> Reply:
     """Ask for a change; `dryRun` and `plan` are in the query."""
     return await client.send("PUT", at(instance), query=query, body=body, headers=headers or {})

@@ -1,14 +1,12 @@
 """What is held for an instance whose server has more than is wanted: that, until the server is without it."""
 
-from typing import Any
-
 import pytest
 
 from remuda.charging.ports import Charge
 from remuda.kernel.errors import Unavailable
 from remuda.links.identity import IdentityLink
 from tests.compute.asking import DEBIAN, GPUS, METAL, held
-from tests.compute.changing import plan, put
+from tests.compute.changing import as_it_is, plan, put
 from tests.compute.controlling import choose, made, network_of, rest
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.region.house import STANDARD
@@ -17,11 +15,6 @@ PLACES = 6
 """Of the flavor METAL."""
 BEFORE = [{"servers": 1, "gpus": 4}]
 AFTER = [{"servers": 1}]
-
-
-async def body(house: ComputeHouse, instance: str, **spec: Any) -> dict[str, Any]:
-    read = await house.read(instance)
-    return {"metadata": {"name": read["metadata"]["name"]}, "spec": read["spec"] | spec}
 
 
 async def allow(house: ComputeHouse, **limits: int) -> None:
@@ -35,7 +28,7 @@ def test_m17_gpus_are_paid_for_until_another_server_is_there() -> None:
     async def scenario(house: ComputeHouse) -> None:
         instance = await made(house, await network_of(house), flavorId=GPUS)
         assert await held(house) == BEFORE
-        smaller = await body(house, instance, flavorId=STANDARD)
+        smaller = await as_it_is(house, instance, flavorId=STANDARD)
         assert {each["kind"]: each["delta"] for each in (await plan(house.root, instance, smaller))["quota"]} == {
             "servers": 0,
             "gpus": -4,
@@ -83,7 +76,7 @@ def test_what_is_not_given_back_at_once_is_given_back_later(monkeypatch: pytest.
     async def scenario(house: ComputeHouse) -> None:
         instance = await made(house, await network_of(house), flavorId=GPUS)
         monkeypatch.setattr(IdentityLink, "change", change)
-        assert (await put(house.root, instance, await body(house, instance, flavorId=STANDARD))).status == 202
+        assert (await put(house.root, instance, await as_it_is(house, instance, flavorId=STANDARD))).status == 202
         await house.until(instance, "provisioned")
         assert (lost, await held(house)) == ([], AFTER), "it is not provisioned before"
 
@@ -95,7 +88,7 @@ def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatc
 
     async def scenario(house: ComputeHouse) -> None:
         instance = await made(house, await network_of(house), flavorId=GPUS)
-        before = await body(house, instance)
+        before = await as_it_is(house, instance)
 
         async def change(link: IdentityLink, charge: Charge) -> None:
             if not asked and all(amount.kind != "gpus" for amount in charge.amounts):
@@ -103,7 +96,7 @@ def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatc
             await plain(link, charge)
 
         monkeypatch.setattr(IdentityLink, "change", change)
-        assert (await put(house.root, instance, await body(house, instance, flavorId=STANDARD))).status == 202
+        assert (await put(house.root, instance, await as_it_is(house, instance, flavorId=STANDARD))).status == 202
         await rest(house, 200)
         assert asked == [202]
         assert (await house.until(instance, "provisioned"))["spec"]["flavorId"] == GPUS

@@ -1,9 +1,8 @@
 """Changes of an instance that waits for room: they are judged by the server that runs on meanwhile."""
 
 import asyncio
-from typing import Any
 
-from tests.compute.changing import kinds, plan, put
+from tests.compute.changing import as_it_is, kinds, plan, put
 from tests.compute.controlling import choose, events, made, network_of, rest
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.region.house import SOUTH, STANDARD
@@ -27,11 +26,6 @@ async def waiting(house: ComputeHouse, *, flavor: str = STANDARD, wanted: str = 
     return instance
 
 
-async def body(house: ComputeHouse, instance: str, **spec: Any) -> dict[str, Any]:
-    read = await house.read(instance)
-    return {"metadata": {"name": read["metadata"]["name"]}, "spec": read["spec"] | spec}
-
-
 def machines(house: ComputeHouse) -> list[str]:
     return [each.id for each in house.region.clouds.clouds[SOUTH].operator.servers()]
 
@@ -40,7 +34,7 @@ def test_c03_to_have_its_old_flavor_again_changes_nothing_and_is_told_so() -> No
     async def scenario(house: ComputeHouse) -> None:
         instance = await waiting(house)
         before = machines(house)
-        back = await body(house, instance, flavorId=STANDARD)
+        back = await as_it_is(house, instance, flavorId=STANDARD)
         told = await plan(house.root, instance, back)
         assert (told["isDestructive"], told["steps"], told["lost"]) == (False, [], [])
         assert (await put(house.root, instance, back)).status == 202
@@ -54,7 +48,7 @@ def test_c03_it_has_the_last_place_of_its_old_flavor_itself() -> None:
     async def scenario(house: ComputeHouse) -> None:
         instance = await waiting(house, flavor=GPU, wanted=ABSENT, taken=PLACES - 1)
         before = machines(house)
-        back = await body(house, instance, flavorId=GPU)
+        back = await as_it_is(house, instance, flavorId=GPU)
         assert (await plan(house.root, instance, back))["steps"] == []
         assert (await put(house.root, instance, back)).status == 202
         await house.until(instance, "provisioned")
@@ -66,7 +60,7 @@ def test_c03_it_has_the_last_place_of_its_old_flavor_itself() -> None:
 def test_what_is_waited_for_is_not_in_the_plan_of_another_change() -> None:
     async def scenario(house: ComputeHouse) -> None:
         instance = await waiting(house)
-        told = await plan(house.root, instance, await body(house, instance, networking={"publicIP": True}))
+        told = await plan(house.root, instance, await as_it_is(house, instance, networking={"publicIP": True}))
         assert (told["isDestructive"], kinds(told)) == (False, ["in-place"])
 
     in_a_compute(scenario)
@@ -77,7 +71,7 @@ def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stands() -
         instance = await waiting(house)
         flavors = (await house.region.root.get(f"/api/v2/regions/{SOUTH}/flavors")).json
         other = next(each["metadata"]["id"] for each in flavors if each["metadata"]["id"] not in {STANDARD, GPU})
-        told = await plan(house.root, instance, await body(house, instance, flavorId=other))
+        told = await plan(house.root, instance, await as_it_is(house, instance, flavorId=other))
         assert kinds(told) == ["replace"]
         was = next(each["metadata"]["name"] for each in flavors if each["metadata"]["id"] == STANDARD)
         assert was in told["steps"][0]["changes"][0]["sentence"]
@@ -91,7 +85,7 @@ def test_c03_of_several_that_want_one_place_nobody_is_without_a_server_and_who_w
         for number in range(PLACES - 1):
             await house.region.server(network, f"full-{number}", flavorId=GPU)
         instances = [await made(house, network, f"instance-{number}", flavorId=STANDARD) for number in range(3)]
-        bodies = [await body(house, each, flavorId=GPU) for each in instances]
+        bodies = [await as_it_is(house, each, flavorId=GPU) for each in instances]
         asked = [put(house.root, each, wanted) for each, wanted in zip(instances, bodies, strict=True)]
         assert [reply.status for reply in await asyncio.gather(*asked)] == [202] * 3
         await rest(house, 200)
@@ -102,7 +96,7 @@ def test_c03_of_several_that_want_one_place_nobody_is_without_a_server_and_who_w
         before = machines(house)
         assert len(before) == PLACES - 1 + 3
         kept = next(each for each, state in states.items() if state == "error")
-        back = await body(house, kept, flavorId=STANDARD)
+        back = await as_it_is(house, kept, flavorId=STANDARD)
         told = await plan(house.root, kept, back)
         assert (told["isDestructive"], told["steps"]) == (False, [])
         assert (await put(house.root, kept, back)).status == 202
