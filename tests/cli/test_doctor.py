@@ -117,7 +117,8 @@ def test_what_damage_there_is_is_told_on_one_line(stopped: Path, capsys: Said) -
     with closing(apsw.Connection(str(store))) as connection:
         ((page,),) = connection.execute("SELECT min(pageno) FROM dbstat WHERE name = 'horizon'")
     content = bytearray(store.read_bytes())
-    content[8192 * (page - 1) + 8 : 8192 * (page - 1) + 12] = b"\xff" * 4
+    header = 8192 * (page - 1) + 8
+    content[header : 8192 * page] = (b"\xff" * 2).ljust(8192 - 8, b"\x00")  # where its only row is, and nothing else
     store.write_bytes(content)
     code, found = looked(capsys, stopped)
     assert (code, states(found)) == (1, {"store": "bad"})
