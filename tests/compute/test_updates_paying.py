@@ -103,3 +103,30 @@ def test_who_wants_them_again_in_between_has_them(monkeypatch: pytest.MonkeyPatc
         assert await held(house) == BEFORE
 
     in_a_compute(scenario)
+
+
+def test_what_somebody_released_meanwhile_is_held_again_and_its_quota_is_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    plain, released = IdentityLink.change, list[str]()
+
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house), flavorId=GPUS)
+
+        async def change(link: IdentityLink, charge: Charge) -> None:
+            if not released:
+                released.append(charge.id)
+                await link.release(charge)
+                await allow(house, servers=0)
+            await plain(link, charge)
+
+        monkeypatch.setattr(IdentityLink, "change", change)
+        assert (await put(house.root, instance, await as_it_is(house, instance, flavorId=STANDARD))).status == 202
+        await rest(house, 60)
+        assert (await house.read(instance))["metadata"]["provisioningStatusDetail"]["reason"] == "QuotaExceeded"
+        assert (released, await held(house)) == ([instance], [])
+        await allow(house, servers=1)
+        await house.until(instance, "provisioned")
+        assert await held(house) == AFTER
+
+    in_a_compute(scenario)

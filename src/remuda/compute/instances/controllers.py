@@ -19,13 +19,13 @@ from dataclasses import dataclass, replace
 from prometheus_client import CollectorRegistry, Counter
 
 from remuda.charging.in_hand import is_in_hand
-from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of
+from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of, with_charged
 from remuda.compute.instances.damage import broken_spec
 from remuda.compute.instances.keeping import Keeping
 from remuda.compute.instances.leaving import departure
 from remuda.compute.instances.linking import Linked, is_ambiguous, linked_to
 from remuda.compute.instances.making import NET_S, Making, Step
-from remuda.compute.instances.paying import charge_for, given_back, is_to_give_back, with_less
+from remuda.compute.instances.paying import charge_for, give_back, is_to_give_back, with_less
 from remuda.compute.instances.projecting import UNTOLD
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort
@@ -111,7 +111,10 @@ class InstanceController:
         clock = self.keeping.clock
         if is_to_give_back(instance):
             run.acted = True
-            instance = await given_back(self.identity, instance, clock)
+            held = await give_back(self.identity, instance)
+            if held is not None:
+                return held
+            instance = with_charged(instance, clock)
         step = await self.keeping.keep(instance, server, run)
         return with_less(instance, step, clock) if isinstance(step, Outcome) else step
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 import msgspec
 
 from remuda.charging.in_hand import turn_of
-from remuda.charging.making import CHARGED, payer_of, settle_charge, with_charged
+from remuda.charging.making import CHARGED, payer_of, settle_charge
 from remuda.charging.ports import Charge, Late, Ledger
 from remuda.compute.instances.rules import charge_of
 from remuda.compute.kinds.instances import ComputeInstance
@@ -18,9 +18,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Done
+from remuda.reconcile.results import Again, Done, Result
 
-__all__ = ["charge_for", "charged_gpus", "given_back", "is_to_give_back", "with_less"]
+__all__ = ["charge_for", "charged_gpus", "give_back", "is_to_give_back", "with_less"]
 
 _LESS = "GivingBack"
 _MESSAGE = "what it no longer costs is being given back"
@@ -68,12 +68,12 @@ def is_to_give_back(instance: ComputeInstance) -> bool:
     return said is not None and said.reason == _LESS
 
 
-async def given_back(ledger: Ledger, instance: ComputeInstance, clock: Clock) -> ComputeInstance:
-    """Hold what an instance costs and no more; return it as it says so. Raises Conflict if that changes just now."""
+async def give_back(ledger: Ledger, instance: ComputeInstance) -> Result | None:
+    """Hold what an instance costs and no more; return what keeps it from that. Conflict: that changes just now."""
     try:
         await ledger.change(charge_for(instance))
-    except NotFound:  # it lapsed: what it costs now is held instead
-        await settle_charge(ledger, charge_for(instance))
+    except NotFound:  # nothing is held, since somebody released it: what it costs now is held instead
+        return await settle_charge(ledger, charge_for(instance))
     except Late:
         raise Conflict("ComputeInstance", instance.name) from None
-    return with_charged(instance, clock)
+    return None

@@ -6,8 +6,10 @@ monitor: one lookup for each deletion, and nothing while nothing is deleted. Wha
 found when all servers are told the next time (`following`).
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import cast
 
 import structlog
 
@@ -18,7 +20,7 @@ from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import Gone
 from remuda.reconcile.pacing import Pace, while_leading
-from remuda.store.contract import Change
+from remuda.store.contract import Change, Event
 
 __all__ = ["Departures"]
 
@@ -50,10 +52,12 @@ class Departures:
         store = self.ports.store
         while True:
             version = (await store.list_names(ComputeInstance, limit=1)).version
+            watch = cast("AsyncGenerator[Event[ComputeInstance]]", store.watch(ComputeInstance, since=version))
             try:
-                async for event in store.watch(ComputeInstance, since=version):
-                    if isinstance(event, Change) and event.type == "deleted":
-                        self._remember(event.resource)
+                async with aclosing(watch) as events:
+                    async for event in events:
+                        if isinstance(event, Change) and event.type == "deleted":
+                            self._remember(event.resource)
             except Gone:
                 structlog.get_logger().info("departures are followed anew")
 
