@@ -21,7 +21,6 @@ from bench.report import Measure
 from remuda.compute.monitor.allocations import Allocations
 from remuda.compute.monitor.sweep import Sweep
 from remuda.identity.quotas.monitor import drift_of
-from remuda.interpreter import prepare_interpreter
 from remuda.reconcile.pacing import Pace
 
 __all__ = ["measures"]
@@ -32,7 +31,6 @@ _LOOKING_S = 30.0
 
 def measures(bed: Bed) -> Iterator[Measure]:
     """Run each work under watch."""
-    prepare_interpreter()
     yield from asyncio.run(watch(_cases(bed)))
 
 

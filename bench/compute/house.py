@@ -15,6 +15,7 @@ from remuda.app.identity import Counting
 from remuda.compute.assembly import ComputeApp
 from remuda.compute.settings import ComputeSettings
 from remuda.config.schema import Server as ServerSection
+from remuda.interpreter import prepare_interpreter
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.registry import Sagas
 from remuda.store.readside.reader import ReaderSettings
@@ -81,4 +82,5 @@ async def housed(
         ) as compute:
             house = ComputeHouse(region, compute)
             await house.settled()
+            prepare_interpreter()  # as production does when all is built
             yield house

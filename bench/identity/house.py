@@ -6,6 +6,7 @@ asked who sends it.
 
 import asyncio
 import contextlib
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
@@ -162,6 +163,7 @@ async def housed(bed: Bed, *tenants: Tenant, store: SqliteStore | None = None) -
         yield house
         await identity.stop()
     await store.close()
+    gc.unfreeze()  # nobody looks at a house that was frozen, and so nobody would clear it away
 
 
 def _opened(route: AnyRoute) -> AnyRoute:

@@ -1,7 +1,7 @@
 """Nothing holds the loop: the most CPU time of one callback in what region does at length.
 
 The garbage collector is asked to look at what is new while we watch. As in `remuda up`, it need not look at what was
-loaded before anything began.
+built when all stands.
 """
 
 import asyncio
@@ -19,7 +19,6 @@ from bench.loopwatch import watched
 from bench.region.fleet import fleet
 from bench.region.house import REGION, House, housed
 from bench.report import Measure, at_most, figure
-from remuda.interpreter import prepare_interpreter
 from remuda.region.catalogue.clouds import need
 from remuda.region.monitor.census import Census
 from remuda.region.monitor.metrics import MonitorMetrics
@@ -37,7 +36,6 @@ Case = tuple[str, Work]
 
 def measures(bed: Bed) -> Iterator[Measure]:
     """Run each work under watch."""
-    prepare_interpreter()
     yield from asyncio.run(watch(_cases(bed)))
 
 

@@ -25,6 +25,7 @@ from remuda.app.region import begun_region
 from remuda.config.schema import Server as ServerSection
 from remuda.datadir import DataDirectory
 from remuda.http.edge.server import Address
+from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.metrics import Metrics as OperationMetrics
@@ -140,6 +141,7 @@ async def housed(
             if is_new:
                 await house.identity.client(identity.root).put(f"/api/v1/organizations/{TENANT.id}/quotas", _QUOTAS)
             await house.settled()
+            prepare_interpreter()
             yield house
     await cloud.stop()
 

@@ -46,7 +46,7 @@ class ReaderSettings:
     bookmark_interval_s: float = 30.0
     ahead_patience_s: float = 3.0
     """How long a version that lies ahead is waited for."""
-    slice_objects: int = 200
+    slice_objects: int = 100
     """Objects of a long list that are read before others get their turn."""
 
 
