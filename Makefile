@@ -8,7 +8,7 @@ export PYTHONHASHSEED ?= 0
 export PYTHONDONTWRITEBYTECODE :=
 READY := .venv/ready
 # A file at a time, the longest first (tests/conftest.py): what a file sets up, it sets up once.
-PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
+PARALLEL := -n 3 --dist loadfile --no-loadscope-reorder
 # What failed comes last, not what was printed meanwhile. Nobody uses schemathesis by its plugin, which takes long.
 PYTEST := $(BIN)/pytest -q --show-capture=no -p no:schemathesis
 # What chance decides: by seed, or by when a process is killed. The widest system stands for the narrower ones.

@@ -29,7 +29,7 @@ from tests.fuzz.running import Report, run
 from tests.fuzz.target import serving
 
 ROOT = Path(__file__).parents[2]
-EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "10"))
+EXAMPLES = int(os.environ.get("REMUDA_FUZZ_EXAMPLES", "5"))
 SEED = int(os.environ["REMUDA_FUZZ_SEED"]) if "REMUDA_FUZZ_SEED" in os.environ else None
 
 

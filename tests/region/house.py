@@ -198,7 +198,9 @@ async def housed(
         "authenticator": identity.authenticator,
         "identity": identity_link(identity, "unikorn-region"),
         "providers": clouds,
-        "settings": RegionSettings(regions=configured(offered)),
+        "settings": RegionSettings(
+            regions=configured(offered), look_again=timedelta(0) if is_instant else RegionSettings().look_again
+        ),
     }
     app = RegionApp(RegionPorts(**common | given | more))
     for cloud in clouds.clouds.values():

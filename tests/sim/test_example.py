@@ -29,7 +29,7 @@ from tests.example.watchdog import Watchdog, check_log
 from tests.sim.machine import SimMachine
 from tests.sim.runner import World, simulate
 
-SEEDS = 12
+SEEDS = 16
 """The widest system has the others."""
 BOOTS = 2
 CUSTOMERS = 3
