@@ -7,14 +7,15 @@ sockets in real time (`apart`), or on simulated ones in simulated time (`apart_i
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 import httpx2
 import pytest
-from starlette.types import ASGIApp
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
@@ -164,8 +165,13 @@ class Reaching:
     async def serve(self, app: ASGIApp, place: Place, closing: asyncio.Event) -> None:
         """Answer there until the end, of which streams hear."""
         ground = self._ground
+
+        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
+            with suppress(ClientDisconnect):  # as the outermost layer does in production
+                await app(scope, receive, send)
+
         server = Server(
-            app,
+            answer,
             clock=ground.clock,
             randomness=ground.randomness,
             count_cut=lambda _: None,
