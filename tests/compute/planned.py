@@ -160,8 +160,10 @@ def plan_of(
     before: ComputeInstance = BEFORE,
     capabilities: frozenset[str] = CAPABILITIES,
     free: Mapping[str, int] | None = None,
+    *,
+    takes_images: bool = True,
 ) -> PlanRead:
-    plan = plan_change(subject_of(before), side_of(before), side_of(after), capabilities)
+    plan = plan_change(subject_of(before), side_of(before), side_of(after), capabilities, takes_images=takes_images)
     return plan if free is None else structs.replace(plan, blockers=tuple(quota_blockers(plan.quota, free)))
 
 

@@ -25,14 +25,13 @@ from tests.compute.controlling import (
     stored,
     timeline,
 )
-from tests.compute.house import ComputeHouse, in_a_compute
+from tests.compute.house import JAMMY, ComputeHouse, in_a_compute
 from tests.region.house import SOUTH, STANDARD
 
 replace = msgspec.structs.replace
 
 GPU = "22222222-2222-2222-2222-222222222222"
 """A flavor of which sim-south has four places."""
-JAMMY = "b1f0c0de-0001-4000-8000-000000000001"
 
 
 async def _watched(house: ComputeHouse, instance: str) -> list[tuple[str, str]]:

@@ -26,7 +26,7 @@ from tests.compute.controlling import (
     server_of,
     stored,
 )
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, JAMMY, ComputeHouse, in_a_compute
 
 replace = msgspec.structs.replace
 
@@ -106,6 +106,18 @@ def test_c12_an_instance_does_not_go_while_its_server_is_elsewhere_than_its_labe
         await rest(house, 5)
         assert at_cloud(house) == []
         assert await held(house) == []
+
+    in_a_compute(scenario)
+
+
+def test_c12_a_timeline_that_names_images_is_read_without_their_names() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house))
+        await choose(house, instance, image_id=JAMMY)
+        await house.until(instance, "provisioned")
+        await damage(house, instance, REGION, "nowhere")
+        reply = await house.root.get(at(instance, "timeline"))
+        assert (reply.status, "Rebuilding" in [each["event"] for each in reply.json]) == (200, True)
 
     in_a_compute(scenario)
 

@@ -14,10 +14,9 @@ from remuda.providers.contract.errors import WrongState
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import DEBIAN, at, held
 from tests.compute.controlling import SMALL, at_cloud, begun_anew, network_of, rest
-from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
+from tests.compute.house import INSTANCES, JAMMY, ComputeHouse, in_a_compute
 from tests.region.house import STANDARD
 
-JAMMY = "b1f0c0de-0001-4000-8000-000000000001"
 STEPS = 60
 
 

@@ -20,10 +20,8 @@ from tests.compute.controlling import (
     tagged_server,
     timeline,
 )
-from tests.compute.house import ComputeHouse, in_a_compute
+from tests.compute.house import JAMMY, ComputeHouse, in_a_compute
 from tests.region.house import STANDARD
-
-JAMMY = "b1f0c0de-0001-4000-8000-000000000001"
 
 
 @contextmanager

@@ -84,6 +84,10 @@ PLANS: dict[str, tuple[ComputeInstance, dict[str, Any]]] = {
     "image-of-a-stopped-instance": (changed(STOPPED, image_id="image-noble"), {"before": STOPPED}),
     "description-of-a-broken-instance": (changed(BROKEN, description="the old shop"), {"before": BROKEN}),
     "flavor-of-a-broken-instance": (changed(BROKEN, flavor_id="flavor-large"), {"before": BROKEN}),
+    "image-where-the-server-has-failed": (
+        changed(BROKEN, image_id="image-noble"),
+        {"before": BROKEN, "takes_images": False},
+    ),
     "description-while-it-is-replaced": (changed(REPLACED, description="the old shop"), {"before": REPLACED}),
     "image-while-it-is-replaced": (changed(REPLACED, image_id="image-noble"), {"before": REPLACED}),
     "flavor-of-bare-metal-while-it-is-replaced": (changed(REPLACED, flavor_id="flavor-metal"), {"before": REPLACED}),

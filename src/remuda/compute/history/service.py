@@ -26,7 +26,7 @@ from remuda.http.lists.tokens import PageTokens
 from remuda.http.replies import Collection
 from remuda.http.routes import PageQuery
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Forbidden, NotFound, Unavailable
+from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.turns import let_others_run
 from remuda.operations.kinds import OPEN, Operation
@@ -180,7 +180,7 @@ class History:
             return {}
         try:
             offered = await self.region.images(context, organization, region)
-        except (Unavailable, NotFound, Forbidden):
+        except (Unavailable, NotFound, Forbidden, Malformed):  # the last of what is no id, if labels are damaged
             return {}
         return {each.metadata.id: each.metadata.name for each in offered if each.metadata.id in images}
 

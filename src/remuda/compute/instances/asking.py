@@ -9,7 +9,7 @@ was taken back or beside another who controls, is refused: each says which revis
 from dataclasses import dataclass, field, replace
 
 from remuda.charging.making import payer_of
-from remuda.compute.instances.projecting import Anew
+from remuda.compute.instances.projecting import Anew, takes_images
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.plans.deciding import Field, StepKind, decide
@@ -74,9 +74,7 @@ class Asking:
         wanted, there = facts_of(instance), comparable(server.facts)
         if wanted == there:
             return None
-        steps = dict(decide(there, wanted))
-        if "rebuild" in steps and server.settling == "error":  # what never came up, or broke, takes no other image
-            steps["replace"] = steps.pop("rebuild")
+        steps = dict(decide(there, wanted, takes_images=takes_images(server)))
         if "replace" not in steps:
             return await self._change(instance, server, wanted, steps)
         if "in-place" in steps:

@@ -32,6 +32,7 @@ __all__ = [
     "is_untold",
     "projected",
     "rebuild_under_way",
+    "takes_images",
     "with_rebuild_ended",
     "with_rebuilding",
 ]
@@ -76,6 +77,11 @@ def is_kept(server: ServerSeen) -> bool:
     """Tell whether a server goes on as it was, since there is no room for the one that is to take its place."""
     is_there = server.power in {"Running", "Stopping", "Stopped"}
     return server.settling == "error" and server.reason == "NoCapacity" and is_there
+
+
+def takes_images(server: ServerSeen) -> bool:
+    """Tell whether another image can be put on a server: not on one that never came up, broke, or keeps its place."""
+    return server.settling != "error"
 
 
 def is_being_changed(instance: ComputeInstance, server: ServerSeen) -> bool:

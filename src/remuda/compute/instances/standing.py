@@ -3,11 +3,11 @@
 A change is then judged by what stands. To want again what there is destroys nothing, and needs no room.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from remuda.compute.instances.asking import REFUSALS, comparable
 from remuda.compute.instances.linking import is_ambiguous, servers_naming, sorted_out
-from remuda.compute.instances.projecting import is_kept
+from remuda.compute.instances.projecting import is_kept, takes_images
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.plans.deciding import FIELDS
@@ -16,22 +16,39 @@ from remuda.compute.seen import ServerFacts, ServerSeen
 from remuda.kernel.conditions import find_condition
 from remuda.reconcile.status import AVAILABLE
 
-__all__ = ["facts_before", "standing_facts"]
+__all__ = ["Standing", "facts_before", "standing_of"]
+
+_OF_THE_SERVER = frozenset(fact for fact, kind in FIELDS.values() if kind in {"rebuild", "replace"})
+"""The facts of which none becomes another without the server being made anew, and then all do."""
 
 
-async def standing_facts(region: RegionPort, instance: ComputeInstance) -> ServerFacts:
-    """Return what the server of an instance was last asked to be; that is what is wanted, unless it was refused."""
-    wanted = facts_of(instance)
-    if not _is_refused(instance):
-        return wanted
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The server of an instance, as a change finds it."""
+
+    facts: ServerFacts
+    """What it was last asked to be; that is what is wanted, unless it was refused."""
+    takes_images: bool = True
+    """Whether it stays the same server with another image."""
+
+
+async def standing_of(region: RegionPort, instance: ComputeInstance, *, is_to_be_anew: bool) -> Standing:
+    """Return how the server of an instance stands; nobody is asked where that makes no difference to a change."""
+    wanted, is_refused = facts_of(instance), _is_refused(instance)
+    if not is_refused and not is_to_be_anew:
+        return Standing(wanted)
     standing = sorted_out(instance, await servers_naming(region, instance)).standing
-    return _facts_of(standing[0], instance) if standing and not is_ambiguous(instance, standing) else wanted
+    if not standing or is_ambiguous(instance, standing):
+        return Standing(wanted)
+    return Standing(_facts_of(standing[0], instance) if is_refused else wanted, takes_images(standing[0]))
 
 
 def facts_before(wanted: ServerFacts, standing: ServerFacts, after: ServerFacts) -> ServerFacts:
     """Return what a change is compared with: what it changes stands as it does, all else was wanted before."""
     facts = [fact for fact, _ in FIELDS.values()]
-    changed = [fact for fact in facts if getattr(wanted, fact) != getattr(after, fact)]
+    changed = {fact for fact in facts if getattr(wanted, fact) != getattr(after, fact)}
+    if changed & _OF_THE_SERVER:
+        changed |= _OF_THE_SERVER
     return replace(wanted, **{fact: getattr(standing, fact) for fact in changed})
 
 

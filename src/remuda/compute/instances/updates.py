@@ -22,7 +22,7 @@ from remuda.compute.instances.checking import check_access, check_fit, check_net
 from remuda.compute.instances.paying import charge_for, charged_gpus
 from remuda.compute.instances.projecting import is_made_anew
 from remuda.compute.instances.service import Instances
-from remuda.compute.instances.standing import facts_before, standing_facts
+from remuda.compute.instances.standing import facts_before, standing_of
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.wire import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
@@ -106,26 +106,29 @@ class Updates:
         check_state(context, found, rules.writable_instance(found))
         if wanted.metadata.name != found.metadata.labels[NAME]:
             raise Invalid("metadata.name", "instance names are immutable")
-        standing = await standing_facts(self.instances.region, found)
-        offers = await self._offers(context, found, wanted, standing)
+        is_to_be_anew = _is_made_anew(found, wanted)
+        standing = await standing_of(self.instances.region, found, is_to_be_anew=is_to_be_anew)
+        offers = await self._offers(context, found, wanted, standing.facts if is_to_be_anew else None)
         gpus = found.spec.gpus if offers.flavor is None else gpus_of(offers.flavor)
         changed = rules.changed_instance(found, wanted, context.principal, self.instances.clock.now(), gpus=gpus)
         capabilities = await self.instances.region.capabilities(region_of(found))
-        facts = facts_before(rules.facts_of(found), standing, rules.facts_of(changed))
-        before = _side(found, facts, offers.flavor_before, offers.image_before, gpus=charged_gpus(found))
+        facts = facts_before(rules.facts_of(found), standing.facts, rules.facts_of(changed))
+        held = charged_gpus(found) if is_to_be_anew else gpus
+        before = _side(found, facts, offers.flavor_before, offers.image_before, gpus=held)
         after = _side(changed, rules.facts_of(changed), offers.flavor, offers.image, gpus=gpus)
-        return _Judged(found, changed, plan_change(subject_of(found), before, after, capabilities))
+        plan = plan_change(subject_of(found), before, after, capabilities, takes_images=standing.takes_images)
+        return _Judged(found, changed, plan)
 
     async def _offers(
-        self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerFacts
+        self, context: Context, found: ComputeInstance, wanted: InstanceUpdate, standing: ServerFacts | None
     ) -> _Offers:
-        """Judge what is wanted by what region knows, and return what it says of flavors and images."""
+        """Judge what is wanted by what region knows; return what it says of flavors and images, if a server is made."""
         place, region = rules.place_of(found), self.instances.region
         asking = replace(context, principal=context.principal.paying(place.organization, place.project))
         network = await region.network(asking, network_of(found))
         check_network(network, place)
         offers = _Offers()
-        if _is_made_anew(found, wanted):
+        if standing is not None:
             is_other = wanted.spec.flavor_id != found.spec.flavor_id
             flavors = await region.flavors(asking, place.organization, network.region, fresh=is_other)
             images = await region.images(asking, place.organization, network.region)

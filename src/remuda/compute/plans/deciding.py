@@ -10,7 +10,8 @@ here, so that what is done is what was told.
 `reboot`          nothing needs it now: what cloud-init is told it reads on its first start alone, and no
                   provider of ours changes a running server in a way that waits for a power cycle. The word
                   is there because one that does (a resize in place, say) must not be called `in-place`
-`rebuild`         another image is put on the same server: every provider that keeps servers can do that
+`rebuild`         another image is put on the same server: every provider that keeps servers can do that, unless
+                  the server never came up, has failed, or waits for room to be replaced
 `replace`         another server is put behind the same port
 ================  ====================================================================================
 """
@@ -63,13 +64,18 @@ def changed_fields(before: ServerFacts, after: ServerFacts) -> tuple[Field, ...]
     return tuple(field for field, (fact, _) in FIELDS.items() if getattr(before, fact) != getattr(after, fact))
 
 
-def decide(before: ServerFacts, after: ServerFacts) -> tuple[tuple[StepKind, tuple[Field, ...]], ...]:
+def decide(
+    before: ServerFacts, after: ServerFacts, *, takes_images: bool = True
+) -> tuple[tuple[StepKind, tuple[Field, ...]], ...]:
     """Return what is done to a server, step by step, and which changes each step brings.
 
-    A replacement brings what a rebuild would, and either brings user data with it.
+    A replacement brings what a rebuild would, and either brings user data with it. A server that takes no images is
+    replaced where another would be rebuilt.
     """
     fields = changed_fields(before, after)
     most = _most(fields)
+    if most == "rebuild" and not takes_images:
+        most = "replace"
     steps: dict[StepKind, list[Field]] = {kind: [] for kind in KINDS}
     for field in fields:
         kind = FIELDS[field][1]

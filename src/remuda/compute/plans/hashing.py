@@ -3,7 +3,7 @@
 It covers which instance it is about (its uid, so not one that was made again under the same name), all that a client
 may change of it, before and after, and the flavors and images involved, as they are on offer. So another PUT in
 between, or a flavor that has become another one, makes another plan. What is only observed is not in it: addresses,
-power, how many of a flavor are free, whether an image is ready.
+power, how many of a flavor are free, whether an image is ready, what is held of the quota until now.
 """
 
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from remuda.compute.plans.sides import Side
-from remuda.compute.plans.wire import QuotaChangeRead, StepRead, Thing
+from remuda.compute.plans.wire import StepRead, Thing
 from remuda.kernel.canonical import digest
 from remuda.resources.offers import FlavorRead, ImageRead
 
@@ -28,7 +28,6 @@ def hash_of(
     *,
     steps: tuple[StepRead, ...],
     lost: tuple[Thing, ...],
-    quota: tuple[QuotaChangeRead, ...],
 ) -> str:
     """Return the hash of a plan. What is done and lost follows from the rest, and from what the provider can do."""
     facts = {
@@ -37,7 +36,6 @@ def hash_of(
         "after": _side(after),
         "steps": [(step.kind, [change.field for change in step.changes]) for step in steps],
         "lost": lost,
-        "quota": quota,
     }
     return digest(facts)[:_DIGITS]
 

@@ -1,8 +1,9 @@
 """The plan: what a change of an instance does, and what becomes of what it has.
 
 A pure function of what was wanted, what is wanted now, what the catalogue says of either, and what the region's
-provider can do. What is known of the instance (its addresses, whether it runs, whether its server is being made anew)
-is told, and decides nothing: neither what is done, nor what needs consent, nor the hash.
+provider can do, and can do with a server that has failed. What else is known of the instance (its addresses, whether
+it runs, whether its server is being made anew) is told, and decides nothing: neither what is done, nor what needs
+consent, nor the hash.
 """
 
 from collections.abc import Iterator
@@ -24,16 +25,18 @@ _PORTS = "ports"
 _Steps = tuple[tuple[StepKind, tuple[Field, ...]], ...]
 
 
-def plan_change(subject: Subject, before: Side, after: Side, capabilities: frozenset[str]) -> PlanRead:
+def plan_change(
+    subject: Subject, before: Side, after: Side, capabilities: frozenset[str], *, takes_images: bool = True
+) -> PlanRead:
     """Return what it takes to make of an instance what is wanted now. If nothing else is wanted, it is empty."""
-    decided = _with_own(decide(before.facts, after.facts), before, after)
+    decided = _with_own(decide(before.facts, after.facts, takes_images=takes_images), before, after)
     kinds = tuple(kind for kind, _ in decided)
     steps = tuple(_step(kind, fields, subject, before, after) for kind, fields in decided)
     lost = tuple(_lost(kinds, before, after, keeps_ports=_PORTS in capabilities))
     quota = tuple(_quota(before, after))
     told, ending = tuple(thing for thing in lost if subject.runs or thing != "memory"), _ending(subject)
     return PlanRead(
-        hash=hash_of(subject.uid, before, after, steps=steps, lost=lost, quota=quota),
+        hash=hash_of(subject.uid, before, after, steps=steps, lost=lost),
         is_destructive=bool(lost),
         sentence=wording.summary(kinds, told, is_made_anew=subject.is_made_anew),
         steps=steps,
