@@ -66,15 +66,15 @@ def test_a_name_that_cannot_be_is_told_with_how_to_write_one(name: str, user: Te
 
 def test_what_is_wrong_is_told_with_its_option(user: Terminal) -> None:
     asked = ("network", "create", "wordy", "--region", "sim-north")
-    long = "x" * 1025
-    assert user.refused(*asked, "--description", long) == "--description must have at most 1024 characters."
+    long = "x" * 4097
+    assert user.refused(*asked, "--description", long) == "--description must have at most 4096 characters."
     assert user.refused(*asked, "--tag", f"{long}=1") == "The name of a --tag must have at most 255 characters."
-    tags = [word for number in range(51) for word in ("--tag", f"t{number}=1")]
-    assert user.refused(*asked, *tags) == "--tag must have at most 50 items."
+    tags = [word for number in range(257) for word in ("--tag", f"t{number}=1")]
+    assert user.refused(*asked, *tags) == "--tag must have at most 256 items."
     said = user.refused(*asked, "--description", long, "--tag", f"a={long}")
     assert set(said.rstrip(".").split("; ")) == {
-        "--description must have at most 1024 characters",
-        "The value of a --tag must have at most 255 characters",
+        "--description must have at most 4096 characters",
+        "The value of a --tag must have at most 1024 characters",
     }
 
 

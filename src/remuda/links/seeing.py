@@ -1,5 +1,7 @@
 """What region shows of its things, as compute sees it, and what compute wants, as region is told it."""
 
+from msgspec import UNSET, UnsetType
+
 from remuda.charging.ports import Place
 from remuda.compute.seen import NetworkSeen, Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.compute.tags import INCARNATION, INSTANCE
@@ -79,7 +81,7 @@ def _facts(server: ServerRead) -> ServerFacts:
         allowed_source_addresses=networking.allowed_source_addresses,
         authority=server.status.ssh_certificate_authority_id,
         user_data=Secret(spec.user_data) if spec.user_data else None,
-        description=server.metadata.description,
+        description="" if isinstance(server.metadata.description, UnsetType) else server.metadata.description,
         tags=tuple(sorted((tag.name, tag.value) for tag in server.metadata.tags)),
     )
 
@@ -126,7 +128,7 @@ def replaced(wanted: Replacement) -> ReplaceWrite:
 
 def _metadata(wanted: ServerWanted) -> MetadataWrite:
     tags = tuple(TagWire(name=name, value=value) for name, value in wanted.facts.tags)
-    return MetadataWrite(name=wanted.name, description=wanted.facts.description, tags=tags)
+    return MetadataWrite(name=wanted.name, description=wanted.facts.description or UNSET, tags=tags)
 
 
 def _networking(facts: ServerFacts) -> NetworkingWire:

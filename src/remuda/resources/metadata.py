@@ -108,7 +108,8 @@ def changed_metadata(metadata: Metadata, wanted: MetadataWrite, by: str, now: da
 
 
 def _described(wanted: MetadataWrite) -> dict[str, str]:
-    return {DESCRIPTION: wanted.description} if wanted.description else {}
+    """Return what is kept of a description. An empty one is one: whoever sent it reads it again."""
+    return {} if isinstance(wanted.description, msgspec.UnsetType) else {DESCRIPTION: wanted.description}
 
 
 def check_tags(tags: Sequence[TagWire]) -> None:
@@ -127,7 +128,9 @@ def stored_tags(wanted: MetadataWrite) -> tuple[Tag, ...]:
 def writable_metadata(metadata: Metadata, tags: Sequence[Tag]) -> MetadataWrite:
     """Return the part of metadata that a client may change."""
     return MetadataWrite(
-        name=metadata.labels[NAME], description=metadata.annotations.get(DESCRIPTION, ""), tags=_wire_tags(tags)
+        name=metadata.labels[NAME],
+        description=metadata.annotations.get(DESCRIPTION, msgspec.UNSET),
+        tags=_wire_tags(tags),
     )
 
 
@@ -159,7 +162,7 @@ def _fields(metadata: Metadata, tags: Sequence[Tag], conditions: Conditions) -> 
     return {
         "id": metadata.name,
         "name": metadata.labels[NAME],
-        "description": annotations.get(DESCRIPTION, ""),
+        "description": annotations.get(DESCRIPTION, msgspec.UNSET),
         "tags": _wire_tags(tags),
         "creation_time": metadata.creation_timestamp,
         "created_by": annotations.get(CREATOR, ""),

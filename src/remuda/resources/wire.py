@@ -32,8 +32,8 @@ Name = Annotated[
     ),
 ]
 """A name for people that also fits a label."""
-Text = Annotated[str, msgspec.Meta(max_length=1024)]
-"""A sentence or two."""
+Text = Annotated[str, msgspec.Meta(max_length=4096)]
+"""A page at most."""
 Provisioning = Literal["pending", "provisioning", "provisioned", "deprovisioning", "error"]
 """How far an object's intent has become true."""
 Health = Literal["unknown", "healthy", "degraded", "error"]
@@ -44,15 +44,15 @@ class TagWire(Wire, frozen=True):
     """A name with a value, both chosen by the user."""
 
     name: Annotated[str, msgspec.Meta(min_length=1, max_length=255)]
-    value: Annotated[str, msgspec.Meta(max_length=255)]
+    value: Annotated[str, msgspec.Meta(max_length=1024)]
 
 
 class MetadataWrite(Wire, frozen=True):
     """What clients say about a resource besides its spec."""
 
     name: Name
-    description: Text = ""
-    tags: Annotated[tuple[TagWire, ...], msgspec.Meta(max_length=50)] = ()
+    description: Text | msgspec.UnsetType = msgspec.UNSET
+    tags: Annotated[tuple[TagWire, ...], msgspec.Meta(max_length=256)] = ()
 
 
 class Detail(Wire, frozen=True):
@@ -80,7 +80,7 @@ class MetadataRead(Wire, frozen=True, kw_only=True):
 
     id: str
     name: Name
-    description: str = ""
+    description: str | msgspec.UnsetType = msgspec.UNSET
     tags: tuple[TagWire, ...] = ()
     creation_time: datetime
     created_by: str = ""
