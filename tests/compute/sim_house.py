@@ -15,12 +15,13 @@ from remuda.compute.ports import ComputePorts
 from remuda.identity.kinds.people import User, UserSpec, user_id
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.kinds import Operation
+from remuda.reconcile.ports import DriverSettings
 from remuda.resources.labels import RESOURCE_KIND
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.compute.house import SERVICE
 from tests.compute.sim_book import ComputeBook
-from tests.compute.sim_rest import INSTANCE_OPERATIONS, unrest_of_instances
+from tests.compute.sim_rest import INSTANCE_OPERATIONS, available, instances, unrest_of_instances
 from tests.example.client import Client
 from tests.example.flaky import FlakyWatches
 from tests.example.validating import Validated
@@ -32,6 +33,7 @@ from tests.sim.machine import SimMachine
 from tests.wire.judge import judge_of
 
 _LOOK_EVERY_S, _PATIENCE = 5.0, 1.1
+_BLOCKED_S = DriverSettings().blocked_within_s[1]
 
 
 class WholeProcess(Process):
@@ -128,7 +130,10 @@ class WholeHouse(House):
             pause_s *= _PATIENCE
             if meanwhile is not None:
                 await meanwhile()
-            left = self.unrest(await self.see(), is_empty=is_empty)
+            seen = await self.see()
+            left = self.unrest(seen, is_empty=is_empty)
+        if any(available(each).reason == "NameTaken" for each in instances(seen).values()):
+            await clock.sleep(_BLOCKED_S)  # by then they have looked whether something else keeps them as well
         await self._look_again()
 
     def unrest(self, seen: Seen, *, is_empty: bool) -> list[str]:
