@@ -9,7 +9,7 @@ from remuda.providers.simulated.faults import CloudFailed
 from tests.clients.ground import Ground, apply
 from tests.clients.provider import AGENT, DiagnosticError
 from tests.clients.resources import INSTANCE, SECURITY_GROUP, SSH_AUTHORITY
-from tests.compute.asking import DEBIAN, KEY
+from tests.compute.asking import DEBIAN, KEY, at
 from tests.compute.changing import ROCKY, SMALL
 from tests.region.house import NORTH, STANDARD
 
@@ -90,13 +90,26 @@ def test_whether_it_has_a_public_address_is_told_as_it_was_said() -> None:
     apply(scenario)
 
 
-def test_user_data_is_the_same_bytes_and_what_was_encoded_once_too_often_is_refused_at_once() -> None:
+def test_user_data_is_the_same_bytes_also_if_it_was_encoded_twice_as_until_1_4_0() -> None:
     async def scenario(ground: Ground) -> None:
         terraform, config = ground.provider, await _config(ground, user_data=f"{USER_DATA}# \u00fc\n")
+        await terraform.create(INSTANCE, config)
+        encoded = base64.b64encode(b"#cloud-config\npackages: [nginx]\n").decode()
+        made = await terraform.create(INSTANCE, {**config, "name": "twice", "user_data": encoded})
+        assert made["user_data"] == encoded
+        console = (await ground.house.root.get(at(made["id"], "consoleoutput"))).json["contents"]
+        assert "nginx" in console, "it was applied"
+
+    apply(scenario)
+
+
+def test_user_data_that_cloud_init_would_not_apply_is_refused_at_once() -> None:
+    async def scenario(ground: Ground) -> None:
+        terraform, config = ground.provider, await _config(ground, user_data=USER_DATA)
         made = await terraform.create(INSTANCE, config)
-        encoded = base64.b64encode(USER_DATA.encode()).decode()
-        with pytest.raises(DiagnosticError, match=r"status code 422, code: .*, message: .*userData"):
-            await terraform.update(INSTANCE, made, {**config, "user_data": encoded})
+        for nothing in ("no format at all", base64.b64encode(b"nor is this").decode()):
+            with pytest.raises(DiagnosticError, match=r"status code 422, code: .*, message: .*userData"):
+                await terraform.update(INSTANCE, made, {**config, "user_data": nothing})
         assert await terraform.refresh(INSTANCE, made["id"]) == made
 
     apply(scenario)

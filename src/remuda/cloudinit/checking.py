@@ -1,7 +1,8 @@
 """Whether user data is something that cloud-init will apply.
 
 On the wire and in the store it is base64; what is checked is the bytes. It often holds secrets, so no refusal repeats
-any of it.
+any of it. A client that was told base64 by its own user encodes that again, as the reference's Terraform provider did
+until 1.4.0: no cloud-init applies base64, so what it stands for is meant. It is stored and shown as it was sent.
 """
 
 import base64
@@ -20,9 +21,15 @@ LONGEST_USER_DATA = 64 * 1024
 def read_user_data(text: str) -> bytes:
     """Return user data as bytes, or raise Malformed; what it says is never repeated."""
     try:
-        return base64.b64decode(text, validate=True)
+        data = base64.b64decode(text, validate=True)
     except ValueError:  # text beyond ASCII too
         raise Malformed("spec.userData is not base64: encode it with the standard alphabet and padding") from None
+    try:
+        meant = base64.b64decode(data, validate=True)
+        parts(meant)
+    except (ValueError, Unrecognized):  # nearly always: what cloud-init applies is never base64 throughout
+        return data
+    return meant
 
 
 def check_user_data(data: bytes, *, with_authority: bool) -> None:
