@@ -10,7 +10,7 @@
 
         in_a_compute(scenario)
 
-Such a test is run twice (`conftest`): all three in one process, and `apart`, as if each had one of its own.
+Such a test is run twice (`ways`): all three in one process, and `apart`, as if each had one of its own.
 
 Every answer of all three services is held against their documents and the wire contract. `house.root` is a client of a
 platform administrator; `house.region.organization` and `house.region.project` are there to begin with.
