@@ -20,6 +20,8 @@ Service = Literal["identity", "region", "compute"]
 OPERATION = "terraform.nscale.com/"
 """What the name of the tag begins with by which the provider sees that an update was taken."""
 PENDING, READY = {"provisioning", "pending", "unknown"}, {"provisioned", "error"}
+STAYS = frozenset({"id", "creation_time"})
+"""What Terraform takes to be the same after an update of whatever resource."""
 AGENT = {"user-agent": "Terraform/1.13.0 terraform-provider-nscale/1.4.0"}
 _SHORTEST_S, _LONGEST_S = 0.1, 10.0
 _MOST_LOOKS = 400
@@ -42,7 +44,7 @@ class Resource:
     """The attributes, from what a GET answers."""
     update: Callable[[State], Any] | None = None
     """The body of the PUT; None if every change replaces it."""
-    stays: frozenset[str] = frozenset({"id"})
+    stays: frozenset[str] = STAYS
     """What Terraform takes to be the same after an update."""
     is_answered: bool = True
     """A PUT answers with the object."""
@@ -61,15 +63,15 @@ class Provider:
 
     async def create(self, resource: Resource, config: State) -> State:
         """Make it, and wait until it is there."""
-        made = decoded(await self._send(resource, "POST", "", resource.create(config)))
+        made = decoded(await self.send(resource, "POST", "", resource.create(config)))
         name = resource.read(made)["id"]
-        state = resource.read(await self._until_ready(resource, name))
+        state = resource.read(await self.until_ready(resource, name))
         check_applied(config, state)
         return state
 
     async def refresh(self, resource: Resource, name: str) -> State | None:
         """Read it; None if it is no longer there. An import is the same, and knows nothing but the id."""
-        reply = await self._send(resource, "GET", name)
+        reply = await self.send(resource, "GET", name)
         return None if reply.status == 404 else resource.read(decoded(reply))
 
     async def update(self, resource: Resource, before: State, config: State) -> State:
@@ -78,7 +80,7 @@ class Provider:
         tag = {"name": f"{OPERATION}{uuid4()}", "value": self.clock.now().isoformat()}
         body = resource.update(config)
         body["metadata"]["tags"] = [*body["metadata"].get("tags", ()), tag]
-        reply = await self._send(resource, "PUT", before["id"], body)
+        reply = await self.send(resource, "PUT", before["id"], body)
         if resource.is_answered:
             resource.read(decoded(reply))
         else:
@@ -92,10 +94,12 @@ class Provider:
 
     async def destroy(self, resource: Resource, name: str) -> None:
         """Delete it, and wait until it is gone."""
-        reply = await self._send(resource, "DELETE", name)
-        while resource.is_retried and reply.status == 403 and "in use" in _said(reply).lower():
+        reply = await self.send(resource, "DELETE", name)
+        for _ in range(_MOST_LOOKS):
+            if not (resource.is_retried and reply.status == 403 and "in use" in _said(reply).lower()):
+                break
             await self.clock.sleep(0.5)
-            reply = await self._send(resource, "DELETE", name)
+            reply = await self.send(resource, "DELETE", name)
         if reply.status != 404:
             refuse(reply)
         await self._until_gone(resource, name)
@@ -106,7 +110,17 @@ class Provider:
         (found,) = [each for each in decoded_list(reply) if each["metadata"]["id"] == name]
         return found
 
-    async def _until_ready(self, resource: Resource, name: str) -> Any:
+    async def all(self, resource: Resource) -> list[State]:
+        """Read all of a sort."""
+        return [resource.read(each) for each in decoded_list(await self.send(resource, "GET", ""))]
+
+    async def send(self, resource: Resource, method: str, name: str, body: Any = None) -> Reply:
+        """Send one request, of which all else is made."""
+        path = f"{resource.path.format(**self.paths)}/{name}".rstrip("/")
+        return await self.clients[resource.service].send(method, path, body=body, headers=AGENT)
+
+    async def until_ready(self, resource: Resource, name: str) -> Any:
+        """Wait until it is there, and return it as it is answered then."""
         missed = 0
         async for reply in self._looking(resource, name):
             missed = missed + 1 if reply.status == 404 else 0
@@ -144,13 +158,9 @@ class Provider:
     async def _looking(self, resource: Resource, name: str) -> Any:
         pause = _SHORTEST_S
         for _ in range(_MOST_LOOKS):
-            yield await self._send(resource, "GET", name)
+            yield await self.send(resource, "GET", name)
             await self.clock.sleep(pause)
             pause = min(2 * pause, _LONGEST_S)
-
-    async def _send(self, resource: Resource, method: str, name: str, body: Any = None) -> Reply:
-        path = f"{resource.path.format(**self.paths)}/{name}".rstrip("/")
-        return await self.clients[resource.service].send(method, path, body=body, headers=AGENT)
 
 
 def check_applied(config: State, state: State) -> None:
@@ -163,8 +173,9 @@ def check_applied(config: State, state: State) -> None:
 def refuse(reply: Reply) -> None:
     """Show what is not a success as the provider does."""
     if not 200 <= reply.status < 300:
-        code = reply.json["error"]
-        raise DiagnosticError(f"server returned status code {reply.status}, code: {code}, message: {_said(reply)}")
+        shown = {"code": reply.json["error"], "message": _said(reply), "trace_id": reply.json["trace_id"]}
+        told = ", ".join(f"{name}: {value}" for name, value in shown.items())
+        raise DiagnosticError(f"server returned status code {reply.status}, {told}")
 
 
 def decoded(reply: Reply) -> Any:

@@ -3,7 +3,7 @@
 import base64
 from typing import Any
 
-from tests.clients.provider import Resource, State, common, metadata, or_null, uuid
+from tests.clients.provider import STAYS, Resource, State, common, metadata, or_null, uuid
 
 
 def _given(**fields: Any) -> dict[str, Any]:
@@ -74,6 +74,7 @@ SECURITY_GROUP = Resource(
     update=lambda config: {"metadata": metadata(config), "spec": {"rules": _rules(config)}},
     read=lambda read: {
         **common(read),
+        "project_id": uuid(read["metadata"]["projectId"]),
         "network_id": uuid(read["status"]["networkId"]),
         "region_id": uuid(read["status"]["regionId"]),
         "rules": [_read_rule(rule) for rule in read["spec"]["rules"]],
@@ -152,7 +153,7 @@ INSTANCE = Resource(
     create=_create_instance,
     update=lambda config: {"metadata": metadata(config), "spec": _instance_spec(config)},
     read=_read_instance,
-    stays=frozenset({"id", "private_ip", "region_id"}),
+    stays=STAYS | {"private_ip", "region_id"},
 )
 
 
@@ -197,7 +198,7 @@ FILE_STORAGE = Resource(
     create=_create_storage,
     update=lambda config: {"metadata": metadata(config), "spec": _storage_spec(config)},
     read=_read_storage,
-    stays=frozenset({"id", "region_id", "storage_class_id"}),
+    stays=STAYS | {"region_id", "storage_class_id"},
 )
 
 
@@ -216,7 +217,7 @@ PROJECT = Resource(
     create=_project,
     update=_project,
     read=lambda read: {**common(read), "group_ids": list(read["spec"]["groupIDs"])},
-    stays=frozenset({"id", "provisioning_status"}),
+    stays=STAYS | {"provisioning_status"},
     is_answered=False,
 )
 GROUP = Resource(
@@ -230,6 +231,6 @@ GROUP = Resource(
         "service_account_ids": list(read["spec"]["serviceAccountIDs"]),
         "user_ids": read["spec"].get("userIDs"),
     },
-    stays=frozenset({"id", "provisioning_status"}),
+    stays=STAYS | {"provisioning_status"},
     is_answered=False,
 )

@@ -1,12 +1,14 @@
 """What the Terraform provider looks up: regions, flavors and classes of storage, and things by their ids."""
 
+from dataclasses import replace
+
 import pytest
 
+from remuda.region.settings import RegionSettings
 from tests.clients.ground import Ground, apply
 from tests.clients.provider import AGENT, DiagnosticError, decoded
-from tests.clients.resources import NETWORK
-from tests.compute.asking import ABSENT, GPUS
-from tests.region.house import NORTH, STANDARD
+from tests.compute.asking import GPUS
+from tests.region.house import NORTH, STANDARD, configured
 
 REGIONS = "/api/v1/organizations/{organization}/regions"
 
@@ -14,16 +16,19 @@ REGIONS = "/api/v1/organizations/{organization}/regions"
 def test_a_region_is_found_in_the_list_of_the_organization() -> None:
     async def scenario(ground: Ground) -> None:
         found = await ground.provider.find("region", REGIONS, NORTH)
-        assert found["metadata"]["name"] == "sim-north"
+        assert (found["metadata"]["name"], found["metadata"]["description"]) == ("sim-north", "up there")
         assert found["spec"]["type"] == "simulated"
 
-    apply(scenario)
+    north = replace(*configured(["sim-north"]), description="up there")
+    apply(scenario, regional={"settings": RegionSettings(regions=(north,))})
 
 
 def test_a_flavor_is_found_in_the_list_of_its_region() -> None:
     async def scenario(ground: Ground) -> None:
         flavors = f"{REGIONS}/{NORTH}/flavors"
         plain = await ground.provider.find("compute", flavors, STANDARD)
+        assert plain["metadata"]["name"] == "sim-standard-4"
+        assert "description" not in plain["metadata"], "which no cloud has of a flavor"
         assert {"cpus", "memory", "disk"} <= plain["spec"].keys()
         assert "gpu" not in plain["spec"]
         gpu = (await ground.provider.find("compute", flavors, GPUS))["spec"]["gpu"]
@@ -44,9 +49,8 @@ def test_a_class_of_storage_is_found_by_region() -> None:
     apply(scenario)
 
 
-def test_what_is_not_there_is_404_and_who_has_no_good_token_is_told_so() -> None:
+def test_who_has_no_good_token_is_told_so() -> None:
     async def scenario(ground: Ground) -> None:
-        assert await ground.provider.refresh(NETWORK, ABSENT) is None
         for service, path in (("region", "/api/v2/networks"), ("compute", "/api/v2/instances")):
             stranger = ground.provider.clients[service].having("no-token")  # type: ignore[index]  # it is one of them
             with pytest.raises(DiagnosticError, match="server returned status code 401, code: "):

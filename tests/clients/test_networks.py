@@ -12,6 +12,8 @@ RULES = [
     {"type": "ingress", "protocol": "tcp", "from_port": 443, "to_port": 444, "cidr_block": "192.0.2.0/24"},
     {"type": "ingress", "protocol": "tcp", "from_port": 22},
     {"type": "ingress", "protocol": "icmp"},
+    {"type": "ingress", "protocol": "vrrp", "cidr_block": "10.1.0.0/24"},
+    {"type": "egress", "protocol": "udp", "from_port": 53, "cidr_block": "192.0.2.53/32"},
     {"type": "egress", "protocol": "any", "cidr_block": "0.0.0.0/0"},
 ]
 
@@ -19,20 +21,19 @@ RULES = [
 def test_a_network_is_made_read_changed_imported_and_destroyed() -> None:
     async def scenario(ground: Ground) -> None:
         terraform = ground.provider
-        config = {"name": "net", **ground.where, "region_id": NORTH, "cidr_block": "10.1.0.0/24"}
+        config = ground.net
         nothing_more = {"description": None, "routes": None, "dns_nameservers": None, "tags": None}
         made = await terraform.create(NETWORK, {**config, **nothing_more})
         assert await terraform.refresh(NETWORK, made["id"]) == made
         more = {
             "description": "of mine",
             "routes": [("192.168.0.0/16", "10.1.0.1"), ("172.16.0.0/12", "10.1.0.2")],
-            "dns_nameservers": ["192.0.2.53", "192.0.2.54"],
+            "dns_nameservers": ["192.0.2.54", "192.0.2.53", "192.0.2.55"],
             "tags": {"team": "a", "example.com/owner": "ann+bob:1"},
         }
         changed = await terraform.update(NETWORK, made, {**config, **more})
         assert await terraform.refresh(NETWORK, made["id"]) == changed
-        less = await terraform.update(NETWORK, changed, {**config, **nothing_more})
-        assert less["creation_time"] == made["creation_time"]
+        await terraform.update(NETWORK, changed, {**config, **nothing_more})
         await terraform.destroy(NETWORK, made["id"])
         assert await terraform.refresh(NETWORK, made["id"]) is None
         await terraform.destroy(NETWORK, made["id"])
@@ -43,7 +44,7 @@ def test_a_network_is_made_read_changed_imported_and_destroyed() -> None:
 def test_only_the_last_operation_is_among_the_tags() -> None:
     async def scenario(ground: Ground) -> None:
         terraform = ground.provider
-        config = {"name": "net", **ground.where, "region_id": NORTH, "cidr_block": "10.1.0.0/24", "tags": {"a": "b"}}
+        config = {**ground.net, "tags": {"a": "b"}}
         state = await terraform.create(NETWORK, config)
         for _ in range(3):
             state = await terraform.update(NETWORK, state, config)
@@ -58,7 +59,7 @@ def test_the_rules_of_a_security_group_come_back_as_they_were_sent() -> None:
         terraform = ground.provider
         config = {"name": "web", "network_id": await ground.network(), "rules": RULES, "description": None}
         made = await terraform.create(SECURITY_GROUP, config)
-        assert made["region_id"] == NORTH
+        assert (made["region_id"], made["project_id"]) == (NORTH, ground.project)
         assert await terraform.refresh(SECURITY_GROUP, made["id"]) == made
         changed = await terraform.update(
             SECURITY_GROUP, made, {**config, "rules": [*reversed(RULES)], "tags": {"a": "b"}}

@@ -14,7 +14,7 @@ from tests.clients.provider import Provider
 from tests.clients.resources import GROUP, INSTANCE, NETWORK
 from tests.compute.asking import DEBIAN
 from tests.example.client import Client
-from tests.region.house import NORTH, STANDARD
+from tests.region.house import STANDARD
 
 
 class _Based:
@@ -53,8 +53,7 @@ def test_everything_is_made_and_destroyed_through_one_address() -> None:
     async def scenario(ground: Ground) -> None:
         terraform = _at_one_address(ground)
         group = await terraform.create(GROUP, {"name": "ops", "role_ids": [], "service_account_ids": []})
-        net = {"name": "net", **ground.where, "region_id": NORTH, "cidr_block": "10.1.0.0/24"}
-        network = await terraform.create(NETWORK, net)
+        network = await terraform.create(NETWORK, ground.net)
         choice = {"flavor_id": STANDARD, "image_id": DEBIAN, "network_id": network["id"]}
         config = {"name": "web", **ground.where, **choice}
         instance = await terraform.create(INSTANCE, config)

@@ -32,6 +32,20 @@ def test_a_group_is_made_read_changed_imported_and_destroyed() -> None:
     apply(scenario, role="administrator")
 
 
+def test_who_is_in_a_group_is_told_as_subjects_too_and_stays_though_those_are_not_sent_back() -> None:
+    async def scenario(ground: Ground) -> None:
+        terraform = ground.provider
+        user = await ground.house.region.identity.user("bob@example.com", ground.house.region.organization)
+        config = {"name": "ops", "role_ids": [], "service_account_ids": [], "user_ids": [user]}
+        made = await terraform.create(GROUP, config)
+        for change in ({"tags": {"a": "b"}}, {"description": "of bob"}):
+            await terraform.update(GROUP, made, {**config, **change})
+            (subject,) = (await terraform.send(GROUP, "GET", made["id"])).json["spec"]["subjects"]
+            assert (subject["id"], subject["email"]) == ("bob@example.com", "bob@example.com")
+
+    apply(scenario, role="administrator")
+
+
 def test_a_project_is_made_read_changed_imported_and_destroyed() -> None:
     async def scenario(ground: Ground) -> None:
         terraform = ground.provider
