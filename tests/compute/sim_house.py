@@ -132,8 +132,8 @@ class WholeHouse(House):
                 await meanwhile()
             seen = await self.see()
             left = self.unrest(seen, is_empty=is_empty)
-        if any(available(each).reason == "NameTaken" for each in instances(seen).values()):
-            await clock.sleep(_BLOCKED_S)  # by then they have looked whether something else keeps them as well
+        if any(available(each).reason != "Provisioned" for each in instances(seen).values()):
+            await clock.sleep(_BLOCKED_S)  # what keeps them may be another thing by now: so long they do not look
         await self._look_again()
 
     def unrest(self, seen: Seen, *, is_empty: bool) -> list[str]:
