@@ -128,7 +128,7 @@ def _unsettled(seen: Seen, instance: ComputeInstance, book: ComputeBook) -> Iter
     reason, own = available(instance).reason, servers_of(seen, instance)
     if instance.is_marked:
         return
-    if len(own) != (reason not in _without_server(seen, instance, book)):
+    if len(own) not in _numbers_of_servers(reason, seen, instance, book):
         yield f"has {len(own)} servers, and says {available(instance)}"
         return
     if not own:
@@ -145,11 +145,13 @@ def _unsettled(seen: Seen, instance: ComputeInstance, book: ComputeBook) -> Iter
         yield f"says {available(instance)}, and its server {available(server)}"
 
 
-def _without_server(seen: Seen, instance: ComputeInstance, book: ComputeBook) -> set[str]:
-    """Return why this instance may have no server."""
+def _numbers_of_servers(reason: str, seen: Seen, instance: ComputeInstance, book: ComputeBook) -> set[int]:
+    """Return how many servers an instance may have that says this."""
     other = seen.of("server").get(instance.name)
     is_taken = other is not None and INSTANCE_TAG not in tags_of(other) and other.name in book.known["server"]
-    return {"QuotaExceeded", "DependencyNotFound", *(["NameTaken"] if is_taken else [])}
+    if reason == "DependencyNotFound":  # it wants a group that is gone: from the beginning, or since it was changed
+        return {0, 1}
+    return {0} if reason == "QuotaExceeded" or (reason == "NameTaken" and is_taken) else {1}
 
 
 def _shown(instance: ComputeInstance, server: Server) -> Iterator[str]:
