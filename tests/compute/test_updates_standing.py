@@ -2,8 +2,11 @@
 
 import asyncio
 
+import msgspec
+
+from tests.compute.asking import make_group
 from tests.compute.changing import as_it_is, kinds, plan, put
-from tests.compute.controlling import choose, events, made, network_of, rest
+from tests.compute.controlling import at_cloud, choose, events, made, network_of, rest, said, server_of, stored
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.region.house import SOUTH, STANDARD
 
@@ -11,7 +14,8 @@ GPU = "22222222-2222-2222-2222-222222222222"
 """A flavor of which sim-south has four places."""
 PLACES = 4
 ABSENT = "a1f0c0de-0009-4000-8000-000000000009"
-"""A flavor that there is not."""
+"""What there is not."""
+replace = msgspec.structs.replace
 
 
 async def waiting(house: ComputeHouse, *, flavor: str = STANDARD, wanted: str = GPU, taken: int = PLACES) -> str:
@@ -62,6 +66,30 @@ def test_what_is_waited_for_is_not_in_the_plan_of_another_change() -> None:
         instance = await waiting(house)
         told = await plan(house.root, instance, await as_it_is(house, instance, networking={"publicIP": True}))
         assert (told["isDestructive"], kinds(told)) == (False, ["in-place"])
+
+    in_a_compute(scenario)
+
+
+def test_c13_a_group_that_went_before_it_came_is_said_and_the_next_choice_repairs_it() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        network = await network_of(house)
+        group = await make_group(house, network)
+        instance = await made(house, network, networking={"securityGroups": [group]})
+        before = at_cloud(house)
+        found = await stored(house, instance)
+        await choose(house, instance, networking=replace(found.spec.networking, security_group_ids=(ABSENT,)))
+        await house.until(instance, "error")
+        assert (await said(house, instance)).reason == "DependencyNotFound"
+        server = await server_of(house, instance)
+        assert server is not None
+        assert [each.id for each in server.spec.security_groups] == [group]
+        assert at_cloud(house) == before
+        back = await as_it_is(house, instance, networking={"securityGroups": []})
+        told = await plan(house.root, instance, back)
+        assert (kinds(told), told["isDestructive"]) == (["in-place"], False)
+        assert (await put(house.root, instance, back)).status == 202
+        await house.until(instance, "provisioned")
+        assert at_cloud(house)[0].id == before[0].id
 
     in_a_compute(scenario)
 
