@@ -4,11 +4,11 @@ import asyncio
 from typing import Any
 
 from tests.compute.asking import GPUS, at
-from tests.compute.changing import ROCKY, as_it_is, kinds, plan, put
+from tests.compute.changing import ROCKY, SMALL, as_it_is, kinds, plan, put
 from tests.compute.controlling import at_cloud, delete_server, events, made, network_of, rest, server_of
 from tests.compute.house import JAMMY, ComputeHouse, in_a_compute
-from tests.compute.test_updates_standing import GPU, PLACES, machines, waiting
-from tests.region.house import SOUTH, STANDARD
+from tests.compute.test_updates_standing import GPU, machines, three_for_one_place, waiting
+from tests.region.house import STANDARD
 
 
 async def agreed(house: ComputeHouse, instance: str, body: Any) -> Any:
@@ -24,10 +24,7 @@ def fields(told: Any) -> list[str]:
 
 def test_c03_who_waits_stopped_for_room_and_takes_another_image_instead_is_told_that_it_is_replaced() -> None:
     async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house, regionId=SOUTH)
-        for number in range(PLACES - 1):
-            await house.region.server(network, f"full-{number}", flavorId=GPU)
-        instances = [await made(house, network, f"instance-{number}", flavorId=STANDARD) for number in range(3)]
+        instances = await three_for_one_place(house)
         for each in instances:
             assert (await house.root.post(at(each, "stop"))).status == 202
         await rest(house)
@@ -92,6 +89,19 @@ def test_c10_what_is_held_until_a_replacement_is_done_makes_no_other_plan() -> N
         assert {each["delta"] for each in told["quota"]} == {0}
         await house.until(instance, "provisioned")
         assert (await put(house.root, instance, body, plan=told["hash"])).status == 202
+
+    in_a_compute(scenario)
+
+
+def test_m12_a_description_that_comes_with_another_flavor_is_not_all_that_is_done() -> None:
+    async def scenario(house: ComputeHouse) -> None:
+        instance = await made(house, await network_of(house))
+        body = await as_it_is(house, instance, flavorId=SMALL)
+        body["metadata"]["description"] = "the small shop"
+        assert (await put(house.root, instance, body)).status == 202
+        await house.until(instance, "provisioned")
+        assert [each.flavor for each in at_cloud(house)] == [SMALL]
+        assert (await events(house, instance))[-3:] == ["ServerChanged", "Replacing", "Rebuilt"]
 
     in_a_compute(scenario)
 

@@ -30,6 +30,14 @@ async def waiting(house: ComputeHouse, *, flavor: str = STANDARD, wanted: str = 
     return instance
 
 
+async def three_for_one_place(house: ComputeHouse) -> list[str]:
+    """Make three instances where one place of the other flavor is left."""
+    network = await network_of(house, regionId=SOUTH)
+    for number in range(PLACES - 1):
+        await house.region.server(network, f"full-{number}", flavorId=GPU)
+    return [await made(house, network, f"instance-{number}", flavorId=STANDARD) for number in range(3)]
+
+
 def machines(house: ComputeHouse) -> list[str]:
     return [each.id for each in house.region.clouds.clouds[SOUTH].operator.servers()]
 
@@ -109,10 +117,7 @@ def test_another_flavor_than_the_one_that_is_waited_for_replaces_what_stands() -
 
 def test_c03_of_several_that_want_one_place_nobody_is_without_a_server_and_who_waits_can_go_back() -> None:
     async def scenario(house: ComputeHouse) -> None:
-        network = await network_of(house, regionId=SOUTH)
-        for number in range(PLACES - 1):
-            await house.region.server(network, f"full-{number}", flavorId=GPU)
-        instances = [await made(house, network, f"instance-{number}", flavorId=STANDARD) for number in range(3)]
+        instances = await three_for_one_place(house)
         bodies = [await as_it_is(house, each, flavorId=GPU) for each in instances]
         asked = [put(house.root, each, wanted) for each, wanted in zip(instances, bodies, strict=True)]
         assert [reply.status for reply in await asyncio.gather(*asked)] == [202] * 3

@@ -65,7 +65,8 @@ class Keeping:
         facts = {"fields": list(asked.fields), "server": server.id}
         if asked.anew is None:
             entry = run.entry(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
-            if asked.fields and not is_under_way(server):  # what was changed means nothing to its provider
+            is_all = bool(asked.fields) and is_asked_for(instance, server)
+            if is_all and not is_under_way(server):  # what was changed means nothing to its provider
                 return replace(self._ended(instance, server, run), entries=[entry])
             return Outcome(Again(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
         entry = run.entry(
