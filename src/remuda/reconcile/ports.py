@@ -31,7 +31,8 @@ class ReconcilePorts:
 class DriverSettings:
     """What an operator may set."""
 
-    workers: int = 8
+    workers: int = 32
+    """So many keys are looked after at once: whoever writes at the same time shares a commit, and waits together."""
     deadline_s: float = 60.0
     """How long a pass may take: it observes and does one thing, and waits for nothing."""
     grace_s: float = 10.0
