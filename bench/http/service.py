@@ -8,7 +8,7 @@ from bench.kinds import MACHINE, ORGANIZATION, PROJECT, Machine, labels_of
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.credentials import Credentials
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
 from remuda.http.tables import Table
@@ -89,11 +89,11 @@ async def _read(service: Service, call: Call[wire.MachinePath, Nothing, Nothing]
 
 async def _create(
     service: Service, call: Call[wire.ProjectPath, Nothing, wire.MachineWrite]
-) -> Rendered[wire.MachineRead]:
+) -> Shown[wire.MachineRead]:
     context = call.context
     allow_in_project(context.principal, _CREATE, call.path.organization, call.path.project)
     machine = wire.new(context.operation, call.path, call.body)
-    return untag(wire.VIEW(await service.store.create(machine, log=context.witness(MACHINE.plural, machine.name))))
+    return Shown(wire.VIEW, await service.store.create(machine, log=context.witness(MACHINE.plural, machine.name)))
 
 
 def table() -> Table:

@@ -163,9 +163,5 @@ def _writable(machine: Machine) -> MachineWrite:
     return MachineWrite(metadata=metadata, spec=_spec(machine))
 
 
-def _rendered(machine: Machine) -> bytes:
-    return msgspec.json.encode(read_of(machine))
-
-
-VIEW = tagged(_rendered, _writable)
+VIEW = tagged(read_of, _writable)
 """How the store renders a machine, with its ETag in front."""

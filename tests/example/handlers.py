@@ -2,7 +2,7 @@
 
 import msgspec
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.kernel.secrets import Secret
@@ -20,21 +20,20 @@ async def list_yards(
     return await livery.list_yards(call.context, call.path.organization, call.path.project)
 
 
-async def create_yard(livery: Livery, call: Call[wire.ProjectPath, Nothing, wire.YardWrite]) -> Rendered[wire.YardRead]:
-    return untag(
-        rules.YARD_VIEW(await livery.create_yard(call.context, call.path.organization, call.path.project, call.body))
-    )
-
-
-async def get_yard(livery: Livery, call: Call[wire.YardPath, Nothing, Nothing]) -> Rendered[wire.YardRead]:
+async def create_yard(livery: Livery, call: Call[wire.ProjectPath, Nothing, wire.YardWrite]) -> Shown[wire.YardRead]:
     path = call.path
-    return untag(rules.YARD_VIEW(await livery.get_yard(call.context, path.organization, path.project, path.yard)))
+    return Shown(rules.YARD_VIEW, await livery.create_yard(call.context, path.organization, path.project, call.body))
 
 
-async def update_yard(livery: Livery, call: Call[wire.YardPath, Nothing, wire.YardWrite]) -> Rendered[wire.YardRead]:
+async def get_yard(livery: Livery, call: Call[wire.YardPath, Nothing, Nothing]) -> Shown[wire.YardRead]:
+    path = call.path
+    return Shown(rules.YARD_VIEW, await livery.get_yard(call.context, path.organization, path.project, path.yard))
+
+
+async def update_yard(livery: Livery, call: Call[wire.YardPath, Nothing, wire.YardWrite]) -> Shown[wire.YardRead]:
     path = call.path
     changed = await livery.update_yard(call.context, path.organization, path.project, path.yard, call.body)
-    return untag(rules.YARD_VIEW(changed))
+    return Shown(rules.YARD_VIEW, changed)
 
 
 async def delete_yard(livery: Livery, call: Call[wire.YardPath, Nothing, Nothing]) -> None:
@@ -60,8 +59,8 @@ async def list_mounts(
     return await livery.list_mounts(call.context, filters)
 
 
-async def create_mount(livery: Livery, call: Call[Nothing, Nothing, wire.MountCreate]) -> Rendered[wire.MountRead]:
-    return untag(rules.MOUNT_VIEW(await livery.create_mount(call.context, call.body)))
+async def create_mount(livery: Livery, call: Call[Nothing, Nothing, wire.MountCreate]) -> Shown[wire.MountRead]:
+    return Shown(rules.MOUNT_VIEW, await livery.create_mount(call.context, call.body))
 
 
 async def get_mount(livery: Livery, call: Call[wire.MountPath, Nothing, Nothing]) -> Rendered[wire.MountRead]:
@@ -69,10 +68,8 @@ async def get_mount(livery: Livery, call: Call[wire.MountPath, Nothing, Nothing]
     return untag(await livery.store.get_view(Mount, found.name, rules.MOUNT_VIEW))
 
 
-async def update_mount(
-    livery: Livery, call: Call[wire.MountPath, Nothing, wire.MountUpdate]
-) -> Rendered[wire.MountRead]:
-    return untag(rules.MOUNT_VIEW(await livery.update_mount(call.context, call.path.mount, call.body)))
+async def update_mount(livery: Livery, call: Call[wire.MountPath, Nothing, wire.MountUpdate]) -> Shown[wire.MountRead]:
+    return Shown(rules.MOUNT_VIEW, await livery.update_mount(call.context, call.path.mount, call.body))
 
 
 async def delete_mount(livery: Livery, call: Call[wire.MountPath, Nothing, Nothing]) -> None:

@@ -149,16 +149,6 @@ def read_mount(mount: Mount) -> MountRead:
     )
 
 
-def render_yard(yard: Yard) -> bytes:
-    """Return a yard as JSON."""
-    return msgspec.json.encode(read_yard(yard))
-
-
-def render_mount(mount: Mount) -> bytes:
-    """Return a mount as JSON."""
-    return msgspec.json.encode(read_mount(mount))
-
-
 def writable_yard(yard: Yard) -> YardWrite:
     """Return the part of a yard that a client may change."""
     metadata = _writable(yard.metadata, yard.spec.description, yard.spec.tags)
@@ -171,8 +161,8 @@ def writable_mount(mount: Mount) -> MountUpdate:
     return MountUpdate(metadata=metadata, spec=MountSpecWire(breed=mount.spec.breed, paddock=mount.spec.paddock))
 
 
-YARD_VIEW = tagged(render_yard, writable_yard)
-MOUNT_VIEW = tagged(render_mount, writable_mount)
+YARD_VIEW = tagged(read_yard, writable_yard)
+MOUNT_VIEW = tagged(read_mount, writable_mount)
 
 
 def _writable(metadata: Metadata, description: str, tags: tuple[Tag, ...]) -> MetadataWrite:

@@ -20,8 +20,12 @@ ANNA = Principal(subject="anna@example.com", type="user")
 BAY = {"herd": "bay"}
 
 
+def read(one: Horse) -> dict[str, str]:
+    return {"id": one.name, "colour": one.spec.colour}
+
+
 def view(one: Horse) -> bytes:
-    return msgspec.json.encode({"id": one.name, "colour": one.spec.colour})
+    return msgspec.json.encode(read(one))
 
 
 @asynccontextmanager

@@ -47,11 +47,11 @@ class HorseQuery(ListQuery, frozen=True):
     tame: bool | None = None
 
 
-def view(one: Horse) -> bytes:
-    return msgspec.json.encode(HorseRead(id=one.name, colour=one.spec.colour))
+def read(one: Horse) -> HorseRead:
+    return HorseRead(id=one.name, colour=one.spec.colour)
 
 
-TAGGED = tagged(view, lambda one: one.spec)
+TAGGED = tagged(read, lambda one: one.spec)
 
 
 class RanchService:

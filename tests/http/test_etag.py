@@ -7,7 +7,7 @@ from remuda.access.context import Context
 from remuda.http.etag import check_match, etag_of, tagged, untag
 from remuda.kernel.errors import PreconditionFailed
 from tests.contract.kinds import Horse, HorseSpec, at
-from tests.http.meadow import ANNA, fill, meadow, view
+from tests.http.meadow import ANNA, fill, meadow, read, view
 
 TAG = etag_of("u-1", HorseSpec(colour="bay"))
 
@@ -42,7 +42,7 @@ async def test_a_tagged_view_carries_its_tag_from_the_cache(tmp_path: Path) -> N
         rendered.append(one.name)
         return one.spec
 
-    with_tag = tagged(view, writable)
+    with_tag = tagged(read, writable)
     async with meadow(tmp_path) as store:
         await fill(store, ["bella"])
         bella = await store.get(Horse, "bella")
@@ -54,7 +54,7 @@ async def test_a_tagged_view_carries_its_tag_from_the_cache(tmp_path: Path) -> N
 
 
 async def test_an_observation_does_not_change_the_tag_and_a_change_of_intent_does(tmp_path: Path) -> None:
-    with_tag = tagged(view, lambda one: one.spec)
+    with_tag = tagged(read, lambda one: one.spec)
     async with meadow(tmp_path) as store:
         await fill(store, ["bella"])
         before = untag(await store.get_view(Horse, "bella", with_tag)).etag

@@ -18,7 +18,7 @@ from remuda.http.replies import Collection
 from remuda.http.routes import ListQuery
 from remuda.kernel.errors import Malformed
 from tests.contract.kinds import Horse
-from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, view
+from tests.http.meadow import body_of, fill, headers, herd, ids, meadow, read, view
 from tests.sim.store import SEALER
 
 PLACES = Places(AccessList())
@@ -148,7 +148,7 @@ async def test_a_page_is_never_longer_than_its_limit(tmp_path: Path) -> None:
 async def test_a_tagged_view_is_listed_without_its_tags(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
         await fill(store, names(3))
-        with_tags = tagged(view, lambda one: one.spec)
+        with_tags = tagged(read, lambda one: one.spec)
         for visible in (None, lambda _: True):
             collection = herd(store, view=with_tags, visible=visible)
             assert await body_of(await listed(collection)) == await body_of(await listed(herd(store)))
@@ -221,11 +221,11 @@ async def test_what_goes_while_a_list_is_read_is_left_out(tmp_path: Path) -> Non
         assert [item["id"] for item in msgspec.json.decode(b"".join(chunks))] == names(1_299)
 
 
-def long_view(one: Horse) -> bytes:
-    return msgspec.json.encode({"id": one.name, "about": "x" * 20_000})
+def read_long(one: Horse) -> dict[str, str]:
+    return {"id": one.name, "about": "x" * 20_000}
 
 
-LONG = tagged(long_view, lambda one: one.spec)
+LONG = tagged(read_long, lambda one: one.spec)
 
 
 @pytest.mark.parametrize("limit", [None, 80])

@@ -13,7 +13,7 @@ from remuda.kernel.errors import Gone, Malformed
 from remuda.store.contract import Store
 from tests.contract.backends import impatient
 from tests.contract.kinds import Horse, HorseSpec, horse
-from tests.http.meadow import ANNA, fill, herd, meadow, view
+from tests.http.meadow import ANNA, fill, herd, meadow, read, view
 from tests.http.reading import Rights, watching
 
 
@@ -87,7 +87,7 @@ async def test_a_stream_resumes_after_any_event(tmp_path: Path) -> None:
 async def test_a_tagged_view_is_streamed_without_its_tags(tmp_path: Path) -> None:
     async with meadow(tmp_path) as store:
         await fill(store, ["a"])
-        async with watching(herd(store, view=tagged(view, lambda one: one.spec))) as reader:
+        async with watching(herd(store, view=tagged(read, lambda one: one.spec))) as reader:
             assert await reader.told(2) == [("added", "a bay"), SYNCED]
             await paint(store, "a", "grey")
             assert await reader.told(1) == [("modified", "a grey")]

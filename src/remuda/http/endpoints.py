@@ -12,6 +12,7 @@ from remuda.http.audit import Operation
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader
 from remuda.http.errors import NO_CACHE, NO_STORE, Refused, refuse, refuse_in_oauth, unkept
+from remuda.http.etag import Shown
 from remuda.http.forms import FormReader
 from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
 from remuda.http.replies import Other, Redirect, Rendered
@@ -100,6 +101,8 @@ class Endpoint:
         if isinstance(reply, Other):
             assert self.route.other is not None, "a route that answers otherwise says so"
             return Answer(self.route.other.status, self._encode(reply.answer), _FILLED)
+        if isinstance(reply, Shown):
+            reply = reply.rendered()
         if isinstance(reply, Rendered):
             return Answer(self._success, reply.body, (*self._filled, *_rendered_headers(reply)))
         return Answer(self._success, self._encode(reply), self._filled)

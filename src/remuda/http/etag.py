@@ -15,13 +15,13 @@ from typing import Any, Generic
 import msgspec
 
 from remuda.access.context import Context
-from remuda.http.replies import Rendered
+from remuda.http.replies import AnswerT, Rendered
 from remuda.kernel.canonical import canonical_json
 from remuda.kernel.errors import PreconditionFailed
 from remuda.store.contract import View
-from remuda.store.objects import ResourceT
+from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["Tagged", "bare", "bare_all", "check_match", "etag_of", "tagged", "untag"]
+__all__ = ["Shown", "Tagged", "bare", "bare_all", "check_match", "etag_of", "tagged", "untag"]
 
 _DIGITS = 32
 _WIDTH = _DIGITS + 2
@@ -34,22 +34,41 @@ def etag_of(uid: str, writable: msgspec.Struct) -> str:
     return f'"{state[:_DIGITS]}"'
 
 
-class Tagged(Generic[ResourceT]):
+class Tagged(Generic[ResourceT, AnswerT]):
     """A view with a tag in front. It is its own key in the store's cache, so make one per view, not one per call."""
 
-    __slots__ = ("_view", "_writable")
+    __slots__ = ("_writable", "read")
 
-    def __init__(self, view: View[ResourceT], writable: Callable[[ResourceT], msgspec.Struct]) -> None:
-        self._view, self._writable = view, writable
+    def __init__(self, read: Callable[[ResourceT], AnswerT], writable: Callable[[ResourceT], msgspec.Struct]) -> None:
+        self.read = read
+        """Returns an object as clients read it."""
+        self._writable = writable
 
     def __call__(self, resource: ResourceT) -> bytes:
         """Render an object, its tag first."""
-        return etag_of(resource.uid, self._writable(resource)).encode() + self._view(resource)
+        return etag_of(resource.uid, self._writable(resource)).encode() + msgspec.json.encode(self.read(resource))
 
 
-def tagged(view: View[ResourceT], writable: Callable[[ResourceT], msgspec.Struct]) -> Tagged[ResourceT]:
+def tagged(
+    read: Callable[[ResourceT], AnswerT], writable: Callable[[ResourceT], msgspec.Struct]
+) -> Tagged[ResourceT, AnswerT]:
     """Return a view whose bytes begin with the tag of what `writable` takes from the object. Keep the result."""
-    return Tagged(view, writable)
+    return Tagged(read, writable)
+
+
+class Shown(msgspec.Struct, Generic[AnswerT], frozen=True):
+    """An object as clients read it. Who asks in this process gets just that: it is rendered for the wire alone."""
+
+    view: Tagged[Any, AnswerT]
+    resource: Resource
+
+    def read(self) -> AnswerT:
+        """Return the answer."""
+        return self.view.read(self.resource)
+
+    def rendered(self) -> Rendered[AnswerT]:
+        """Return it as JSON, with its tag."""
+        return untag(self.view(self.resource))
 
 
 def untag(rendered: bytes) -> Rendered[Any]:

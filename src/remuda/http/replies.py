@@ -9,7 +9,7 @@ import msgspec
 from remuda.store.contract import Store, View
 from remuda.store.objects import ResourceT
 
-__all__ = ["Collection", "Other", "Page", "Redirect", "Rendered"]
+__all__ = ["AnswerT", "Collection", "Other", "Page", "Redirect", "Rendered"]
 
 AnswerT = TypeVar("AnswerT")
 

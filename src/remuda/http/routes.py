@@ -20,6 +20,7 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission, Principal
+from remuda.http.etag import Shown
 from remuda.http.replies import Collection, Other, Rendered
 
 __all__ = [
@@ -126,7 +127,7 @@ class OtherAnswer:
 
 Handler = Callable[
     [ServiceT, Call[PathT, QueryT, BodyT]],
-    Coroutine[Any, Any, AnswerT | Rendered[AnswerT] | Other[Any] | Collection[Any, AnswerT]],
+    Coroutine[Any, Any, AnswerT | Rendered[AnswerT] | Shown[AnswerT] | Other[Any] | Collection[Any, AnswerT]],
 ]
 """Takes the service and the call."""
 

@@ -12,7 +12,7 @@ import msgspec
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.authentication import acting_for
-from remuda.http.etag import bare
+from remuda.http.etag import Shown, Tagged
 from remuda.http.remote import claim_of
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters
@@ -73,6 +73,8 @@ class Here:
         """Call the handler, and read what it says."""
         answer = await self._handled(self._routes[name], path, context, body, query)
         match answer:
+            case Shown():
+                return answer.read()
             case Rendered():
                 return self._decode[name](answer.body)
             case Collection():
@@ -148,13 +150,14 @@ def _decoder(route: AnyRoute) -> Callable[[bytes], Any]:
 
 
 async def _pages(collection: Collection[Any, Any], decode: Callable[[bytes], Any]) -> AsyncGenerator[Sequence[Any]]:
-    store, after = collection.store, None
+    store, view, after = collection.store, collection.view, None
+    read = view.read if isinstance(view, Tagged) else lambda each: decode(view(each))
     while True:
         page = await store.list(
             collection.kind, labels=collection.labels, index=collection.index, limit=_PAGE, after=after
         )
         shown = [each for each in page.items if collection.visible is None or collection.visible(each)]
-        yield [decode(bare(collection.view, collection.view(each))) for each in shown]
+        yield [read(each) for each in shown]
         if page.next is None:
             return
         after = page.next

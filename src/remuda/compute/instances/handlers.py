@@ -5,7 +5,7 @@ from remuda.compute.instances.service import Instances
 from remuda.compute.instances.verbs import Verbs
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.paths import InstancePath
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.resources.offers import ImageRead
@@ -35,11 +35,9 @@ async def list_all(
     return await instances.list(call.context, call.query)
 
 
-async def create(
-    instances: Instances, call: Call[Nothing, Nothing, wire.InstanceCreate]
-) -> Rendered[wire.InstanceRead]:
+async def create(instances: Instances, call: Call[Nothing, Nothing, wire.InstanceCreate]) -> Shown[wire.InstanceRead]:
     """Make an instance."""
-    return untag(rules.INSTANCE_VIEW(await instances.create(call.context, call.body)))
+    return Shown(rules.INSTANCE_VIEW, await instances.create(call.context, call.body))
 
 
 async def get(instances: Instances, call: _OnInstance) -> Rendered[wire.InstanceRead]:

@@ -234,9 +234,5 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
     )
 
 
-def _render_instance(instance: ComputeInstance) -> bytes:
-    return msgspec.json.encode(read_instance(instance))
-
-
-INSTANCE_VIEW = tagged(_render_instance, writable_instance)
+INSTANCE_VIEW = tagged(read_instance, writable_instance)
 """An instance as JSON, with its tag."""

@@ -8,8 +8,8 @@ from remuda.compute.instances import rules, wire
 from remuda.compute.instances.updates import Updates
 from remuda.compute.paths import InstancePath
 from remuda.compute.plans.wire import PlanHash, PlanRead
-from remuda.http.etag import untag
-from remuda.http.replies import Other, Rendered
+from remuda.http.etag import Shown
+from remuda.http.replies import Other
 from remuda.http.routes import Call, Parameters
 
 __all__ = ["UpdateQuery", "tell_again", "update"]
@@ -29,7 +29,7 @@ class UpdateQuery(Parameters, frozen=True, rename={"dry_run": "dryRun"}):
 
 
 _Asked = Call[InstancePath, UpdateQuery, wire.InstanceUpdate]
-_Told = Rendered[wire.InstanceRead] | Other[PlanRead]
+_Told = Shown[wire.InstanceRead] | Other[PlanRead]
 
 
 async def update(updates: Updates, call: _Asked) -> _Told:
@@ -37,11 +37,11 @@ async def update(updates: Updates, call: _Asked) -> _Told:
     context, instance = call.context, call.path.instance
     if call.query.dry_run:
         return Other(await updates.plan(context, instance, call.body))
-    return untag(rules.INSTANCE_VIEW(await updates.update(context, instance, call.body, call.query.plan)))
+    return Shown(rules.INSTANCE_VIEW, await updates.update(context, instance, call.body, call.query.plan))
 
 
 async def tell_again(updates: Updates, call: _Asked) -> _Told:
     """Answer a change that was made before: how the instance stands now, or what the change would do now."""
     if call.query.dry_run:
         return Other(await updates.plan(call.context, call.path.instance, call.body))
-    return untag(rules.INSTANCE_VIEW(await updates.get(call.context, call.path.instance)))
+    return Shown(rules.INSTANCE_VIEW, await updates.get(call.context, call.path.instance))

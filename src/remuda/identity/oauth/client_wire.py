@@ -163,9 +163,5 @@ def _wire(client: OAuth2Client) -> OAuth2ClientWire:
     )
 
 
-def _render(client: OAuth2Client) -> bytes:
-    return msgspec.json.encode(read_client(client))
-
-
-CLIENT_VIEW = tagged(_render, writable_client)
+CLIENT_VIEW = tagged(read_client, writable_client)
 """Renders a client."""

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from remuda.http.credentials import read_bearer
-from remuda.http.etag import untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.etag import Shown
+from remuda.http.replies import Collection
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth import client_wire, wire
@@ -102,17 +102,17 @@ async def create_client(
 
 async def get_client(
     oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, Nothing]
-) -> Rendered[client_wire.ClientRead]:
+) -> Shown[client_wire.ClientRead]:
     """Return a client."""
-    return untag(client_wire.CLIENT_VIEW(await oauth.registration.get(call.context, call.path.client)))
+    return Shown(client_wire.CLIENT_VIEW, await oauth.registration.get(call.context, call.path.client))
 
 
 async def update_client(
     oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, client_wire.ClientWrite]
-) -> Rendered[client_wire.ClientRead]:
+) -> Shown[client_wire.ClientRead]:
     """Change a client."""
     changed = await oauth.registration.update(call.context, call.path.client, call.body)
-    return untag(client_wire.CLIENT_VIEW(changed))
+    return Shown(client_wire.CLIENT_VIEW, changed)
 
 
 async def rotate_client(

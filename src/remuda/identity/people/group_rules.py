@@ -77,14 +77,14 @@ def writable_group(group: Group) -> GroupWrite:
     return GroupWrite(metadata=writable_metadata(group.metadata, group.spec.tags), spec=_spec_wire(group.spec, ""))
 
 
-def group_view(issuer: str) -> Tagged[Group]:
+def group_view(issuer: str) -> Tagged[Group, GroupRead]:
     """Return how groups are rendered where this is our own name: always the same view, as the store's cache asks."""
     return _view(issuer)
 
 
 @cache
-def _view(issuer: str) -> Tagged[Group]:
-    return tagged(lambda group: msgspec.json.encode(read_group(group, issuer)), writable_group)
+def _view(issuer: str) -> Tagged[Group, GroupRead]:
+    return tagged(lambda group: read_group(group, issuer), writable_group)
 
 
 def _spec_wire(spec: GroupSpec, issuer: str) -> GroupSpecWire:

@@ -43,7 +43,7 @@ class Groups:
     grants: Grants
 
     @property
-    def view(self) -> Tagged[Group]:
+    def view(self) -> Tagged[Group, GroupRead]:
         """How groups are rendered here."""
         return group_rules.group_view(self.settings.issuer)
 

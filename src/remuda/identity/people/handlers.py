@@ -1,7 +1,7 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.etag import Shown
+from remuda.http.replies import Collection
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.people import Group
 from remuda.identity.paths import OrganizationPath
@@ -88,14 +88,14 @@ async def list_groups(
     return await people.groups.list(call.context, call.path.organization)
 
 
-async def create_group(people: People, call: Call[OrganizationPath, Nothing, GroupWrite]) -> Rendered[GroupRead]:
+async def create_group(people: People, call: Call[OrganizationPath, Nothing, GroupWrite]) -> Shown[GroupRead]:
     """Make a group."""
-    return untag(people.groups.view(await people.groups.create(call.context, call.path.organization, call.body)))
+    return Shown(people.groups.view, await people.groups.create(call.context, call.path.organization, call.body))
 
 
-async def get_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> Rendered[GroupRead]:
+async def get_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> Shown[GroupRead]:
     """Return a group."""
-    return untag(people.groups.view(await people.groups.get(call.context, call.path.organization, call.path.group)))
+    return Shown(people.groups.view, await people.groups.get(call.context, call.path.organization, call.path.group))
 
 
 async def update_group(people: People, call: Call[GroupPath, Nothing, GroupWrite]) -> None:

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.identity.kinds.quotas import Allocation
@@ -32,8 +32,8 @@ def _limited(limited: Limited) -> Rendered[wire.QuotasRead]:
     return Rendered(_encode(limited.quotas), etag=limited.etag)
 
 
-def _row(row: Allocation) -> Rendered[wire.AllocationRead]:
-    return untag(rules.ALLOCATION_VIEW(row))
+def _row(row: Allocation) -> Shown[wire.AllocationRead]:
+    return Shown(rules.ALLOCATION_VIEW, row)
 
 
 async def get_quotas(quotas: Quotas, call: Call[OrganizationPath, Nothing, Nothing]) -> Rendered[wire.QuotasRead]:
@@ -70,14 +70,14 @@ async def list_usage(
 
 async def create_allocation(
     quotas: Quotas, call: Call[ProjectPath, Nothing, wire.AllocationWrite]
-) -> Rendered[wire.AllocationRead]:
+) -> Shown[wire.AllocationRead]:
     """Make an allocation."""
     return _row(await quotas.allocations.allocate(call.context, call.path.organization, call.path.project, call.body))
 
 
 async def get_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]
-) -> Rendered[wire.AllocationRead]:
+) -> Shown[wire.AllocationRead]:
     """Answer with an allocation."""
     path = call.path
     return _row(await quotas.allocations.get(call.context, path.organization, path.project, path.allocation))
@@ -85,7 +85,7 @@ async def get_allocation(
 
 async def change_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, wire.AllocationWrite]
-) -> Rendered[wire.AllocationRead]:
+) -> Shown[wire.AllocationRead]:
     """Change an allocation."""
     path, turn = call.path, call.query.turn
     return _row(
@@ -103,7 +103,7 @@ async def delete_allocation(quotas: Quotas, call: Call[wire.AllocationPath, wire
 
 async def confirm_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]
-) -> Rendered[wire.AllocationRead]:
+) -> Shown[wire.AllocationRead]:
     """Confirm an allocation."""
     path = call.path
     return _row(await quotas.allocations.confirm(call.context, path.organization, path.project, path.allocation))
@@ -111,7 +111,7 @@ async def confirm_allocation(
 
 async def renew_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, Nothing]
-) -> Rendered[wire.AllocationRead]:
+) -> Shown[wire.AllocationRead]:
     """Renew an allocation."""
     path, turn = call.path, call.query.turn
     return _row(

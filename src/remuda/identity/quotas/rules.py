@@ -233,19 +233,14 @@ def _spec(row: Allocation) -> wire.AllocationSpecWire:
     )
 
 
-_encode = msgspec.json.Encoder().encode
-
-
-def _render(row: Allocation) -> bytes:
+def _read_allocation(row: Allocation) -> wire.AllocationRead:
     spec = row.spec
-    return _encode(
-        wire.AllocationRead(
-            metadata=read_project_metadata(row.metadata, spec.tags),
-            spec=_spec(row),
-            status=wire.AllocationStatusRead(life=spec.life, started=spec.started, ended=spec.ended),
-        )
+    return wire.AllocationRead(
+        metadata=read_project_metadata(row.metadata, spec.tags),
+        spec=_spec(row),
+        status=wire.AllocationStatusRead(life=spec.life, started=spec.started, ended=spec.ended),
     )
 
 
-ALLOCATION_VIEW = tagged(_render, writable_allocation)
+ALLOCATION_VIEW = tagged(_read_allocation, writable_allocation)
 """Renders an allocation."""

@@ -1,6 +1,6 @@
 """The tenancy room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Provider
@@ -44,9 +44,9 @@ async def list_organizations(
 
 async def create_organization(
     tenancy: Tenancy, call: Call[Nothing, Nothing, wire.OrganizationWrite]
-) -> Rendered[wire.OrganizationRead]:
+) -> Shown[wire.OrganizationRead]:
     """Make an organization."""
-    return untag(ORGANIZATION_VIEW(await tenancy.organizations.create(call.context, call.body)))
+    return Shown(ORGANIZATION_VIEW, await tenancy.organizations.create(call.context, call.body))
 
 
 async def get_organization(
@@ -83,9 +83,9 @@ async def list_projects(
 
 async def create_project(
     tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProjectWrite]
-) -> Rendered[wire.ProjectRead]:
+) -> Shown[wire.ProjectRead]:
     """Make a project."""
-    return untag(PROJECT_VIEW(await tenancy.projects.create(call.context, call.path.organization, call.body)))
+    return Shown(PROJECT_VIEW, await tenancy.projects.create(call.context, call.path.organization, call.body))
 
 
 async def get_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, Nothing]) -> Rendered[wire.ProjectRead]:
@@ -132,9 +132,9 @@ async def list_providers(
 
 async def create_provider(
     tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProviderWrite]
-) -> Rendered[wire.ProviderRead]:
+) -> Shown[wire.ProviderRead]:
     """Make a provider."""
-    return untag(PROVIDER_VIEW(await tenancy.providers.create(call.context, call.path.organization, call.body)))
+    return Shown(PROVIDER_VIEW, await tenancy.providers.create(call.context, call.path.organization, call.body))
 
 
 async def update_provider(tenancy: Tenancy, call: Call[wire.ProviderPath, Nothing, wire.ProviderWrite]) -> None:

@@ -113,9 +113,5 @@ def _spec_wire(spec: OAuth2ProviderSpec) -> ProviderSpecWire:
     return ProviderSpecWire(issuer=spec.issuer, client_id=spec.client_id, type=known)
 
 
-def _render(provider: OAuth2Provider) -> bytes:
-    return msgspec.json.encode(read_provider(provider))
-
-
-PROVIDER_VIEW = tagged(_render, writable_provider)
+PROVIDER_VIEW = tagged(read_provider, writable_provider)
 """A provider as JSON, with its tag."""

@@ -165,15 +165,7 @@ def _organization_spec_wire(spec: OrganizationSpec) -> OrganizationSpecWire:
     )
 
 
-def _render_organization(organization: Organization) -> bytes:
-    return msgspec.json.encode(read_organization(organization))
-
-
-def _render_project(project: Project) -> bytes:
-    return msgspec.json.encode(read_project(project))
-
-
-ORGANIZATION_VIEW = tagged(_render_organization, writable_organization)
+ORGANIZATION_VIEW = tagged(read_organization, writable_organization)
 """An organization as JSON, with its tag."""
-PROJECT_VIEW = tagged(_render_project, writable_project)
+PROJECT_VIEW = tagged(read_project, writable_project)
 """A project as JSON, with its tag."""

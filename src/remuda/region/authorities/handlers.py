@@ -1,6 +1,6 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.authorities import wire
@@ -21,9 +21,9 @@ async def list_all(
 
 async def create(
     authorities: Authorities, call: Call[Nothing, Nothing, wire.AuthorityCreate]
-) -> Rendered[wire.AuthorityRead]:
+) -> Shown[wire.AuthorityRead]:
     """Make an authority."""
-    return untag(AUTHORITY_VIEW(await authorities.create(call.context, call.body)))
+    return Shown(AUTHORITY_VIEW, await authorities.create(call.context, call.body))
 
 
 async def get(

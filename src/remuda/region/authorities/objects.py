@@ -1,7 +1,5 @@
 """Authorities as they are stored and read. What may be their key is in `rules`."""
 
-import msgspec
-
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.region.authorities.rules import authority_key
@@ -58,9 +56,5 @@ def read_authority(authority: SSHCertificateAuthority) -> AuthorityRead:
     )
 
 
-def _render_authority(authority: SSHCertificateAuthority) -> bytes:
-    return msgspec.json.encode(read_authority(authority))
-
-
-AUTHORITY_VIEW = tagged(_render_authority, writable_authority)
+AUTHORITY_VIEW = tagged(read_authority, writable_authority)
 """An authority as JSON, with its tag."""

@@ -1,6 +1,6 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.filestorage import wire
@@ -20,9 +20,9 @@ async def list_all(
     return await room.list(call.context, call.query)
 
 
-async def create(room: FileStorageRoom, call: Call[Nothing, Nothing, wire.StorageCreate]) -> Rendered[wire.StorageRead]:
+async def create(room: FileStorageRoom, call: Call[Nothing, Nothing, wire.StorageCreate]) -> Shown[wire.StorageRead]:
     """Make file storage."""
-    return untag(STORAGE_VIEW(await room.create(call.context, call.body)))
+    return Shown(STORAGE_VIEW, await room.create(call.context, call.body))
 
 
 async def get(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> Rendered[wire.StorageRead]:
@@ -33,9 +33,9 @@ async def get(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothi
 
 async def update(
     room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, wire.StorageUpdate]
-) -> Rendered[wire.StorageRead]:
+) -> Shown[wire.StorageRead]:
     """Change file storage."""
-    return untag(STORAGE_VIEW(await room.update(call.context, call.path.storage, call.body)))
+    return Shown(STORAGE_VIEW, await room.update(call.context, call.path.storage, call.body))
 
 
 async def delete(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> None:

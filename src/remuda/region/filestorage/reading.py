@@ -147,15 +147,11 @@ def _read_policy_status(policy: SnapshotPolicy, status: FileStorageStatus) -> Po
     )
 
 
-def _render_storage(storage: FileStorage) -> bytes:
-    return msgspec.json.encode(read_storage(storage))
-
-
 def _render_class(found: FileStorageClass) -> bytes:
     return msgspec.json.encode(read_class(found))
 
 
-STORAGE_VIEW = tagged(_render_storage, writable_storage)
+STORAGE_VIEW = tagged(read_storage, writable_storage)
 """File storage as JSON, with its tag."""
 CLASS_VIEW = _render_class
 """A class as JSON."""

@@ -1,6 +1,6 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.loadbalancers import LoadBalancer
@@ -20,9 +20,9 @@ async def list_all(
 
 async def create(
     balancers: LoadBalancers, call: Call[Nothing, Nothing, wire.BalancerCreate]
-) -> Rendered[wire.BalancerRead]:
+) -> Shown[wire.BalancerRead]:
     """Make a load balancer."""
-    return untag(rules.BALANCER_VIEW(await balancers.create(call.context, call.body)))
+    return Shown(rules.BALANCER_VIEW, await balancers.create(call.context, call.body))
 
 
 async def get(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> Rendered[wire.BalancerRead]:
@@ -33,9 +33,9 @@ async def get(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, N
 
 async def update(
     balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, wire.BalancerUpdate]
-) -> Rendered[wire.BalancerRead]:
+) -> Shown[wire.BalancerRead]:
     """Change a load balancer."""
-    return untag(rules.BALANCER_VIEW(await balancers.update(call.context, call.path.balancer, call.body)))
+    return Shown(rules.BALANCER_VIEW, await balancers.update(call.context, call.path.balancer, call.body))
 
 
 async def delete(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> None:

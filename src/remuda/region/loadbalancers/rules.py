@@ -162,9 +162,5 @@ def read_balancer(balancer: LoadBalancer) -> BalancerRead:
     )
 
 
-def _render_balancer(balancer: LoadBalancer) -> bytes:
-    return msgspec.json.encode(read_balancer(balancer))
-
-
-BALANCER_VIEW = tagged(_render_balancer, writable_balancer)
+BALANCER_VIEW = tagged(read_balancer, writable_balancer)
 """A load balancer as JSON, with its tag."""

@@ -1,6 +1,6 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.networks import Network
@@ -18,9 +18,9 @@ async def list_all(
     return await networks.list(call.context, call.query)
 
 
-async def create(networks: Networks, call: Call[Nothing, Nothing, wire.NetworkCreate]) -> Rendered[wire.NetworkRead]:
+async def create(networks: Networks, call: Call[Nothing, Nothing, wire.NetworkCreate]) -> Shown[wire.NetworkRead]:
     """Make a network."""
-    return untag(rules.NETWORK_VIEW(await networks.create(call.context, call.body)))
+    return Shown(rules.NETWORK_VIEW, await networks.create(call.context, call.body))
 
 
 async def get(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]) -> Rendered[wire.NetworkRead]:
@@ -31,9 +31,9 @@ async def get(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]
 
 async def update(
     networks: Networks, call: Call[wire.NetworkPath, Nothing, wire.NetworkUpdate]
-) -> Rendered[wire.NetworkRead]:
+) -> Shown[wire.NetworkRead]:
     """Change a network."""
-    return untag(rules.NETWORK_VIEW(await networks.update(call.context, call.path.network, call.body)))
+    return Shown(rules.NETWORK_VIEW, await networks.update(call.context, call.path.network, call.body))
 
 
 async def delete(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]) -> None:

@@ -193,9 +193,5 @@ def read_network(network: Network) -> NetworkRead:
     )
 
 
-def _render_network(network: Network) -> bytes:
-    return msgspec.json.encode(read_network(network))
-
-
-NETWORK_VIEW = tagged(_render_network, writable_network)
+NETWORK_VIEW = tagged(read_network, writable_network)
 """A network as JSON, with its tag."""

@@ -1,7 +1,7 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.etag import Shown
+from remuda.http.replies import Collection
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.recovery import wire
@@ -29,9 +29,9 @@ async def abandon(recovery: Recovery, call: Call[wire.RecoverablePath, Nothing, 
     await recovery.abandon(call.context, call.path.sort, call.path.id, call.body.reason)
 
 
-async def adopt(recovery: Recovery, call: Call[wire.OrphanPath, Nothing, wire.AdoptWrite]) -> Rendered[ServerRead]:
+async def adopt(recovery: Recovery, call: Call[wire.OrphanPath, Nothing, wire.AdoptWrite]) -> Shown[ServerRead]:
     """Make a server at a provider an object again."""
-    return untag(SERVER_VIEW(await recovery.adopt(call.context, call.path.orphan, call.body)))
+    return Shown(SERVER_VIEW, await recovery.adopt(call.context, call.path.orphan, call.body))
 
 
 async def forget(recovery: Recovery, call: Call[wire.OrphanPath, Nothing, wire.ForgetWrite]) -> None:

@@ -1,6 +1,6 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.securitygroups import SecurityGroup
@@ -18,9 +18,9 @@ async def list_all(
     return await groups.list(call.context, call.query)
 
 
-async def create(groups: SecurityGroups, call: Call[Nothing, Nothing, wire.GroupCreate]) -> Rendered[wire.GroupRead]:
+async def create(groups: SecurityGroups, call: Call[Nothing, Nothing, wire.GroupCreate]) -> Shown[wire.GroupRead]:
     """Make a security group."""
-    return untag(rules.GROUP_VIEW(await groups.create(call.context, call.body)))
+    return Shown(rules.GROUP_VIEW, await groups.create(call.context, call.body))
 
 
 async def get(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> Rendered[wire.GroupRead]:
@@ -31,9 +31,9 @@ async def get(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothin
 
 async def update(
     groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, wire.GroupUpdate]
-) -> Rendered[wire.GroupRead]:
+) -> Shown[wire.GroupRead]:
     """Change a security group."""
-    return untag(rules.GROUP_VIEW(await groups.update(call.context, call.path.group, call.body)))
+    return Shown(rules.GROUP_VIEW, await groups.update(call.context, call.path.group, call.body))
 
 
 async def delete(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> None:

@@ -165,9 +165,5 @@ def read_group(group: SecurityGroup) -> GroupRead:
     )
 
 
-def _render_group(group: SecurityGroup) -> bytes:
-    return msgspec.json.encode(read_group(group))
-
-
-GROUP_VIEW = tagged(_render_group, writable_group)
+GROUP_VIEW = tagged(read_group, writable_group)
 """A security group as JSON, with its tag."""

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.http.etag import untag
+from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.servers import Server
@@ -38,14 +38,14 @@ async def list_all(
     return await room.servers.list(call.context, call.query)
 
 
-async def create(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Rendered[wire.ServerRead]:
+async def create(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Shown[wire.ServerRead]:
     """Make a server."""
-    return untag(rules.SERVER_VIEW(await room.servers.create(call.context, call.body)))
+    return Shown(rules.SERVER_VIEW, await room.servers.create(call.context, call.body))
 
 
-async def tell_created(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Rendered[wire.ServerRead]:
+async def tell_created(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Shown[wire.ServerRead]:
     """Answer a create that was carried out before: how the server stands now that it made."""
-    return untag(rules.SERVER_VIEW(await room.servers.get_made(call.context, call.body)))
+    return Shown(rules.SERVER_VIEW, await room.servers.get_made(call.context, call.body))
 
 
 async def get(room: ServerRoom, call: _OnServer) -> Rendered[wire.ServerRead]:
@@ -56,25 +56,23 @@ async def get(room: ServerRoom, call: _OnServer) -> Rendered[wire.ServerRead]:
 
 async def update(
     room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, wire.ServerUpdate]
-) -> Rendered[wire.ServerRead]:
+) -> Shown[wire.ServerRead]:
     """Change a server."""
     server, revision = call.path.server, call.query.revision
-    return untag(rules.SERVER_VIEW(await room.servers.update(call.context, server, call.body, revision=revision)))
+    return Shown(rules.SERVER_VIEW, await room.servers.update(call.context, server, call.body, revision=revision))
 
 
 async def replace(
     room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, wire.ReplaceWrite]
-) -> Rendered[wire.ServerRead]:
+) -> Shown[wire.ServerRead]:
     """Put another server in the place of one."""
     server, revision = call.path.server, call.query.revision
-    return untag(rules.SERVER_VIEW(await room.servers.replace(call.context, server, call.body, revision=revision)))
+    return Shown(rules.SERVER_VIEW, await room.servers.replace(call.context, server, call.body, revision=revision))
 
 
-async def tell_again(
-    room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, Any]
-) -> Rendered[wire.ServerRead]:
+async def tell_again(room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, Any]) -> Shown[wire.ServerRead]:
     """Answer a change that was made before: how the server stands now."""
-    return untag(rules.SERVER_VIEW(await room.servers.get(call.context, call.path.server)))
+    return Shown(rules.SERVER_VIEW, await room.servers.get(call.context, call.path.server))
 
 
 async def delete(room: ServerRoom, call: _OnServer) -> None:

@@ -225,9 +225,5 @@ def _revision_of(server: Server) -> str:
     return f"{server.uid}.{server.metadata.generation}"
 
 
-def _render_server(server: Server) -> bytes:
-    return msgspec.json.encode(read_server(server))
-
-
-SERVER_VIEW = tagged(_render_server, writable_server)
+SERVER_VIEW = tagged(read_server, writable_server)
 """A server as JSON, with its tag."""

@@ -1,0 +1,63 @@
+"""What a service is answered in its own process is what it would have read off the wire."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from remuda.http.etag import Shown, Tagged
+from remuda.identity.kinds.quotas import Allocation
+from remuda.identity.quotas.rules import ALLOCATION_VIEW
+from remuda.identity.quotas.wire import AllocationRead
+from remuda.region.authorities.objects import AUTHORITY_VIEW
+from remuda.region.authorities.wire import AuthorityRead
+from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.kinds.networks import Network
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import Server
+from remuda.region.networks.rules import NETWORK_VIEW
+from remuda.region.networks.wire import NetworkRead
+from remuda.region.securitygroups.rules import GROUP_VIEW
+from remuda.region.securitygroups.wire import GroupRead
+from remuda.region.servers.rules import SERVER_VIEW
+from remuda.region.servers.wire import ServerRead
+from tests.region.house import RegionHouse, running
+
+KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzjZlJ6T4hVwDSmNkNWJvBKMQxsGn3ktnTZk8qBBYJN ca"
+
+
+@pytest.mark.parametrize(
+    ("kind", "view", "read_as"),
+    [
+        (Server, SERVER_VIEW, ServerRead),
+        (Network, NETWORK_VIEW, NetworkRead),
+        (SecurityGroup, GROUP_VIEW, GroupRead),
+        (SSHCertificateAuthority, AUTHORITY_VIEW, AuthorityRead),
+        (Allocation, ALLOCATION_VIEW, AllocationRead),
+    ],
+)
+async def test_what_is_read_here_is_what_is_read_there(
+    tmp_path: Path, kind: Any, view: Tagged[Any, Any], read_as: Any
+) -> None:
+    async with running(tmp_path) as house:
+        await _all_sorts(house)
+        found = (await house.store.list(kind, limit=100)).items
+        assert found
+        for each in found:
+            shown = Shown(view, each)
+            assert shown.read() == msgspec.json.decode(shown.rendered().body, type=read_as)
+
+
+async def _all_sorts(house: RegionHouse) -> None:
+    routes = [{"prefix": "10.9.0.0/16", "nexthop": "10.0.0.9"}]
+    network = await house.network(dnsNameservers=["9.9.9.9"], routes=routes)
+    rule = {"direction": "ingress", "protocol": "tcp", "port": 22, "prefix": "10.0.0.0/8"}
+    group = await house.made("/api/v2/securitygroups", "web", {"networkId": network, "rules": [rule]})
+    place = {"organizationId": house.organization, "projectId": house.project}
+    authority = await house.made("/api/v2/sshcertificateauthorities", "ca", place | {"publicKey": KEY})
+    networking = {"securityGroups": [group], "publicIP": True, "allowedSourceAddresses": ["10.5.0.0/24"]}
+    server = await house.server(
+        network, sshCertificateAuthorityId=authority, networking=networking, userData="I2Nsb3VkLWNvbmZpZwp7fQo="
+    )
+    await house.until(f"/api/v2/servers/{server}", "provisioned")
