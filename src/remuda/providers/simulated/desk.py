@@ -20,6 +20,7 @@ from remuda.providers.simulated.faults import Calm, CloudFailed, Fault, FaultBou
 from remuda.providers.simulated.latency import Latency
 from remuda.providers.simulated.past import Past
 from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.together import Together
 
 __all__ = ["PART", "Desk"]
 
@@ -47,10 +48,12 @@ class Desk:
     _under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict, init=False)  # in order
     _is_calm: bool = field(init=False)
     _is_quick: bool = field(init=False)
+    _together: Together = field(init=False)
 
     def __post_init__(self) -> None:
         self._is_calm = isinstance(self.faults, Calm)
         self._is_quick = self._is_calm and self.latency.is_zero and self.disk is None
+        self._together = Together(self.clockwork, self.storage, is_told=self._is_told)
         if not self._is_calm:
             self.storage.before_change = self.past.remember
 
@@ -62,12 +65,12 @@ class Desk:
     @property
     def is_busy(self) -> bool:
         """Something that the cloud was told to do has not ended."""
-        return bool(self._under_way)
+        return bool(self._under_way) or self._together.is_busy
 
     async def change(self, verb: str, effect: Callable[[], T]) -> T:
         """Have an effect, whole or not at all."""
         if self._is_quick:
-            return self._do(effect)
+            return await self._together.have(effect)
         task = asyncio.create_task(self._work(verb, effect), name=f"cloud {verb}")
         self._under_way[task] = None
         task.add_done_callback(self._ended)

@@ -21,9 +21,10 @@ from remuda.providers.simulated.times import CloudTime
 from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.file import opening_error
 
-__all__ = ["Storage", "Syncs", "open_storage"]
+__all__ = ["IsTold", "Storage", "Syncs", "open_storage"]
 
 T = TypeVar("T")
+_Touched = tuple[int, CloudEvent]
 
 _PATIENCE_MS = 2000
 _LOG_LENGTH = 10_000
@@ -32,6 +33,10 @@ _LOG_SLACK = 1_000
 
 Syncs = Literal["never", "elsewhere", "itself"]
 """Who sees to it that what is committed is on the disk: nobody, a `Disk` beside the connection, or SQLite itself."""
+
+
+IsTold = Callable[[Any], bool]
+"""Decides by the answer to a change whether others are told of it."""
 
 
 def open_storage(path: Path | None, *, clock: Clock, syncs: Syncs = "never") -> "Storage":
@@ -66,7 +71,7 @@ class Storage:
         self._connection = connection
         self._execute = connection.execute
         self._path = connection.filename or "of the simulated cloud"
-        self._touched: list[tuple[int, CloudEvent]] = []
+        self._touched: list[_Touched] = []
         self._data_version = connection.pragma("data_version")
         self._seen, last = next(
             connection.execute("SELECT coalesce(max(sequence), 0), coalesce(max(time), 0) FROM changes")
@@ -77,21 +82,43 @@ class Storage:
         """Return the cloud's time."""
         return self._time.now()
 
-    def write(self, effect: Callable[[], T], *, is_told: Callable[[T], bool] = lambda _: True) -> T:
+    def write(self, effect: Callable[[], T], *, is_told: IsTold = lambda _: True) -> T:
         """Do it whole, or raise and have done nothing. By the answer it is decided whether it is told as well."""
+        (outcome,) = self.write_all([effect], is_told=is_told)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def write_all(self, effects: Sequence[Callable[[], T]], *, is_told: IsTold) -> Sequence[T | Exception]:
+        """Do each whole or not at all, all in one commit; return for each its answer, or its error."""
         try:
             self._execute("BEGIN IMMEDIATE")
-            answer = effect()
-            self._execute("COMMIT")
-        except BaseException as error:
+            try:
+                done = [self._attempt(effect) for effect in effects]
+                self._execute("COMMIT")
+            except BaseException:
+                self._touched.clear()
+                if self._connection.in_transaction:
+                    self._execute("ROLLBACK")
+                raise
+        except apsw.Error as error:
+            return [storage_error(self._path, error) for _ in effects]
+        for outcome, touched in done:
+            self._tell(touched, is_told=is_told(outcome))
+        return [outcome for outcome, _ in done]
+
+    def _attempt(self, effect: Callable[[], T]) -> tuple[T | Exception, Sequence[_Touched]]:
+        """Do one of several, and undo it alone if it fails; return what it has touched as well."""
+        self._execute("SAVEPOINT effect")
+        try:
+            outcome: T | Exception = effect()
+        except Exception as error:  # noqa: BLE001  whatever it was belongs to whoever asked for this one
+            self._execute("ROLLBACK TO effect")
             self._touched.clear()
-            if self._connection.in_transaction:
-                self._execute("ROLLBACK")
-            if isinstance(error, apsw.Error):
-                raise storage_error(self._path, error) from None
-            raise
-        self._tell(is_told=is_told(answer))
-        return answer
+            outcome = storage_error(self._path, error) if isinstance(error, apsw.Error) else error
+        self._execute("RELEASE effect")
+        touched, self._touched = self._touched, []
+        return outcome, touched
 
     def touch(self, subject: Subject, handle: Handle) -> int:
         """Note that something is about to change; return the number of the change."""
@@ -140,8 +167,7 @@ class Storage:
         """Let go of the file."""
         self._connection.close()
 
-    def _tell(self, *, is_told: bool) -> None:
-        touched, self._touched = self._touched, []
+    def _tell(self, touched: Sequence[_Touched], *, is_told: bool) -> None:
         if not touched:
             return
         if touched[0][0] != self._seen + 1:

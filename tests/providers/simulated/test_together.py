@@ -1,0 +1,96 @@
+"""Effects that share a commit: one that fails undoes itself alone, and a file that fails fails all."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from remuda.kernel.clock import SystemClock
+from remuda.kernel.errors import StorageFailing, StoreClosed
+from remuda.providers.contract.errors import NoCapacity
+from remuda.providers.contract.names import Handle
+from remuda.providers.contract.provider import CloudEvent
+from remuda.providers.simulated.clockwork import Clockwork
+from remuda.providers.simulated.storage import Storage, open_storage
+from remuda.providers.simulated.together import Together
+
+
+def _storage(path: Path) -> tuple[Storage, Together]:
+    clock = SystemClock()
+    storage = open_storage(path, clock=clock)
+    return storage, Together(Clockwork(storage, clock), storage, is_told=lambda _: True)
+
+
+def _names(storage: Storage) -> list[str]:
+    return [name for (name,) in storage.rows("SELECT name FROM tenancies ORDER BY name")]
+
+
+def _making(storage: Storage, name: str, error: Exception | None = None) -> Callable[[], str]:
+    def effect() -> str:
+        storage.touch("network", Handle("t", name))
+        storage.run("INSERT INTO tenancies (name, document) VALUES (?, ?)", (name, b""))
+        if error is not None:
+            raise error
+        return name
+
+    return effect
+
+
+async def test_one_that_fails_is_undone_alone_and_tells_nobody(tmp_path: Path) -> None:
+    storage, together = _storage(tmp_path / "cloud.db")
+    commits: list[float] = []
+    told: list[CloudEvent] = []
+    storage.after_commit = told.extend
+
+    def committing() -> bool:
+        commits.append(storage.now())
+        return False
+
+    storage._connection.set_commit_hook(committing)
+    error = NoCapacity("no host has room")
+    effects = [_making(storage, "a"), _making(storage, "b", error), _making(storage, "a"), _making(storage, "c")]
+    answers = [asyncio.create_task(together.have(effect)) for effect in effects]
+    await asyncio.sleep(0)
+    outcomes = await asyncio.gather(*answers, return_exceptions=True)
+    assert (outcomes[0], outcomes[3]) == ("a", "c")
+    assert outcomes[1] is error
+    assert isinstance(outcomes[2], StorageFailing), "there is an a already"
+    assert _names(storage) == ["a", "c"]
+    assert [event.handle.name for event in told] == ["a", "c"]
+    assert len(commits) == 1
+    storage.close()
+
+
+async def test_who_gives_up_waiting_leaves_the_effect_to_come(tmp_path: Path) -> None:
+    storage, together = _storage(tmp_path / "cloud.db")
+    waiting = asyncio.create_task(together.have(_making(storage, "a")))
+    await asyncio.sleep(0)
+    assert together.is_busy
+    waiting.cancel()
+    await asyncio.wait([waiting])
+    assert waiting.cancelled()
+    assert _names(storage) == ["a"]
+    storage.close()
+
+
+async def test_a_file_that_takes_nothing_fails_all(tmp_path: Path) -> None:
+    storage, together = _storage(tmp_path / "cloud.db")
+    storage._connection.set_commit_hook(lambda: True)
+    outcomes = await asyncio.gather(
+        *(together.have(_making(storage, name)) for name in ("a", "b")), return_exceptions=True
+    )
+    assert [type(outcome) for outcome in outcomes] == [StorageFailing, StorageFailing]
+    storage._connection.set_commit_hook(None)
+    assert await together.have(_making(storage, "c")) == "c"
+    assert _names(storage) == ["c"]
+    storage.close()
+
+
+async def test_a_file_that_is_closed_meanwhile_is_said(tmp_path: Path) -> None:
+    storage, together = _storage(tmp_path / "cloud.db")
+    waiting = asyncio.create_task(together.have(_making(storage, "a")))
+    await asyncio.sleep(0)
+    storage.close()
+    with pytest.raises(StoreClosed):
+        await waiting
