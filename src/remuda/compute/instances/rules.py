@@ -189,17 +189,19 @@ def _ownership(instance: ComputeInstance) -> Mapping[str, str]:
 
 def writable_instance(instance: ComputeInstance) -> InstanceUpdate:
     """Return what a client may change of an instance, as it is now."""
-    spec = instance.spec
     return InstanceUpdate(
-        metadata=writable_metadata(instance.metadata, spec.tags),
-        spec=InstanceSpecWire(
-            flavor_id=spec.flavor_id,
-            image_id=spec.image_id,
-            networking=_read_networking(spec.networking),
-            ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
-            user_data="" if spec.user_data is None else spec.user_data.reveal(),
-            protection=_read_protection(spec.protection),
-        ),
+        metadata=writable_metadata(instance.metadata, instance.spec.tags), spec=_read_spec(instance.spec)
+    )
+
+
+def _read_spec(spec: InstanceSpec) -> InstanceSpecWire:
+    return InstanceSpecWire(
+        flavor_id=spec.flavor_id,
+        image_id=spec.image_id,
+        networking=_read_networking(spec.networking),
+        ssh_certificate_authority_id=spec.ssh_certificate_authority_id or None,
+        user_data="" if spec.user_data is None else spec.user_data.reveal(),
+        protection=_read_protection(spec.protection),
     )
 
 
@@ -222,7 +224,7 @@ def read_instance(instance: ComputeInstance) -> InstanceRead:
     status = instance.status
     return InstanceRead(
         metadata=read_project_metadata(instance.metadata, instance.spec.tags, status.conditions),
-        spec=writable_instance(instance).spec,
+        spec=_read_spec(instance.spec),
         status=InstanceStatusRead(
             region_id=regional.region_of(instance),
             network_id=regional.network_of(instance),

@@ -169,15 +169,15 @@ def _networked(spec: ServerSpec, network: str, wanted: NetworkingWire | None) ->
 
 def writable_server(server: Server) -> ServerUpdate:
     """Return what a client may change of a server, as it is now."""
-    spec = server.spec
-    return ServerUpdate(
-        metadata=writable_metadata(server.metadata, spec.tags),
-        spec=ServerSpecWire(
-            flavor_id=spec.flavor_id,
-            image_id=spec.image.id,
-            networking=_read_networking(spec),
-            user_data=user_data_of(spec),
-        ),
+    return ServerUpdate(metadata=writable_metadata(server.metadata, server.spec.tags), spec=_read_spec(server.spec))
+
+
+def _read_spec(spec: ServerSpec) -> ServerSpecWire:
+    return ServerSpecWire(
+        flavor_id=spec.flavor_id,
+        image_id=spec.image.id,
+        networking=_read_networking(spec),
+        user_data=user_data_of(spec),
     )
 
 
@@ -196,7 +196,7 @@ def read_server(server: Server) -> ServerRead:
     spec, status = server.spec, server.status
     return ServerRead(
         metadata=read_project_metadata(server.metadata, spec.tags, status.conditions),
-        spec=writable_server(server).spec,
+        spec=_read_spec(spec),
         status=ServerStatusRead(
             region_id=regional.region_of(server),
             network_id=regional.network_of(server),
