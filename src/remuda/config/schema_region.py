@@ -108,7 +108,7 @@ class Region(Section):
     ] = 3
     judged_per_s: Annotated[
         int, About("How many things at a cloud a second are held against what should be there.", is_positive)
-    ] = 25
+    ] = 10
     addresses_low_percent: Annotated[
         int, About("A network of whose addresses a smaller share is free runs low.", is_percentage)
     ] = 10

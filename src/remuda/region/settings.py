@@ -39,7 +39,7 @@ class RegionSettings:
     """How often the monitor looks at a provider in which nothing is under way."""
     first_looks_per_s: int = 3
     """How many servers it looks at each second of which it does not know how they were."""
-    judged_per_s: int = 25
+    judged_per_s: int = 10
     """How many things at a provider it holds against our objects each second."""
     addresses_low_percent: int = 10
     """A network of whose addresses a smaller share is free runs low."""

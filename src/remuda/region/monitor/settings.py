@@ -14,7 +14,7 @@ class MonitorSettings:
     """From the end of a look to the beginning of the next."""
     first_looks_per_s: float = 3.0
     """How many servers are looked at each second of which nothing is remembered."""
-    judged_per_s: float = 25.0
+    judged_per_s: float = 10.0
     """How many things at a provider are held against our objects each second."""
     low_share: float = 0.1
     """A network of whose addresses a smaller share is free runs low."""
