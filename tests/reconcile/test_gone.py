@@ -105,8 +105,7 @@ def test_a_user_does_not_wait_behind_everything_that_is_looked_at_again() -> Non
         looks = Looks(here, takes_s=1)
         for number in range(600):
             await here.store.create(animal(f"b{number:03}"))
-        ports, settings = here.ports(store=cast("Store", store)), DriverSettings(workers=8)
-        driver = Driver("t", looks, kind=Animal, ports=ports, settings=settings)
+        driver = Driver("t", looks, kind=Animal, ports=here.ports(store=cast("Store", store)))
         await driver.start()
         await here.rest(600)
         assert driver.is_quiet

@@ -3,7 +3,7 @@
 from prometheus_client import CollectorRegistry
 
 from remuda.reconcile.breaker import Breaker
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver, ReconcilePorts
 from remuda.reconcile.metrics import PrometheusReporter
 from remuda.reconcile.reporter import PASS_OUTCOMES
 from remuda.reconcile.results import Done, Failed, Result
@@ -84,8 +84,7 @@ def test_the_queue_can_be_seen_while_it_waits() -> None:
                 await world.clock.sleep(20)
                 return Done()
 
-            settings = DriverSettings(workers=8)
-            driver = Driver("animals", reconcile, kind=Animal, ports=ports, settings=settings)
+            driver = Driver("animals", reconcile, kind=Animal, ports=ports)
             await driver.start()
             for number in range(11):
                 await here.store.create(animal(f"a{number}"))

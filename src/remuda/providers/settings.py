@@ -14,8 +14,8 @@ class CallSettings:
 
     slots: int = 16
     """So many calls may be under way."""
-    queue: int = 512
-    """So many more may wait: all that controllers look after at once."""
+    queue: int = 256
+    """So many more may wait."""
     deadline_s: float = 30.0
     """A caller waits so long unless it says otherwise."""
     silence_s: float = 2.0

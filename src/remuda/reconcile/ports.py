@@ -1,6 +1,6 @@
 """What a controller needs from outside, and what an operator may set."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, SystemClock
@@ -31,8 +31,8 @@ class ReconcilePorts:
 class DriverSettings:
     """What an operator may set."""
 
-    workers: int = 32
-    """So many keys are looked after at once: whoever writes at the same time shares a commit, and waits together."""
+    workers: int = 8
+    """So many keys are looked after at once."""
     deadline_s: float = 60.0
     """How long a pass may take: it observes and does one thing, and waits for nothing."""
     grace_s: float = 10.0
@@ -44,6 +44,10 @@ class DriverSettings:
     blocked_every_s: float = 60.0
     """How often something blocked is looked at, should the event that unblocks it be lost: give or take a tenth."""
     scan: ScanSettings = field(default_factory=ScanSettings)
+
+    def for_many(self) -> "DriverSettings":
+        """Return these for a kind of which many come at once: what is written at the same time shares a commit."""
+        return replace(self, workers=4 * self.workers)
 
     @property
     def blocked_within_s(self) -> tuple[float, float]:

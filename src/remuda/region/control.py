@@ -57,6 +57,8 @@ def drivers(ports: RegionPorts, clouds: Clouds) -> Mapping[str, Driver]:
         image_control.driver(
             reconciling, clouds, image_control.fetcher_of(ports.settings, ports.web), settings=settings
         ),
-        server_control.driver(reconciling, clouds, create_attempts=ports.settings.create_attempts, settings=settings),
+        server_control.driver(
+            reconciling, clouds, create_attempts=ports.settings.create_attempts, settings=settings.for_many()
+        ),
     )
     return {driver.name: driver for driver in found}

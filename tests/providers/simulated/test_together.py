@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remuda.kernel.clock import SystemClock
-from remuda.kernel.errors import StorageFailing, StoreClosed
+from remuda.kernel.errors import StorageFailing, StorageFull, StoreClosed
 from remuda.providers.contract.errors import NoCapacity
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.provider import CloudEvent
@@ -84,6 +84,22 @@ async def test_a_file_that_takes_nothing_fails_all(tmp_path: Path) -> None:
     storage._connection.set_commit_hook(None)
     assert await together.have(_making(storage, "c")) == "c"
     assert _names(storage) == ["c"]
+    storage.close()
+
+
+async def test_a_full_disk_is_called_so_and_loses_nothing_that_was_there(tmp_path: Path) -> None:
+    storage, together = _storage(tmp_path / "cloud.db")
+    await together.have(_making(storage, "before"))
+    pages = storage._connection.pragma("page_count")
+    storage._connection.pragma("max_page_count", pages + 2)
+
+    def large() -> None:
+        storage.run("INSERT INTO tenancies (name, document) VALUES ('large', zeroblob(1000000))")
+
+    outcomes = await asyncio.gather(together.have(_making(storage, "a")), together.have(large), return_exceptions=True)
+    assert [type(outcome) for outcome in outcomes] == [StorageFull, StorageFull]
+    assert _names(storage) == ["before"]
+    assert await together.have(_making(storage, "after")) == "after"
     storage.close()
 
 

@@ -51,5 +51,5 @@ def driver(ports: ComputePorts) -> Driver:
             Source(Operation, when=lambda operation: operation.phase, keys=about(INSTANCE)),
         ),
         breakers=(breaker,),
-        settings=ports.control,
+        settings=ports.control.for_many(),
     )

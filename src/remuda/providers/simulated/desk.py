@@ -1,7 +1,8 @@
 """Where every call to the cloud arrives: it takes its time, and may go wrong.
 
 What the cloud was told to do it does, even if whoever told it gives up: an effect is a task of its own. A cloud that
-answers at once and never fails needs none of that, and has none of its cost.
+answers at once and never fails needs none of that, and has none of its cost: what it is asked for in one turn of the
+loop is one commit.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
 """The cloud's file: transactions, and the log of what changed.
 
-One connection, used on the event loop; a transaction is one synchronous function, so nobody sees half of it. Another
-process may have the file open too (`remuda sim`): a write waits a moment for it, and `foreign_changes` tells what it
-did. Every change of something is `touch`ed before it is made: that gives it its version, tells whoever listens after
-the commit, and lets a simulation remember how it was.
+One connection, used on the event loop; a transaction is synchronous, so nobody sees half of it, and may be of several
+effects, each of which happens whole or not at all. Another process may have the file open too (`remuda sim`): a write
+waits a moment for it, and `foreign_changes` tells what it did. Every change of something is `touch`ed before it is
+made: that gives it its version, tells whoever listens after the commit, and lets a simulation remember how it was.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -112,7 +112,9 @@ class Storage:
         self._execute("SAVEPOINT effect")
         try:
             outcome: T | Exception = effect()
-        except Exception as error:  # noqa: BLE001  whatever it was belongs to whoever asked for this one
+        except Exception as error:
+            if not self._connection.in_transaction:  # SQLite has undone all of them: the disk is full, or fails
+                raise
             self._execute("ROLLBACK TO effect")
             self._touched.clear()
             outcome = storage_error(self._path, error) if isinstance(error, apsw.Error) else error

@@ -32,18 +32,17 @@ class Together:
         loop = asyncio.get_running_loop()
         if not self._asked:
             loop.call_soon(self._commit)
-        answer: asyncio.Future[T] = loop.create_future()
+        answer: asyncio.Future[T | Exception] = loop.create_future()
         self._asked.append((effect, answer))
-        return await answer
+        outcome = await answer
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
     def _commit(self) -> None:
         asked, self._asked = self._asked, []
         for (_, answer), outcome in zip(asked, self._outcomes([effect for effect, _ in asked]), strict=True):
-            if answer.done():
-                continue
-            if isinstance(outcome, Exception):
-                answer.set_exception(outcome)
-            else:
+            if not answer.done():
                 answer.set_result(outcome)
 
     def _outcomes(self, effects: Sequence[Callable[[], Any]]) -> Sequence[Any]:
