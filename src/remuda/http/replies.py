@@ -12,6 +12,7 @@ from remuda.store.objects import ResourceT
 __all__ = ["AnswerT", "Collection", "Other", "Page", "Redirect", "Rendered"]
 
 AnswerT = TypeVar("AnswerT")
+"""What a route answers with."""
 
 
 class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
