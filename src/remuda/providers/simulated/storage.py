@@ -107,21 +107,6 @@ class Storage:
             self._tell(touched, is_told=is_told(outcome))
         return [outcome for outcome, _ in done]
 
-    def _attempt(self, effect: Callable[[], T]) -> tuple[T | Exception, Sequence[_Touched]]:
-        """Do one of several, and undo it alone if it fails; return what it has touched as well."""
-        self._execute("SAVEPOINT effect")
-        try:
-            outcome: T | Exception = effect()
-        except Exception as error:
-            if not self._connection.in_transaction:  # SQLite has undone all of them: the disk is full, or fails
-                raise
-            self._execute("ROLLBACK TO effect")
-            self._touched.clear()
-            outcome = storage_error(self._path, error) if isinstance(error, apsw.Error) else error
-        self._execute("RELEASE effect")
-        touched, self._touched = self._touched, []
-        return outcome, touched
-
     def touch(self, subject: Subject, handle: Handle) -> int:
         """Note that something is about to change; return the number of the change."""
         self.before_change(subject, handle)
@@ -168,6 +153,21 @@ class Storage:
     def close(self) -> None:
         """Let go of the file."""
         self._connection.close()
+
+    def _attempt(self, effect: Callable[[], T]) -> tuple[T | Exception, Sequence[_Touched]]:
+        """Do one of several, and undo it alone if it fails; return what it has touched as well."""
+        self._execute("SAVEPOINT effect")
+        try:
+            outcome: T | Exception = effect()
+        except Exception as error:
+            if not self._connection.in_transaction:  # SQLite has undone all of them: the disk is full, or fails
+                raise
+            self._execute("ROLLBACK TO effect")
+            self._touched.clear()
+            outcome = storage_error(self._path, error) if isinstance(error, apsw.Error) else error
+        self._execute("RELEASE effect")
+        touched, self._touched = self._touched, []
+        return outcome, touched
 
     def _tell(self, touched: Sequence[_Touched], *, is_told: bool) -> None:
         if not touched:
