@@ -42,10 +42,10 @@ lint: $(READY) ## Style, types and layers
 test: $(READY) lint ## Everything fast: what must pass before each commit
 	@$(PYTEST) $(PARALLEL) -m "not kubernetes and not federation and not thorough"
 
-prove: $(READY) ## Every step, crash and fault one by one; then more of what chance decides: 1,000 seeds, 50 kills
+prove: $(READY) ## Every step, crash and fault one by one; then more of what chance decides: 300 seeds, 30 kills
 	@$(PYTEST) $(PARALLEL) -m thorough $(addprefix --ignore=,$(CHANCE) $(NARROW))
-	@REMUDA_SEEDS=250 $(PYTEST) -n 2 --dist worksteal $(NARROW)
-	@REMUDA_SEEDS=1000 REMUDA_KILLS=50 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
+	@REMUDA_SEEDS=300 $(PYTEST) -n 2 --dist worksteal $(NARROW)
+	@REMUDA_SEEDS=300 REMUDA_KILLS=30 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
 
 fuzz: $(READY) ## What schemathesis makes up: 100 examples an operation (REMUDA_FUZZ_SEED makes it another run)
 	@REMUDA_FUZZ_EXAMPLES=$${REMUDA_FUZZ_EXAMPLES:-100} $(PYTEST) $(PARALLEL) tests/fuzz
