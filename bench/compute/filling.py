@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from bench.kinds import name_of
 from bench.region.files import BareStore
@@ -32,8 +32,6 @@ _ACCOUNT = "unikorn-compute"
 _INCARNATIONS = 1 << 100
 """Uids of instances are told apart from those of servers by this."""
 _ROWS = 1 << 101
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Self
 
 import apsw
-import msgspec
+from msgspec.structs import replace
 
 from bench.kinds import SEALER
 from remuda.app import registry
@@ -22,8 +22,6 @@ _REVISION = (
 )
 _OBJECT = "INSERT OR REPLACE INTO objects (kind, name, version) VALUES (?, ?, ?)"
 _ENTRY = "INSERT INTO entries (index_id, value, name) VALUES (?, ?, ?)"
-
-replace = msgspec.structs.replace
 
 
 class BareFile:

@@ -14,6 +14,7 @@ from typing import Any
 
 import apsw
 import msgspec
+from msgspec.structs import replace
 
 from bench.kinds import name_of
 from bench.region.files import BareFile, BareStore
@@ -37,8 +38,6 @@ _SERVER = (
     "boots, document) SELECT tenancy, ?, version || ?, ?, state, created, launched, flavor, image, ?, host, boot_s, "
     "boots, ? FROM servers WHERE tenancy = ? AND name = ?"
 )
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field, replace
 
 from prometheus_client import CollectorRegistry
 
-from remuda.http.api import ApiPorts, ApiSettings
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
 from remuda.http.lists.watch import WatchPorts
+from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
@@ -19,13 +19,12 @@ from remuda.operations.operations import Operations
 from remuda.operations.registry import AnyBound, Sagas
 from remuda.operations.reporter import Reporters, Timeline
 from remuda.operations.settings import OperationSettings
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.leader import Alone, Leader
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Reporter, Silent
 from remuda.store.contract import Store
 from remuda.store.logs import Log
-
-__all__ = ["ServicePorts", "api_ports", "not_begun", "operations_of"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,8 +22,6 @@ from remuda.kernel.keyfile import create_keyring_file, load_keyring
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 
-__all__ = ["DataDirectory"]
-
 _PRIVATE = 0o700
 
 
@@ -40,7 +38,6 @@ class DataDirectory:
 
     @property
     def store(self) -> Path:
-        """The store."""
         return self.path / "remuda.db"
 
     @property

@@ -3,8 +3,6 @@
 import gc
 import sys
 
-__all__ = ["prepare_interpreter"]
-
 _SWITCH_INTERVAL_S = 0.0005
 
 

@@ -12,8 +12,6 @@ import structlog
 
 from remuda.http.edge.lines import Sink
 
-__all__ = ["log_to"]
-
 
 def log_to(sink: Sink) -> None:
     """Send what we log, and what libraries log through Python's own logging, to a sink."""

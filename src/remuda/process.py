@@ -41,8 +41,6 @@ from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from remuda.version import describe
 
-__all__ = ["Assembled", "Ground", "Services", "Settings", "run"]
-
 _STDERR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _SPARE_DESCRIPTORS = 256

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-__all__ = ["ServiceDescriptor", "describe", "release", "revision_of"]
-
 _UNKNOWN = "unknown"
 
 
@@ -32,7 +30,6 @@ def describe() -> ServiceDescriptor:
 
 @cache
 def release() -> str:
-    """Return the release that is installed."""
     from importlib.metadata import version  # noqa: PLC0415  costs more than everything else here
 
     return version("remuda")

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.credentials import TrustedProxies, read_credentials
@@ -33,8 +33,6 @@ _MEMBERS: Mapping[str, tuple[str, ...]] = {
 }
 """Who is in which groups of the home organization."""
 _FOREIGNERS = ("foreigner", "reader here and administrator there")
-
-replace = msgspec.structs.replace
 
 
 class Gate:

@@ -11,9 +11,9 @@ from typing import Any
 
 import msgspec
 
-from remuda.http.api import ApiSettings
 from remuda.http.credentials import TrustedProxies
 from remuda.http.edge.server import Address
+from remuda.http.ports import ApiSettings
 from tests.identity.house import ROOT, House, running, serving
 from tests.identity.proving import certified
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import httpx2
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.cli import login as logging_in
 from remuda.cli.asking.contexts import Context, ContextsFile, Tokens
@@ -15,7 +16,6 @@ from remuda.kernel.secrets import Secret
 from tests.cli.using import Cloud, Terminal
 from tests.cli.visitor import Forms, let_in
 
-replace = msgspec.structs.replace
 HERE = "work in the project default of the organization default."
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from remuda.compute.assembly import ComputeApp
@@ -16,7 +17,7 @@ from remuda.compute.tags import INCARNATION
 from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.providers.contract.servers import Server as CloudServer
-from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.scans import ScanSettings
 from remuda.region.kinds.servers import Server
 from remuda.resources.reading import find
@@ -25,8 +26,6 @@ from tests.compute.asking import DEBIAN, at
 from tests.compute.house import SERVICE, ComputeHouse
 from tests.example.client import Client
 from tests.example.contract import Reply
-
-replace = msgspec.structs.replace
 
 SMALL = "a1f0c0de-0001-4000-8000-000000000001"
 """A flavor of x86_64."""

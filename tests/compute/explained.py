@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.charging.ports import Place
 from remuda.compute.history.explaining import Known
@@ -20,7 +20,6 @@ SINCE = NOW - timedelta(minutes=5)
 PLACE = Place("acme", "web")
 NETWORK_SEEN = NetworkSeen(id="net", name="front", region="north", place=PLACE)
 FACTS = ServerFacts(flavor="small", image="linux")
-replace = msgspec.structs.replace
 
 
 def said(reason: str, message: str = "why", status: Any = "False", kind: str = "Available") -> Condition:

@@ -3,8 +3,8 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.compute.seen import Replacement, ServerSeen
 from remuda.kernel.errors import Unavailable
@@ -27,8 +27,6 @@ from tests.compute.controlling import (
 )
 from tests.compute.house import JAMMY, ComputeHouse, in_a_compute
 from tests.region.house import SOUTH, STANDARD
-
-replace = msgspec.structs.replace
 
 GPU = "22222222-2222-2222-2222-222222222222"
 """A flavor of which sim-south has four places."""

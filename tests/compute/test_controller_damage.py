@@ -3,8 +3,8 @@
 import dataclasses
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.compute.instances.linking import sorted_out
 from remuda.compute.instances.rules import SCOPE
@@ -27,8 +27,6 @@ from tests.compute.controlling import (
     stored,
 )
 from tests.compute.house import INSTANCES, JAMMY, ComputeHouse, in_a_compute
-
-replace = msgspec.structs.replace
 
 PLACES = (ORGANIZATION, PROJECT, REGION, NETWORK)
 """The labels that say where an instance is, and its server too."""

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.charging.ports import Charge
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
@@ -20,7 +20,6 @@ from tests.compute.controlling import at_cloud, events, rest, server_of
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 
 PUBLIC = {"publicIP": True}
-replace = msgspec.structs.replace
 
 
 class Ill:

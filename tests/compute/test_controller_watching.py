@@ -4,8 +4,8 @@ import dataclasses
 from collections import Counter
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.charging.ports import Place
 from remuda.compute.instances.following import Following
@@ -36,7 +36,6 @@ from tests.compute.controlling import (
 from tests.compute.house import ComputeHouse, in_a_compute
 
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
-replace = msgspec.structs.replace
 
 
 tagged = pytest.mark.parametrize("names_incarnation", [True, False])

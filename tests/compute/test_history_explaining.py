@@ -3,8 +3,8 @@
 import dataclasses
 from datetime import timedelta
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.compute.history.explaining import explain, explain_gone
 from remuda.compute.history.gone import End, GoneInstance
@@ -14,8 +14,6 @@ from remuda.compute.seen import NetworkSeen
 from remuda.operations.kinds import Failure
 from remuda.resources.labels import MODIFIED
 from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
-
-replace = msgspec.structs.replace
 
 
 def test_of_one_that_is_fine_it_says_so_and_that_it_waits_for_nothing() -> None:

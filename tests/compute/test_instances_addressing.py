@@ -2,12 +2,14 @@
 
 import dataclasses
 
+from msgspec.structs import replace
+
 from remuda.compute.instances.addressing import moved, with_addresses
 from remuda.compute.kinds.instances import Addresses, ComputeInstance, InstanceNetworking
 from remuda.compute.seen import ServerSeen
 from tests.compute.asking import at
 from tests.compute.controlling import delete_server, made, network_of, rest
-from tests.compute.explained import instance, replace, server
+from tests.compute.explained import instance, server
 from tests.compute.house import ComputeHouse, in_a_compute
 
 FIRST = {"private_ip": "10.0.0.1", "public_ip": "198.51.100.1", "mac_address": "02:00:00:00:00:01"}

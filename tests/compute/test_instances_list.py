@@ -1,7 +1,7 @@
 """Who sees which instances: lists with their filters and pages, reads, and watches."""
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.http.lists.sse import EventReader
@@ -21,8 +21,6 @@ from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.example.client import Client
 from tests.region.house import NORTH
 from tests.resources.room import refusal
-
-replace = msgspec.structs.replace
 
 
 async def _listed(client: Client, *query: tuple[str, str]) -> list[str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.compute.instances.rules import changed_instance, facts_of, new_instance, read_instance, writable_instance
@@ -32,7 +33,6 @@ ANN = Principal(subject="ann@example.com", type="user").paying(ORG, PROJECT)
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 ID = derived_id(NETWORK, "web")
 USER_DATA = "I2Nsb3VkLWNvbmZpZwo="
-replace = msgspec.structs.replace
 
 
 def made(*, tags: tuple[TagWire, ...] = (), description: str = "", gpus: int = 0, **spec: Any) -> ComputeInstance:

@@ -3,8 +3,8 @@
 from contextlib import suppress
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.compute.instances.verbs import with_provenance
 from remuda.compute.kinds.instances import ComputeInstance
@@ -17,8 +17,6 @@ from tests.compute.asking import DEBIAN, Home, at, encoded, made, make_authority
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.identity.household import told
 from tests.resources.room import refusal
-
-replace = msgspec.structs.replace
 
 
 async def _running(house: ComputeHouse, home: Home, **spec: Any) -> str:

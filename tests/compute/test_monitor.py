@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.charging.ports import Amount, Charge, Place
 from remuda.compute.instances.paying import charge_for
@@ -37,7 +37,6 @@ from tests.compute.house import ComputeHouse, in_a_compute
 NOBODY = "e0000000-0000-4000-8000-00000000000e"
 LOOK_S = 310.0
 RELEASE = "/api/v2/recovery/removals/release"
-replace = msgspec.structs.replace
 
 
 def findings(house: ComputeHouse, checker: str) -> float:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-import msgspec
+from msgspec.structs import replace
 
 from tests.compute.asking import make_group
 from tests.compute.changing import as_it_is, kinds, plan, put
@@ -15,7 +15,6 @@ GPU = "22222222-2222-2222-2222-222222222222"
 PLACES = 4
 ABSENT = "a1f0c0de-0009-4000-8000-000000000009"
 """What there is not."""
-replace = msgspec.structs.replace
 
 
 async def waiting(house: ComputeHouse, *, flavor: str = STANDARD, wanted: str = GPU, taken: int = PLACES) -> str:

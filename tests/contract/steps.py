@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Generic, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError
 from remuda.store.contract import Bookmark, Change, Event
@@ -13,7 +13,6 @@ from remuda.store.objects import ResourceT
 from tests.contract.harness import PATIENCE_S, Harness, eventually
 
 ErrorT = TypeVar("ErrorT", bound=RemudaError)
-replace = msgspec.structs.replace
 
 HOLD = "example.org/hold"
 """A finalizer of somebody else, who lets go when a law says so."""

@@ -11,6 +11,7 @@ from itertools import count, islice
 from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.secrets import Secret
 from remuda.store.logs import Record
@@ -21,7 +22,6 @@ from tests.contract.kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, R
 STREAM = "timeline"
 HELD = "test.remuda/held"
 
-replace = msgspec.structs.replace
 Act = Callable[[SqliteStore, str, list[Record]], Awaitable[object]]
 """Write to a store, as the step of this number, with these log records."""
 

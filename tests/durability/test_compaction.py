@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Gone
 from remuda.store.contract import Change, Event
@@ -21,7 +22,6 @@ from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
 NEVER_S = 1e9
-replace = msgspec.structs.replace
 
 
 def settings(

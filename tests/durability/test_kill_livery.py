@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import cast
 
 from remuda.access.context import Context
-from remuda.http.client import Client, ClientSettings
+from remuda.http.calling import ClientSettings
+from remuda.http.client import Client
 from remuda.http.remote import Bearer
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, NotFound, Unavailable

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 import structlog
+from msgspec.structs import replace
 
 from remuda.kernel.errors import RemudaError, StorageFull, Unreadable, Unsealable
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
@@ -29,8 +30,6 @@ BEFORE = Sealer(Keyring(OLD))
 ROTATED = Sealer(Keyring(NEW, previous=(OLD,)))
 AFTER = Sealer(Keyring(NEW))
 STRANGER = Sealer(Keyring(STRANGE))
-
-replace = msgspec.structs.replace
 
 
 def disguises(secret: str) -> Iterator[bytes]:

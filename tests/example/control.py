@@ -7,8 +7,9 @@ from remuda.providers.absences import Absences
 from remuda.providers.calls import Calls
 from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.breaker import Breaker
-from remuda.reconcile.driver import Driver, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
+from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import Source, intent_changed, through, version_changed
 from remuda.store.duties import Duties
 from tests.example.calling import VERBS, CalledPasture

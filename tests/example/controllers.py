@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, set_condition
@@ -28,7 +28,6 @@ RELEASED_ROWS_KEEP = timedelta(days=1)
 """Longer than anybody sleeps who could still want a released row's name."""
 
 _SOON_S = 0.5
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ A call may take effect long after everybody has forgotten it, even the process t
 be wrong later without anybody's doing, and somebody has to look.
 """
 
+from msgspec.structs import replace
+
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.randomness import Randomness
@@ -13,7 +15,7 @@ from remuda.reconcile.leader import Leader
 from remuda.reconcile.run import Run
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
-from tests.example.controllers import replace, with_health
+from tests.example.controllers import with_health
 from tests.example.kinds import Mount
 from tests.example.looking import pasture_name
 from tests.example.pasture import Pasture

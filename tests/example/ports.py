@@ -5,17 +5,17 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
-from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
 from remuda.http.edge.lines import Sink
+from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
 from remuda.http.tables import Table
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.operations.settings import OperationSettings
-from remuda.reconcile.driver import DriverSettings
 from remuda.reconcile.leader import Alone, Leader
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.reporter import Reporter, Silent
 from remuda.store.contract import Store
 from remuda.store.logs import Log

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.http.etag import tagged
 from remuda.kernel.conditions import Condition, find_condition
@@ -51,7 +51,6 @@ _PROVISIONING: dict[str, Provisioning] = {
     "Deprovisioned": "deprovisioning",
 }
 _HEALTH: dict[str, Health] = {"Healthy": "healthy", "Degraded": "degraded", "Errored": "error"}
-replace = msgspec.structs.replace
 
 
 def check_tags(tags: Sequence[TagWire]) -> None:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.tags import Tag
@@ -11,8 +12,6 @@ from remuda.store.contract import Store
 from tests.example.kinds import IN_PASTURE, MOUNT, Mount, MountSpec, Yard
 from tests.example.rules import mount_id, new_mount
 from tests.example.stalls import Stalls
-
-replace = msgspec.structs.replace
 
 
 class NewMount(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.checks import ProjectExists, allow_everywhere, allow_in_project, allow_new_in_project
 from remuda.access.context import Context
@@ -28,8 +29,6 @@ from tests.example.kinds import MOUNT, YARD, Ledger, Mount, Yard
 from tests.example.permissions import permission
 from tests.example.sagas import CREATE_MOUNT, NewMount
 from tests.example.scoping import Filters, allow_for, allow_naming
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,7 +9,7 @@ back, whoever crashes or sleeps in between. A released row stays for a while: wh
 
 from datetime import datetime, timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRefused, Unavailable
@@ -34,7 +34,6 @@ INTENT_S = 600
 """By then a stall that is being taken is confirmed, or its operation is long over: the yard looks what became of it."""
 
 _TRIES = 50
-replace = msgspec.structs.replace
 
 
 class Stalls:

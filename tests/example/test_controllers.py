@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.operations.kinds import Operation, OperationSpec, Phase
-from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.scans import ScanSettings
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
@@ -24,7 +24,6 @@ from tests.sim.store import open_simulated
 
 YARD_ID = "c0000000-0000-4000-8000-00000000000a"
 OPERATION_ID = "c0000000-0000-4000-8000-00000000000b"
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True)

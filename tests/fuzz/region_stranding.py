@@ -2,7 +2,7 @@
 
 from itertools import count
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.clock import SystemClock
 from remuda.providers.contract.names import Handle
@@ -18,7 +18,6 @@ from remuda.store.objects import ResourceT
 STUCK = "things.example.org/stuck"
 """A finalizer that nobody takes away."""
 
-replace = msgspec.structs.replace
 _numbers = count()
 
 

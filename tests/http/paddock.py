@@ -12,8 +12,9 @@ from starlette.types import ASGIApp
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
-from remuda.http.api import Api, ApiSettings
+from remuda.http.api import Api
 from remuda.http.credentials import Credentials
+from remuda.http.ports import ApiSettings
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Wire
 from remuda.http.tables import Table

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from remuda.http.api import ApiPorts
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
 from remuda.http.lists.watch import WatchPorts
+from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness

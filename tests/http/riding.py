@@ -2,7 +2,8 @@
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.http.client import Client, ClientSettings
+from remuda.http.calling import ClientSettings
+from remuda.http.client import Client
 from remuda.http.remote import Bearer
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.api import Api, ApiSettings
+from remuda.http.api import Api
 from remuda.http.credentials import Credentials
+from remuda.http.ports import ApiSettings
 from remuda.http.replies import Page
 from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Wire
 from remuda.http.tables import Table

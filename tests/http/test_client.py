@@ -9,7 +9,8 @@ import pytest
 
 from remuda.access.principal import AccessList, OrganizationAccess
 from remuda.http.audit import STREAM as AUDIT
-from remuda.http.client import Client, ClientSettings, Seen
+from remuda.http.calling import ClientSettings
+from remuda.http.client import Client, Seen
 from remuda.http.lists.places import Places
 from remuda.kernel.errors import (
     AlreadyExists,

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, SYSTEM
 from remuda.http.authentication import acting_for
-from remuda.http.credentials import Claim, TrustedProxies
+from remuda.http.claims import Claim
+from remuda.http.credentials import TrustedProxies
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated
 from remuda.kernel.secrets import Secret
 from tests.http.tack_room import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened

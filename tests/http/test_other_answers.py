@@ -15,7 +15,7 @@ from remuda.http.documents.docs import render_docs
 from remuda.http.documents.openapi import document
 from remuda.http.edge.server import Address, Server
 from remuda.http.errors import ErrorBody
-from remuda.http.remote import error_from
+from remuda.http.refusals import error_from
 from remuda.http.replies import Other
 from remuda.http.rooms import within
 from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Wire

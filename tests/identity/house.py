@@ -19,9 +19,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remuda.http.api import ApiSettings
 from remuda.http.credentials import TrustedProxies
 from remuda.http.edge.server import Address, Server
+from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.oauth.clients import seed_clients

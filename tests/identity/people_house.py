@@ -23,7 +23,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
 from remuda.operations.operations import Operations
-from remuda.reconcile.driver import ReconcilePorts
+from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources import labels
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata

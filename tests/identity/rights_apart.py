@@ -20,7 +20,8 @@ from prometheus_client import CollectorRegistry
 
 from remuda.access.principal import Principal
 from remuda.http.api import Api
-from remuda.http.client import Client, ClientSettings
+from remuda.http.calling import ClientSettings
+from remuda.http.client import Client
 from remuda.http.credentials import Credentials, TrustedProxies
 from remuda.http.edge.server import Address, Server
 from remuda.http.lists.watch import WatchPorts

@@ -10,9 +10,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.credentials import Claim, Credentials
+from remuda.http.claims import Claim
+from remuda.http.credentials import Credentials
 from remuda.identity.kinds.people import ServiceAccount, User
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.rights.authenticator import IdentityAuthenticator
@@ -20,7 +22,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearers import External
 from remuda.identity.tokens.room import token_room
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.rights_ground import Ground, on_any_ground, replace
+from tests.identity.rights_ground import Ground, on_any_ground
 from tests.sim.runner import World
 
 YEAR = timedelta(days=365)

@@ -14,7 +14,7 @@
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.people import (
     Group,
@@ -42,8 +42,6 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import registry
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
-
-replace = msgspec.structs.replace
 
 
 class Ground:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
@@ -16,7 +16,8 @@ from remuda.identity.tenancy.controllers import drivers
 from remuda.identity.tenancy.service import Tenancy
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
 from remuda.reconcile.run import Run
 from remuda.reconcile.scans import ScanSettings
@@ -29,7 +30,6 @@ from tests.identity.tenancy_room import ORGANIZATIONS, PLATFORM, TenancyRoom, ma
 from tests.sim.runner import World
 from tests.sim.store import open_simulated
 
-replace = msgspec.structs.replace
 SERVERS = "servers.region.unikorn-cloud.org"
 
 

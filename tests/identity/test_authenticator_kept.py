@@ -5,6 +5,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
@@ -18,7 +19,6 @@ from remuda.resources.labels import NAME
 from remuda.store.objects import Metadata
 from remuda.store.parts import named
 from tests.identity.rights_door import Door, at_the_door, claim
-from tests.identity.rights_ground import replace
 
 COMPUTE = "unikorn-compute"
 READS = RoleScopes(organization=(Grant(name="identity:groups", operations=("read",)),))

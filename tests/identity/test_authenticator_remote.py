@@ -5,6 +5,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
 from remuda.http.credentials import Credentials
@@ -20,7 +21,6 @@ from tests.http.serving import until
 from tests.identity.external_issuer import ELSEWHERE, GROUPS, key, trusted
 from tests.identity.rights_apart import apart
 from tests.identity.rights_door import claim
-from tests.identity.rights_ground import replace
 from tests.identity.test_rights_roles import EXPECTED
 
 COMPUTE = "unikorn-compute"

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
@@ -25,7 +26,6 @@ from tests.identity.external_issuer import (
     published,
     signed,
 )
-from tests.identity.rights_ground import replace
 from tests.identity.test_rights_roles import EXPECTED
 
 READER = EXPECTED["reader"].organization

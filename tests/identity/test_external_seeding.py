@@ -3,8 +3,8 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.identity.federation.providers import Providers
 from remuda.identity.federation.seeding import CONFIGURED, check_providers, provider_id, seed_providers
@@ -26,7 +26,6 @@ GOOGLE = PlatformProvider(
 STAFF = PlatformProvider(
     issuer="https://login.example", bearer_trust=BearerTrust(audience="us", groups_claim="https://example.com/groups")
 )
-replace = msgspec.structs.replace
 
 
 def on_a_store(scenario: Callable[[SqliteStore], Coroutine[Any, Any, None]]) -> None:

@@ -20,8 +20,8 @@ from remuda.identity.quotas.retention import Retention
 from remuda.identity.quotas.service import Quotas
 from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import random_id
-from remuda.reconcile.driver import DriverSettings
 from remuda.reconcile.leader import Alone
+from remuda.reconcile.ports import DriverSettings
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, PROJECT, registry
 from tests.linearizability.desks import TELLER, asking, desk, furnish, limiting, service, used_in

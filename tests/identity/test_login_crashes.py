@@ -15,7 +15,7 @@ from remuda.identity.kinds.oauth import AuthorizationCode
 from remuda.identity.kinds.tokens import Revocation, Session
 from remuda.identity.tokens import controllers
 from remuda.kernel.errors import RemudaError
-from remuda.reconcile.driver import ReconcilePorts
+from remuda.reconcile.ports import ReconcilePorts
 from tests.example.contract import Reply
 from tests.identity.login_ground import (
     CONSOLE,

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.identity.kinds.rights import Grant, RoleScopes
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, PASSPORT_TYPE, TOKEN_EXCHANGE
@@ -14,8 +14,6 @@ from remuda.identity.tokens.claims import PASSPORT
 from tests.example.contract import Reply
 from tests.identity.room import OTHER_ORG
 from tests.identity.tokens_desk import Desk, answer, at_a_desk, refusal, said
-
-replace = msgspec.structs.replace
 
 
 async def exchange(desk: Desk, token: str, **form: Any) -> Reply:

@@ -3,8 +3,8 @@
 import asyncio
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tenancy import Project
@@ -33,7 +33,6 @@ from tests.identity.people_house import (
 )
 from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
 
-replace = msgspec.structs.replace
 OURS = SETTINGS.issuer
 
 

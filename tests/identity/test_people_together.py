@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from datetime import timedelta
 from typing import TypeVar, cast
 
-import msgspec
 import pytest
 
 from remuda.access.context import Context
@@ -48,7 +47,6 @@ ResultT = TypeVar("ResultT")
 OPERATION = "e0000000-0000-4000-8000-00000000000e"
 OTHER_OPERATION = "e0000000-0000-4000-8000-0000000000ee"
 ANN = Member(organization=ORG, id=membership_of(ORG, "ann@example.com"), subject="ann@example.com")
-replace = msgspec.structs.replace
 
 
 async def open_operation(room: Room[People]) -> None:

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.context import Context
 from remuda.identity.kinds.people import Group, LastLogin, OrganizationUser, User, membership_id, user_id
@@ -32,8 +33,6 @@ from tests.identity.people_house import (
 )
 from tests.identity.room import ORG, OTHER_ORG, Room, everywhere, member
 from tests.operations.passing import Passing
-
-replace = msgspec.structs.replace
 
 
 def test_a_user_is_made_once_whatever_the_case_of_its_address() -> None:

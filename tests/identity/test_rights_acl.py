@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
 from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, Subject
@@ -19,7 +20,7 @@ from remuda.identity.settings import RoleBinding
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
-from tests.identity.rights_ground import Ground, on_ground, replace
+from tests.identity.rights_ground import Ground, on_ground
 from tests.identity.test_rights_roles import EXPECTED
 
 USER, READER, ADMINISTRATOR = EXPECTED["user"], EXPECTED["reader"], EXPECTED["administrator"]

@@ -3,13 +3,14 @@
 import asyncio
 
 import pytest
+from msgspec.structs import replace
 
 from remuda.access.principal import Permission
 from remuda.identity.kinds.rights import Grant, Role, RoleScopes
 from remuda.identity.rights.book import RoleRights, rights_of
 from remuda.identity.rights.roles import BUILT_IN, role_id, seed_roles
 from remuda.resources.labels import NAME
-from tests.identity.rights_ground import Ground, on_ground, replace
+from tests.identity.rights_ground import Ground, on_ground
 from tests.identity.room import registry, rights
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated

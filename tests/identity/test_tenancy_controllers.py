@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.tenancy.domains import organization_of_domain
@@ -21,8 +21,6 @@ from tests.identity.tenancy_stage import Stage, stage
 from tests.sim.runner import World, simulate
 
 GOES = ": what is there goes by itself; if it does not, it says itself what keeps it, and an operator can let go of it"
-
-replace = msgspec.structs.replace
 
 
 def on_stage(scenario: Callable[[Stage], Coroutine[Any, Any, None]], seeds: int = 5) -> None:

@@ -3,8 +3,8 @@
 import asyncio
 from datetime import timedelta
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAssertion, UsedAssertionSpec
 from remuda.identity.kinds.people import User
@@ -14,11 +14,9 @@ from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.sessions import ReusedError
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import ReconcilePorts
+from remuda.reconcile.ports import ReconcilePorts
 from remuda.store.objects import Metadata, Resource
 from tests.identity.tokens_desk import Desk, at_a_desk
-
-replace = msgspec.structs.replace
 
 
 async def is_there(desk: Desk, kind: type[Resource], name: str) -> bool:

@@ -13,7 +13,7 @@ from lightkube.config.client_adapter import Client, ConnectionParams
 
 from remuda.store.kinds import Registry
 from remuda.store.kubernetes.crds import definitions
-from remuda.store.kubernetes.store import kubeconfig
+from remuda.store.kubernetes.login import kubeconfig
 from tests.contract.harness import UNKNOWN_FIELD
 from tests.kubernetes.plane.plane import Plane
 

@@ -10,8 +10,9 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.sealing import Sealer
 from remuda.store.contract import Store
 from remuda.store.kubernetes.journal import Sink
+from remuda.store.kubernetes.login import kubeconfig
 from remuda.store.kubernetes.settings import KubernetesPorts, KubernetesSettings
-from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
+from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings

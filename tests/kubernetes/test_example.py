@@ -9,7 +9,8 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
-from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
+from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from tests.example.app import registry
 from tests.example.house import House, Pace
 from tests.example.pasture import FAULTS as PASTURE_FAULTS

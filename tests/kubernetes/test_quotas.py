@@ -20,7 +20,8 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
 from remuda.reconcile.results import Again
 from remuda.reconcile.run import Run
-from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
+from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from tests.example.client import Client
 from tests.http.ports import api_ports
 from tests.identity.room import ORG, PROJECT, ByName, registry

@@ -10,9 +10,9 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone
 from remuda.store.codec import Codec
 from remuda.store.kubernetes.client import ApiClient
-from remuda.store.kubernetes.login import Login
+from remuda.store.kubernetes.login import Login, kubeconfig
 from remuda.store.kubernetes.resources import ResourceApi
-from remuda.store.kubernetes.store import kubeconfig, open_kubernetes_store
+from remuda.store.kubernetes.store import open_kubernetes_store
 from remuda.store.readside.upkeep import UpkeepSettings
 from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.kubernetes.cluster import Cluster

@@ -10,7 +10,8 @@ from msgspec import structs
 from remuda.kernel.errors import Conflict
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
-from remuda.store.kubernetes.store import KubernetesStore, kubeconfig, open_kubernetes_store
+from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.resealing import reseal
 from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.kubernetes.cluster import Cluster

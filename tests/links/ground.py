@@ -19,7 +19,8 @@ from starlette.types import ASGIApp
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.http.client import Client, ClientSettings
+from remuda.http.calling import ClientSettings
+from remuda.http.client import Client
 from remuda.http.edge.server import Address, Server
 from remuda.http.remote import Service
 from remuda.http.tables import Table

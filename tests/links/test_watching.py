@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.http.tables import Table
 from remuda.identity.kinds.rights import Grant, Role
@@ -24,7 +25,6 @@ from tests.identity.household import ORGANIZATIONS, told
 from tests.links.ground import WAYS, Following, Ground, followed, there
 from tests.region.house import NORTH, RegionHouse
 
-replace = msgspec.structs.replace
 each_way = pytest.mark.parametrize("way", WAYS)
 
 

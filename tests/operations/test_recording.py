@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from starlette.types import Message, Receive, Scope, Send
 
 from remuda.kernel.errors import AlreadyExists
@@ -17,8 +18,6 @@ from remuda.store.objects import Metadata
 from tests.operations.recording import LoosePairError, Recorder, RecordingStore, effectful
 from tests.operations.stage import FIRST, SECOND, Stage
 from tests.operations.toy import PITCH, Camp, Outfit, Pitch, Tent, Woods, on_stage
-
-replace = msgspec.structs.replace
 
 
 class MarkedWoods(Woods):

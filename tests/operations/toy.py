@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
 import msgspec
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
@@ -18,7 +19,6 @@ from remuda.store.objects import Metadata, Resource, StoredStruct
 from tests.operations.stage import Proof, Stage, staged
 from tests.sim.runner import World, simulate
 
-replace = msgspec.structs.replace
 GROUP = "camp.remuda"
 
 

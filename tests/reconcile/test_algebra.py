@@ -4,19 +4,17 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
-from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.scans import ScanSettings
 from remuda.store.objects import Metadata
 from tests.reconcile.perturbed import Perturbed
 from tests.reconcile.toy import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured
 from tests.sim.runner import World, simulate
-
-replace = msgspec.structs.replace
 
 names = st.sampled_from(["a", "b", "c"])
 colours = st.sampled_from(["bay", "grey", "white"])

@@ -1,7 +1,7 @@
 """What a step tells in the timeline goes with the write of its pass, and is never lost."""
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
@@ -10,8 +10,6 @@ from remuda.reconcile.run import Run
 from remuda.store.sqlite.store import SqliteStore
 from tests.reconcile.test_lifecycle import Hands, in_simulation, timeline
 from tests.reconcile.toy import FINALIZER, Animal, Farm, animal
-
-replace = msgspec.structs.replace
 
 
 class Teller:

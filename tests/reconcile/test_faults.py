@@ -6,8 +6,9 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from remuda.reconcile.breaker import Breaker
-from remuda.reconcile.driver import Driver, DriverSettings
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.leader import Alone
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Run
 from tests.reconcile.test_driver import Script, in_simulation

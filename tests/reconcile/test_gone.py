@@ -8,7 +8,8 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import Gone, StorageFailing
-from remuda.reconcile.driver import Driver, DriverSettings
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Cause, Run
 from remuda.reconcile.sources import Source, Watcher, owner_of

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from remuda.kernel.conditions import Condition, find_condition
@@ -20,7 +21,6 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.reconcile.toy import ANIMAL, FINALIZER, GROUP, Animal, Farm, Herd, HerdSpec, animal, farm, recoloured
 from tests.sim.runner import World, simulate
 
-replace = msgspec.structs.replace
 HELD_BY_OTHERS = "others.example.org/reference"
 
 

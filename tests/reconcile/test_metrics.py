@@ -3,8 +3,9 @@
 from prometheus_client import CollectorRegistry
 
 from remuda.reconcile.breaker import Breaker
-from remuda.reconcile.driver import Driver, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.metrics import PrometheusReporter
+from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.reporter import PASS_OUTCOMES
 from remuda.reconcile.results import Done, Failed, Result
 from remuda.reconcile.run import Run

@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, Unavailable
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
@@ -14,8 +15,6 @@ from remuda.reconcile.run import Run
 from remuda.store.sqlite.store import SqliteStore
 from tests.reconcile.toy import ANIMAL, FINALIZER, Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate
-
-replace = msgspec.structs.replace
 
 
 @dataclasses.dataclass

@@ -6,7 +6,8 @@ from typing import Any, cast
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import StorageFailing
-from remuda.reconcile.driver import Driver, DriverSettings
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.results import Again, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.scans import ScanSettings

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterable
 from typing import Any, ClassVar
 from weakref import WeakSet
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import Gone, StorageFailing
@@ -28,8 +28,6 @@ from remuda.store.duties import Duties
 from remuda.store.objects import Metadata, Resource
 from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, Trough, TroughSpec, animal, farm, recoloured
 from tests.sim.runner import World, simulate
-
-replace = msgspec.structs.replace
 
 
 class Ear:

@@ -4,12 +4,13 @@ from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition
-from remuda.reconcile.driver import Driver, DriverSettings
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.results import Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.scans import ScanSettings
@@ -24,7 +25,6 @@ from tests.sim.store import open_simulated
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 SLOW = ScanSettings(interval_s=100_000, keys_per_s=1, chunk=10)
-replace = msgspec.structs.replace
 
 
 class FoalSpec(StoredStruct, frozen=True):

@@ -14,10 +14,11 @@ import msgspec
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import NotFound, ServerUnreachable
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import PassOutcome, Silent
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run

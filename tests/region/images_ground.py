@@ -16,7 +16,7 @@ from remuda.providers.contract.catalogue import Image, Images, NewImage, Operati
 from remuda.providers.contract.provider import Provider
 from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.cloud import SimulatedCloud
-from remuda.reconcile.driver import DriverSettings, ReconcilePorts
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.scans import ScanSettings
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.images import api, control

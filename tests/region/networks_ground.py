@@ -20,7 +20,8 @@ from remuda.operations.recovery import Recovery
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
 from remuda.reconcile.run import Run
 from remuda.reconcile.scans import ScanSettings

@@ -34,7 +34,8 @@ from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.catalogue import Catalogue, instant
 from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.providers.simulated.faults import Fault, FaultBounds
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.scans import ScanSettings
 from remuda.region.authorities import api as authorities_api
 from remuda.region.authorities import controllers as authorities_controllers

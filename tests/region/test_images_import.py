@@ -17,7 +17,7 @@ from remuda.outbound.reach import Reach
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.cloud import open_cloud
-from remuda.reconcile.driver import ReconcilePorts
+from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.images import api, control
 from remuda.region.images.fetching import ImageFetcher, Limits
 from remuda.region.images.room import ImageRoom

@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from ipaddress import IPv4Address
 from typing import Any
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import AlreadyExists
@@ -32,7 +32,6 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 
-replace = msgspec.structs.replace
 REGISTRY = Registry(KINDS)
 PUBLIC = (None, PublicIpAllocation(), PublicIpAllocation(enabled=True))
 

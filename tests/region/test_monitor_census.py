@@ -7,10 +7,10 @@ from datetime import UTC, datetime
 from itertools import product
 from typing import Any, cast
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
+from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from remuda.kernel.conditions import Condition
@@ -32,7 +32,6 @@ from tests.sim.store import open_simulated
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 NORTH = "north"
-replace = msgspec.structs.replace
 
 
 class Forgetful:

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.region.kinds.networks import Network
@@ -23,7 +23,6 @@ from tests.region.test_networks_controllers import ILLS
 SEGMENTS = ((100, 101), (200, 200))
 WOKEN_S = 15.0
 """Time enough to look twice that something is gone; nothing is looked at again by itself so soon."""
-replace = msgspec.structs.replace
 T = TypeVar("T")
 
 

@@ -7,8 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 import apsw
-import msgspec
 import pytest
+from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound, StoreInaccessible, Unavailable
 from remuda.store.readside.reader import ReaderSettings
@@ -23,8 +23,6 @@ from tests.sim.platter import Keep
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated
 from tests.sim.watchers import Watcher
-
-replace = msgspec.structs.replace
 
 SEEDS = 30
 """The widest system has the others."""

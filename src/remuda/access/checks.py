@@ -8,20 +8,6 @@ from collections.abc import Awaitable, Callable
 from remuda.access.principal import OrganizationAccess, Permission, Principal
 from remuda.kernel.errors import Forbidden, NotFound
 
-__all__ = [
-    "ProjectExists",
-    "allow_everywhere",
-    "allow_for_object",
-    "allow_in_organization",
-    "allow_in_project",
-    "allow_naming_organization",
-    "allow_naming_project",
-    "allow_new_in_project",
-    "allow_somewhere",
-    "is_allowed_in_project",
-    "is_allowed_somewhere",
-]
-
 ProjectExists = Callable[[str, str], Awaitable[bool]]
 """Tells whether an organization has a project."""
 

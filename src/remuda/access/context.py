@@ -11,8 +11,6 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.store.logs import Record
 
-__all__ = ["Context", "Witness"]
-
 
 class Witness(Protocol):
     """Tells the audit of a change, in the change's own commit."""

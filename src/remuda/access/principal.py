@@ -12,8 +12,6 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["ANONYMOUS", "AccessList", "OrganizationAccess", "Permission", "Principal", "Verb", "both"]
-
 Verb = Literal["create", "read", "update", "delete"]
 """What can be done to an endpoint."""
 

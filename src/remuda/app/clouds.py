@@ -18,8 +18,6 @@ from remuda.providers.simulated.console.consoles import SimConsoles
 from remuda.region.catalogue.seeding import region_id
 from remuda.region.settings import ConfiguredRegion
 
-__all__ = ["OpenClouds", "opened_clouds"]
-
 
 @dataclass(frozen=True, slots=True)
 class OpenClouds:

@@ -14,8 +14,6 @@ from remuda.identity.assembly import IdentityApp
 from remuda.process import Ground
 from remuda.region.assembly import RegionApp
 
-__all__ = ["begun_compute"]
-
 _SERVICE = "unikorn-compute"
 
 

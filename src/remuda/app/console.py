@@ -22,8 +22,6 @@ from remuda.process import Ground
 from remuda.resources.querying import NetworkedQuery
 from remuda.version import describe
 
-__all__ = ["console_over"]
-
 
 def console_over(
     ground: Ground,

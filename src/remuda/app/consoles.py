@@ -20,16 +20,6 @@ from remuda.providers.contract.names import id_in
 from remuda.providers.simulated.console.consoles import SimConsoles
 from remuda.region.assembly import RegionApp
 
-__all__ = [
-    "CONSOLES",
-    "CONSOLES_PREFIX",
-    "CONSOLES_URL",
-    "ScreenPath",
-    "ScreenQuery",
-    "Screens",
-    "screens_api",
-]
-
 CONSOLES_PREFIX = "/simulated"
 """Where they are mounted."""
 CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"

@@ -18,8 +18,6 @@ from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.process import Ground
 from remuda.reconcile.reporter import Reporter
 
-__all__ = ["Counting", "Telling", "begun_identity"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:

@@ -11,8 +11,6 @@ from remuda.links.watching import WatchHere
 from remuda.region.api import TABLE as REGION
 from remuda.region.assembly import RegionApp
 
-__all__ = ["identity_link", "region_link"]
-
 
 def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
     """Return a service's way to identity."""

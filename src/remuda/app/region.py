@@ -13,8 +13,6 @@ from remuda.region.assembly import RegionApp
 from remuda.region.ports import Providers, RegionPorts
 from remuda.region.settings import RegionSettings
 
-__all__ = ["begun_region"]
-
 _SERVICE = "unikorn-region"
 
 

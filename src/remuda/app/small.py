@@ -13,8 +13,6 @@ from remuda.region.catalogue.seeding import region_id
 from remuda.region.kinds.quantities import GIB
 from remuda.region.settings import ConfiguredRegion
 
-__all__ = ["small_server"]
-
 _DISTRO = "ubuntu"
 _NODE = "kubernetes"
 """What an image for a cluster's nodes has on it: no instance is made of one."""

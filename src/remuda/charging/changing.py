@@ -34,8 +34,6 @@ from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["Change", "ChangingPorts", "about", "change_saga", "made_by"]
-
 _TOO_LATE = "The change took too long, and was taken back: try again."
 SpecT = TypeVar("SpecT")
 WantedT = TypeVar("WantedT")

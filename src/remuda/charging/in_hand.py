@@ -11,28 +11,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.charging.making import is_being_made
 from remuda.kernel.errors import Conflict
 from remuda.resources.labels import DESCRIPTION, MODIFIED, MODIFIER, NAME
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
-
-__all__ = [
-    "IN_HAND",
-    "TAKEN_BACK",
-    "TURN",
-    "Before",
-    "before_of",
-    "hand_of",
-    "in_hand_of",
-    "is_in_hand",
-    "is_taken_back",
-    "refuse_while_in_hand",
-    "restored",
-    "taken_back",
-    "turn_of",
-]
 
 IN_HAND = "remuda/in-hand"
 """Annotation: the operation that changed an object last together with its cost, and has it in hand while it is open."""
@@ -44,7 +29,6 @@ TURN = "remuda/turn"
 
 _SAID = (DESCRIPTION, MODIFIER, MODIFIED)
 SpecT = TypeVar("SpecT")
-replace = msgspec.structs.replace
 
 
 class Before(msgspec.Struct, Generic[SpecT], frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ What an operation made is left alone until that operation is done. What was not 
 
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.charging.ports import Charge, Late, Ledger, Place
@@ -21,26 +21,11 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = [
-    "CHARGED",
-    "OPERATION_OPEN",
-    "SOON_S",
-    "begins",
-    "hold",
-    "is_being_made",
-    "is_charged",
-    "is_provisioned",
-    "payer_of",
-    "settle_charge",
-    "with_charged",
-]
-
 CHARGED = "Charged"
 """The condition that says that what an object costs is held for good."""
 SOON_S = 0.5
 """When to look again at what somebody else is doing, if nothing tells by itself."""
 
-replace = msgspec.structs.replace
 
 OPERATION_OPEN = Blocked("OperationOpen", "the operation that makes it has not ended", patience_s=2.0)
 """Why an object is left alone for now. Controllers meet every new object before its operation has ended."""

@@ -9,8 +9,6 @@ from remuda.access.principal import Principal
 from remuda.charging.ports import Place
 from remuda.kernel.ids import is_id
 
-__all__ = ["paying_for"]
-
 
 def paying_for(principal: Principal, place: Place) -> Principal:
     """Return the caller as the one who pays for something new at a place."""

@@ -6,8 +6,6 @@ from typing import Protocol
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Conflict
 
-__all__ = ["Amount", "Charge", "Late", "Ledger", "Place", "ProjectSeen"]
-
 
 class Late(Conflict):
     """Raised when what something costs was changed, or given back, in a later turn than the one this was read in."""

@@ -2,17 +2,13 @@
 
 from collections.abc import Callable
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT
-
-__all__ = ["unmake"]
-
-replace = msgspec.structs.replace
 
 
 async def unmake(

@@ -8,8 +8,6 @@ from ipaddress import IPv4Network
 from remuda.kernel.errors import Invalid
 from remuda.resources.ipv4 import hinted, read_address, read_prefix
 
-__all__ = ["check_address", "checked_prefix"]
-
 
 def checked_prefix(option: str, text: str) -> IPv4Network:
     """Return a prefix, or refuse what is none."""

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 
 from remuda.kernel.errors import Invalid
 
-__all__ = ["Limit", "bytes_text", "parse_limit"]
-
 _MOST = 2**53 - 1
 _STEP = 1024
 _UNITS = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")

@@ -13,8 +13,6 @@ from cyclopts import App, Group, Parameter
 from remuda.cli.commands import ALONE, NOUNS
 from remuda.version import describe
 
-__all__ = ["build_app"]
-
 _HELP = (
     "Use, run and look after a Remuda, a compute cloud for many tenants.\n\n"
     "Every command explains itself with --help. "

@@ -13,8 +13,6 @@ from remuda.kernel.files import write_private
 from remuda.kernel.keyfile import load_keyring
 from remuda.store.sqlite.inspecting import inspected
 
-__all__ = ["backup", "keys_beside"]
-
 _DONE = "{file} is a copy of {store}, looked through and whole."
 _KEYS_APART = "It has no keys: without a copy of {keys}, kept in another place, its secrets open nowhere."
 _KEYS_TOO = "The keys are in {beside}: keep them in another place, for who has both can read every secret."

@@ -3,8 +3,6 @@
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-__all__ = ["ALONE", "NOUNS"]
-
 Commands = Sequence[tuple[str, str]]
 
 ALONE: Final[Commands] = [

@@ -10,8 +10,6 @@ from remuda.config import effect
 from remuda.config.load import Loaded, Misconfigured, load
 from remuda.config.show import as_toml
 
-__all__ = ["check", "loaded", "show"]
-
 
 def loaded(config: Path | None, data: Path | None, listen: str | None) -> Loaded:
     """Return the configuration that a command line asks for."""

@@ -1,6 +1,6 @@
 """``remuda context``: the logins that there are, and which of them commands use."""
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.cli.asking.contexts import Named
 from remuda.cli.asking.session import Session
@@ -8,10 +8,6 @@ from remuda.cli.output import say
 from remuda.cli.showing.tables import table
 from remuda.cli.where import logins, organization_called, project_called
 from remuda.kernel.errors import Unusable
-
-__all__ = ["list", "set", "use"]
-
-replace = msgspec.structs.replace
 
 
 def list() -> None:  # noqa: A001  the command's name

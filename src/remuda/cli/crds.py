@@ -6,8 +6,6 @@ from remuda.app import registry
 from remuda.cli.output import show
 from remuda.store.kubernetes.crds import definitions
 
-__all__ = ["crds"]
-
 
 def crds() -> None:
     """Print the custom resource definitions of all kinds, as YAML for ``kubectl apply -f -``."""

@@ -11,8 +11,6 @@ from remuda.cli.findings import as_json, as_text, worst
 from remuda.cli.output import show
 from remuda.kernel.clock import SystemClock
 
-__all__ = ["doctor"]
-
 
 def doctor(
     *,

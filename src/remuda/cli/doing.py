@@ -19,18 +19,6 @@ from remuda.cli.showing.tables import as_rows
 from remuda.cli.where import Asked
 from remuda.kernel.errors import Unusable
 
-__all__ = [
-    "agreed",
-    "change_one",
-    "delete_one",
-    "find",
-    "id_of",
-    "list_all",
-    "make_one",
-    "settled",
-    "show_found",
-]
-
 _WIDTHS = {"ID": 36, "STATUS": 14, "POWER": 10, "PRIVATE IP": 15, "PUBLIC IP": 15, "PREFIX": 18, "MADE": 16}
 """Of the columns of a table that is written row by row."""
 _OTHER_WIDTH = 20

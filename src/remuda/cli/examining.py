@@ -18,8 +18,6 @@ from remuda.kernel.keyfile import load_keyring
 from remuda.store.sqlite.file import take_lock
 from remuda.version import describe
 
-__all__ = ["examine"]
-
 _GIB, _MIB = 1 << 30, 1 << 20
 _LITTLE, _NEXT_TO_NOTHING = _GIB, 100 * _MIB
 _OPEN_TO_OTHERS = 0o077

@@ -13,8 +13,6 @@ from remuda.reconcile.kinds import BREAKER
 from remuda.region.kinds.orphans import ORPHAN
 from remuda.store.sqlite.inspecting import Inspection, inspected
 
-__all__ = ["examine_store"]
-
 _SKEW = timedelta(seconds=5)
 _NAMED = 5
 _RELEASED_BY = {"orphans": "region", "leftovers": "compute", "strays": "compute"}

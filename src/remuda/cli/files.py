@@ -4,8 +4,6 @@ from pathlib import Path
 
 from remuda.kernel.errors import Invalid
 
-__all__ = ["bytes_of", "text_of"]
-
 
 def bytes_of(path: Path, option: str) -> bytes:
     """Return what is in a file."""

@@ -5,8 +5,6 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Finding", "State", "as_json", "as_text", "bad", "good", "odd", "worst"]
-
 State = Literal["good", "odd", "bad"]
 """As it should be, worth a look, or in need of somebody."""
 

@@ -5,8 +5,6 @@ from remuda.cli.offering import list_offers, show_offer
 from remuda.cli.options import Output
 from remuda.cli.where import HERE, Where
 
-__all__ = ["list", "show"]
-
 
 def list(*, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
     """List the flavors that there are. FREE is how many more instances fit.

@@ -9,8 +9,6 @@ from remuda.cli.nouns import INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, Noun
 from remuda.cli.where import Asked
 from remuda.kernel.errors import Forbidden, RemudaError
 
-__all__ = ["naming_holders"]
-
 _SHOWN = 5
 _REFUSED = "is in use"
 _HELD: Final[Mapping[str, Callable[[Any], Sequence[str]]]] = {

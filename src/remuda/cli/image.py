@@ -14,8 +14,6 @@ from remuda.cli.showing.formats import show_one
 from remuda.cli.where import HERE, Asked, Where
 from remuda.kernel.errors import Unusable
 
-__all__ = ["delete", "import_", "list", "show"]
-
 
 def list(*, region: str | None = None, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
     """List the images that there are: everybody's, and those of your organization.

@@ -10,8 +10,6 @@ from remuda.cli.options import Waiting
 from remuda.cli.showing.progress import until
 from remuda.cli.where import Asked
 
-__all__ = ["until_ready"]
-
 
 def until_ready(asked: Asked, region: str, image: Any, waiting: Waiting) -> Any:
     """Wait until instances can be made of an image, and return it; raise if they never will be."""

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.cli.asking.contexts import Context, Named, Tokens
 from remuda.cli.asking.devices import Invitation, log_in
@@ -17,11 +18,8 @@ from remuda.http.secrets import hide
 from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable
 from remuda.kernel.secrets import Secret
 
-__all__ = ["login", "logout"]
-
 _NEAR = "http://127.0.0.1:8080"
 _SERVICES = ("identity", "region", "compute")
-replace = msgspec.structs.replace
 
 
 class _Credentials(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):

@@ -3,8 +3,6 @@
 from cyclopts import CycloptsError
 from cyclopts.exceptions import MissingArgumentError, UnusedCliTokensError
 
-__all__ = ["explain"]
-
 
 def explain(error: CycloptsError) -> str:
     """Return what is wrong with the words that were typed, and which command explains what there is."""

@@ -6,8 +6,6 @@ from typing import Any
 from remuda.cli.asking.session import Query, Service, Session
 from remuda.kernel.errors import Malformed, NotFound, Unusable
 
-__all__ = ["among", "looks_like_id", "resolve"]
-
 _LENGTH = 36
 _DASHES = (8, 13, 18, 23)
 _SHOWN = 8

@@ -13,8 +13,6 @@ from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Wat
 from remuda.cli.where import HERE, Where
 from remuda.kernel.errors import Invalid
 
-__all__ = ["create", "delete", "list", "show", "update"]
-
 _LONGEST_MASK = 24
 
 

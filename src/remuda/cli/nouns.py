@@ -9,8 +9,6 @@ from remuda.cli.asking.session import Service
 from remuda.cli.rules import rule_text
 from remuda.cli.showing.formats import Columns
 
-__all__ = ["FLAVOR", "IMAGE", "INSTANCE", "NETWORK", "REGION", "SECURITY_GROUP", "SSH_CA", "Noun"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noun:

@@ -12,8 +12,6 @@ from remuda.cli.showing.formats import Columns, show_many, show_one
 from remuda.cli.where import Asked
 from remuda.kernel.errors import Unusable
 
-__all__ = ["Offer", "find_offer", "list_offers", "offered", "offers", "region_called", "show_offer"]
-
 
 @dataclass(frozen=True, slots=True)
 class Offer:

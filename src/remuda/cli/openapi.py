@@ -8,8 +8,6 @@ from remuda.http.documents.openapi import document
 from remuda.kernel.errors import Invalid
 from remuda.version import describe
 
-__all__ = ["openapi"]
-
 
 def openapi(service: str, /) -> None:
     """Print the OpenAPI 3.1 document of a service, as JSON.

@@ -8,7 +8,8 @@ from remuda.app import IDENTITY_PREFIX, registry
 from remuda.config.effect import identity_settings, public_url
 from remuda.config.load import Loaded
 from remuda.datadir import DataDirectory
-from remuda.http.remote import encode_body, error_from, read_answer
+from remuda.http.refusals import error_from
+from remuda.http.remote import encode_body, read_answer
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator.requests import OperatorRequest, seal_request
 from remuda.identity.operator.service import Operators
@@ -20,8 +21,6 @@ from remuda.kernel.errors import Invalid, StoreLocked, Unavailable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.sqlite.store import SqliteStore, open_store
-
-__all__ = ["issue"]
 
 _PATIENCE_S = 10.0
 

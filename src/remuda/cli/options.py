@@ -8,8 +8,6 @@ from cyclopts import Parameter
 from remuda.config.durations import parse_duration
 from remuda.kernel.errors import Invalid
 
-__all__ = ["ABOUT", "AT_ONCE", "About", "Flag", "Format", "Many", "Output", "Waiting", "Watch", "Yes", "within"]
-
 _LONGEST_S = 600.0
 
 Format = Literal["table", "json", "yaml", "name"]

@@ -9,8 +9,6 @@ from typing import TextIO
 
 from remuda.kernel.errors import Unusable
 
-__all__ = ["is_terminal", "note", "room", "say", "show", "shown", "writes_unicode"]
-
 
 def say(text: str, *, end: str = "\n") -> None:
     """Print what somebody has to hear, now."""

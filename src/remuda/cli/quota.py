@@ -13,8 +13,6 @@ from remuda.cli.showing.tables import as_table
 from remuda.cli.where import HERE, Asked, Where
 from remuda.kernel.errors import Invalid
 
-__all__ = ["set", "show"]
-
 Scope = Annotated[
     Literal["organization", "project"],
     Parameter(name="--of", help="Whose: the organization's, which always holds, or what of it a project may have."),

@@ -9,8 +9,6 @@ from remuda.cli.showing.formats import Columns
 from remuda.cli.where import Asked
 from remuda.kernel.errors import RemudaError
 
-__all__ = ["named", "names_of"]
-
 
 def named(columns: Columns, names: Mapping[str, str]) -> Columns:
     """Return columns that show names; where none is known, and of the thing itself, the id."""

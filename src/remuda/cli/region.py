@@ -7,8 +7,6 @@ from remuda.cli.options import Output
 from remuda.cli.showing.formats import show_many
 from remuda.cli.where import HERE, Where
 
-__all__ = ["list", "show"]
-
 
 def list(*, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name
     """List the regions that there are."""

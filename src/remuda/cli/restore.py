@@ -31,8 +31,6 @@ from remuda.store.sqlite.file import take_lock
 from remuda.store.sqlite.inspecting import inspected
 from remuda.store.sqlite.store import open_store
 
-__all__ = ["restore"]
-
 _PRIVATE = 0o700
 _PARTS = ("-wal", "-shm")
 """What SQLite has beside a file while it is open, and after a crash."""

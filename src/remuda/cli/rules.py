@@ -10,8 +10,6 @@ from typing import Any
 from remuda.kernel.errors import Invalid
 from remuda.resources.ipv4 import hinted, read_prefix
 
-__all__ = ["parse_rule", "rule_text"]
-
 _DIRECTIONS = ("ingress", "egress")
 _PROTOCOLS = ("any", "icmp", "tcp", "udp", "vrrp")
 _WITH_PORTS = ("tcp", "udp")

@@ -12,8 +12,6 @@ from remuda.cli.rules import parse_rule, rule_text
 from remuda.cli.where import HERE, Where
 from remuda.kernel.errors import Invalid
 
-__all__ = ["create", "delete", "list", "show", "update"]
-
 _RULE = (
     "What may pass: ingress or egress; any, icmp, tcp, udp or vrrp; a port or several; an IPv4 prefix. The last "
     'two may be left out. Such as "ingress tcp 8000-8080 10.0.0.0/8". Say it again for another one.'

@@ -17,8 +17,6 @@ from remuda.providers.contract.names import id_in
 from remuda.providers.contract.servers import Server
 from remuda.providers.simulated.operator import Operator, open_operator
 
-__all__ = ["fail", "list", "migrate", "stop", "vanish"]
-
 _HEADINGS: tuple[str, ...] = ("CLOUD", "SERVER", "HOSTNAME", "STATE", "HOST", "FAULT")
 _LOOK = "look with remuda sim list"
 _STILL: Mapping[str, str] = {

@@ -11,8 +11,6 @@ from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Watch, Yes
 from remuda.cli.where import HERE, Where
 from remuda.kernel.errors import Invalid
 
-__all__ = ["create", "delete", "list", "show"]
-
 _PUBLIC = re.compile(r"[a-z0-9@.-]+[ \t]+AAAA[A-Za-z0-9+/]+=*([ \t].*)?")
 """One line: its type, the key, which begins with how long that is, and maybe a comment."""
 

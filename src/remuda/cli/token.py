@@ -15,8 +15,6 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid
 from remuda.kernel.randomness import SystemRandomness
 
-__all__ = ["issue"]
-
 
 def issue(
     *,

@@ -13,8 +13,6 @@ from remuda.http.edge.server import Address
 from remuda.identity.bootstrap import Welcome
 from remuda.process import run
 
-__all__ = ["up"]
-
 _WELCOME = """\
 This is the first start. Log in at {page} as {administrator} with {how}
 Scripts find a token in {credentials}. The README has the first steps.

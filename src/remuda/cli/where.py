@@ -13,8 +13,6 @@ from remuda.cli.asking.session import Session
 from remuda.cli.naming import among
 from remuda.kernel.errors import Unusable
 
-__all__ = ["HERE", "Asked", "Place", "Where", "logins", "organization_called", "project_called"]
-
 _GROUP = Group("As whom, and where", sort_key=9)
 
 

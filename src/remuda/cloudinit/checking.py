@@ -12,8 +12,6 @@ from remuda.cloudinit.parts import is_gzip, parts
 from remuda.cloudinit.recognising import Unrecognized
 from remuda.kernel.errors import Invalid, Malformed
 
-__all__ = ["LONGEST_USER_DATA", "check_user_data", "read_user_data"]
-
 LONGEST_USER_DATA = 64 * 1024
 """How many bytes user data may have."""
 

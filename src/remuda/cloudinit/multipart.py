@@ -17,8 +17,6 @@ from email.parser import BytesHeaderParser
 
 from remuda.cloudinit.recognising import Unrecognized, unsupported
 
-__all__ = ["DEEPEST", "Entity", "Multipart", "leaves", "looks_like_headers", "read_message"]
-
 DEEPEST = 8
 """How many levels of messages within messages are read."""
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 from remuda.cloudinit.multipart import DEEPEST, leaves, looks_like_headers, read_message
 from remuda.cloudinit.recognising import Unrecognized, content_type_of, unsupported
 
-__all__ = ["LONGEST_UNPACKED", "Part", "is_gzip", "parts"]
-
 LONGEST_UNPACKED = 1024 * 1024
 """How many bytes packed user data may have when it is unpacked."""
 

@@ -4,8 +4,6 @@ cloud-init itself compares beginnings, longest first; here the whole first word 
 can never be taken for a `#cloud-config`, whatever the order.
 """
 
-__all__ = ["FIRST_LINES", "Unrecognized", "content_type_of", "unsupported"]
-
 FIRST_LINES = {
     b"#cloud-config": "text/cloud-config",
     b"#!": "text/x-shellscript",

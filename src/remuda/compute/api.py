@@ -9,8 +9,6 @@ from remuda.compute.recovery import api as recovery
 from remuda.http.rooms import within
 from remuda.http.tables import Table
 
-__all__ = ["TABLE"]
-
 TABLE = Table(
     "compute",
     title="Compute",

@@ -12,8 +12,6 @@ from remuda.http.lists.watch import WatchPorts
 from remuda.operations.recovery import Recovery
 from remuda.store.duties import Duties
 
-__all__ = ["ComputeApp"]
-
 
 class ComputeApp:
     """The whole service."""

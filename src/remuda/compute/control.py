@@ -14,8 +14,6 @@ from remuda.compute.ports import ComputePorts
 from remuda.operations.registry import AnyBound
 from remuda.reconcile.driver import Driver
 
-__all__ = ["Duty", "drivers", "duties", "sagas"]
-
 Duty = Callable[[], Coroutine[Any, Any, None]]
 """What is done for as long as the service runs."""
 

@@ -2,16 +2,6 @@
 
 from remuda.http.routes import Id, Parameters
 
-__all__ = [
-    "INSTANCE",
-    "INSTANCES",
-    "REGION",
-    "REGIONS",
-    "InstancePath",
-    "OrganizationPath",
-    "OrganizationRegionPath",
-]
-
 REGIONS = "/api/v1/organizations/{organizationID}/regions"
 """The regions that instances can be in."""
 REGION = f"{REGIONS}/{{regionID}}"

@@ -2,8 +2,6 @@
 
 from remuda.access.principal import Permission, Verb
 
-__all__ = ["permission"]
-
 
 def permission(endpoint: str, verb: Verb) -> Permission:
     """Return a right to an endpoint of compute's, such as `instances`."""

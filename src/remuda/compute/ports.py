@@ -24,16 +24,10 @@ from remuda.compute.seen import (
 from remuda.compute.settings import ComputeSettings
 from remuda.http.authentication import Authenticator
 from remuda.kernel.secrets import Secret
-from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.scans import ScanSettings
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import MetadataWrite
-
-__all__ = [
-    "ComputePorts",
-    "IdentityPort",
-    "RegionPort",
-]
 
 
 class IdentityPort(Ledger, Protocol):

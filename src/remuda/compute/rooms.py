@@ -15,8 +15,6 @@ from remuda.compute.service import Compute
 from remuda.operations.operations import Operations
 from remuda.version import release
 
-__all__ = ["rooms"]
-
 
 def rooms(ports: ComputePorts, operations: Operations) -> Compute:
     """Return all of them."""

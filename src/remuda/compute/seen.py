@@ -7,19 +7,6 @@ from typing import Literal
 from remuda.charging.ports import Amount, Place
 from remuda.kernel.secrets import Secret
 
-__all__ = [
-    "AllTold",
-    "AuthoritySeen",
-    "GroupSeen",
-    "Health",
-    "Held",
-    "NetworkSeen",
-    "Replacement",
-    "ServerFacts",
-    "ServerSeen",
-    "ServerWanted",
-]
-
 Settling = Literal["unknown", "pending", "provisioning", "provisioned", "deprovisioning", "error"]
 Health = Literal["unknown", "healthy", "degraded", "error"]
 """How a server is, as region says it."""

@@ -10,8 +10,6 @@ from remuda.compute.instances.verbs import Verbs
 from remuda.compute.policies.service import Policies
 from remuda.compute.recovery.service import Recovery
 
-__all__ = ["Compute"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compute:

@@ -1,7 +1,5 @@
 """The tags by which the compute service knows its own servers and images. Nobody else may write them."""
 
-__all__ = ["INCARNATION", "INSTANCE", "PROVENANCE", "RESERVED"]
-
 RESERVED = ("compute.unikorn-cloud.org/", "compute.unikorn-cloud.org:")
 """What begins like this is ours."""
 INSTANCE = "compute.unikorn-cloud.org/instance-id"

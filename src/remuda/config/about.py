@@ -8,8 +8,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, get_type_hints
 
-__all__ = ["About", "Refusal", "Section", "Setting", "settings_of"]
-
 Refusal = str | None
 """Why a value is no good, with the remedy behind a colon; None if it is good."""
 

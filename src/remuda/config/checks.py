@@ -8,22 +8,6 @@ from urllib.parse import urlsplit
 from remuda.config.about import Refusal
 from remuda.kernel.ids import is_id
 
-__all__ = [
-    "is_email",
-    "is_gpu_vendor",
-    "is_name",
-    "is_network",
-    "is_organization",
-    "is_origin",
-    "is_percentage",
-    "is_positive",
-    "is_provider_type",
-    "is_some",
-    "is_url",
-    "is_uuid",
-    "is_vlan",
-]
-
 _EMAIL = re.compile(r"[^@\sA-Z]{1,64}@[a-z0-9-]+(\.[a-z0-9-]+)*")
 _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _LAST_VLAN = 4094
@@ -93,7 +77,6 @@ def is_organization(text: str) -> Refusal:
 
 
 def is_uuid(text: str) -> Refusal:
-    """Refuse what is no UUID."""
     if _UUID.fullmatch(text):
         return None
     return "is not a UUID: write one in lower case, with its four dashes"

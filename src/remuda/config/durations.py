@@ -3,8 +3,6 @@
 import re
 from datetime import timedelta
 
-__all__ = ["duration_text", "parse_duration"]
-
 _UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
 _PART = re.compile(r"([0-9]{1,9})([wdhms])")
 _WHOLE = re.compile(rf"(?:{_PART.pattern})+")

@@ -7,11 +7,11 @@ from typing import Any
 from remuda.config.effect_region import check_region
 from remuda.config.load import Misconfigured
 from remuda.config.schema import Account, Configuration, Identity, Provider, Server, Trust
-from remuda.http.api import ApiSettings
 from remuda.http.cors import Cors
 from remuda.http.credentials import TrustedProxies
 from remuda.http.edge.patience import Patience
 from remuda.http.edge.server import Address
+from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
 from remuda.identity.federation.seeding import check_providers
@@ -21,8 +21,6 @@ from remuda.identity.rights.bindings import Bindings
 from remuda.identity.settings import GroupBinding, IdentitySettings, PlatformProvider, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
-
-__all__ = ["api_settings", "bootstrap_settings", "check", "identity_settings", "patience", "public_url", "rate_limit"]
 
 
 def public_url(server: Server, address: Address) -> str:

@@ -3,8 +3,6 @@
 from remuda.compute.settings import ComputeSettings
 from remuda.config.schema import Configuration
 
-__all__ = ["compute_settings"]
-
 
 def compute_settings(configuration: Configuration, *, url: str) -> ComputeSettings:
     """Return what compute is told, in a process that clients reach at `url`."""

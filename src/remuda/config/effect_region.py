@@ -5,7 +5,7 @@ from datetime import timedelta
 from itertools import pairwise
 from pathlib import Path
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.config.checks import is_name
 from remuda.config.load import Misconfigured
@@ -23,8 +23,6 @@ from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, Reg
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 
-__all__ = ["catalogues", "check_region", "region_settings"]
-
 _SAME = (
     "create_attempts",
     "poll_idle",
@@ -36,7 +34,6 @@ _SAME = (
     "image_targets",
 )
 _AT_ONCE = timedelta(0)
-replace = msgspec.structs.replace
 
 
 def catalogues(told: Region) -> Mapping[str, Catalogue]:

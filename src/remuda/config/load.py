@@ -16,8 +16,6 @@ from remuda.config.sources import Given, Unknown, from_environment, from_file, f
 from remuda.config.values import Wrong, from_text, read
 from remuda.kernel.errors import Invalid, RemudaError
 
-__all__ = ["DEFAULT", "FILE_NAME", "Loaded", "Misconfigured", "load"]
-
 FILE_NAME = "remuda.toml"
 """The file's name in the data directory, where it is read if no other is named."""
 DEFAULT = "default"

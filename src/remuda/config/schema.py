@@ -23,19 +23,6 @@ from remuda.http.edge.server import Address
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
 
-__all__ = [
-    "SETTINGS",
-    "Account",
-    "Bootstrap",
-    "Configuration",
-    "GroupRoles",
-    "Identity",
-    "Provider",
-    "Server",
-    "SubjectRoles",
-    "Trust",
-]
-
 _NOT_GIVEN = Path()
 _HERE = Address("127.0.0.1", 8080)
 

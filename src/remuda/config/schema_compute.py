@@ -8,8 +8,6 @@ from remuda.compute.settings import ComputeSettings
 from remuda.config.about import About, Section
 from remuda.config.checks import is_some
 
-__all__ = ["Compute"]
-
 _DEFAULT = ComputeSettings()
 
 

@@ -19,8 +19,6 @@ from remuda.config.checks import (
     is_vlan,
 )
 
-__all__ = ["Cluster", "ClusterNode", "NodeGpu", "PhysicalNetwork", "Region", "VlanRange"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeGpu:

@@ -14,8 +14,6 @@ from remuda.config.load import DEFAULT, Loaded
 from remuda.config.schema import SETTINGS
 from remuda.config.values import plain
 
-__all__ = ["as_toml", "toml_value"]
-
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _WIDTH = 100
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}

@@ -18,8 +18,6 @@ from remuda.config.schema import SETTINGS
 from remuda.kernel.errors import Invalid
 from remuda.kernel.nearest import nearest
 
-__all__ = ["SHORT", "Given", "Unknown", "from_environment", "from_file", "from_flags", "read_file"]
-
 SHORT: Mapping[str, str] = {"REMUDA_DATA": "server.data", "REMUDA_LISTEN": "server.listen", "REMUDA_CONFIG": ""}
 """Variables with names of their own; the last one names the file."""
 
@@ -75,7 +73,6 @@ def read_file(path: Path) -> Mapping[str, Any]:
 
 
 def from_file(content: Mapping[str, Any], path: Path, above: tuple[str, ...] = ()) -> Iterator[Given | Unknown]:
-    """Yield what a file gives."""
     for key, value in content.items():
         name = ".".join((*above, key))
         called = f"{name} in {path}"
@@ -91,7 +88,6 @@ def from_file(content: Mapping[str, Any], path: Path, above: tuple[str, ...] = (
 
 
 def from_environment(environment: Mapping[str, str]) -> Iterator[Given | Unknown]:
-    """Yield what the environment gives."""
     variables = {setting.variable: setting for setting in SETTINGS.values()}
     variables |= {short: SETTINGS[name] for short, name in SHORT.items() if name}
     for variable, text in sorted(environment.items()):

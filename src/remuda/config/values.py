@@ -15,8 +15,6 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.nearest import nearest
 from remuda.kernel.secrets import Secret
 
-__all__ = ["HIDDEN", "Wrong", "from_text", "plain", "read"]
-
 HIDDEN = "…"
 """What is shown of a secret."""
 

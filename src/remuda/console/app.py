@@ -25,8 +25,6 @@ from remuda.http.ratelimit import RateLimiter
 from remuda.http.replies import Collection
 from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthenticated, Unavailable
 
-__all__ = ["Console", "ConsolePorts"]
-
 _METHODS = ("GET", "HEAD")
 _HERE = {b"same-origin", b"none"}
 """What a browser says of a request that a page of ours began, or its user."""

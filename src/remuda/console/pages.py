@@ -17,8 +17,6 @@ from remuda.http.edge.mounts import Mounted
 from remuda.http.replies import Page
 from remuda.version import ServiceDescriptor
 
-__all__ = ["STREAM", "ConsolePages", "script"]
-
 STREAM = "/console/instances"
 """Where the script follows the instances."""
 

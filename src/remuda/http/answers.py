@@ -8,8 +8,6 @@ from contextlib import suppress
 import msgspec
 from starlette.types import Receive, Send
 
-__all__ = ["HTML", "JSON", "Answer", "Header", "wire_headers"]
-
 Header = tuple[bytes, bytes]
 """A name in lower case, and its value."""
 

@@ -30,7 +30,7 @@ from remuda.http.inbound import Inbound
 from remuda.http.limits import read_body
 from remuda.http.lists.serving import answer_collection
 from remuda.http.observation import Observation
-from remuda.http.ports import ApiPorts, ApiSettings
+from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import OverLimit, anonymous
 from remuda.http.replies import Collection
 from remuda.http.routes import NOTHING, AnyHandler, Call
@@ -38,8 +38,6 @@ from remuda.http.tables import Table
 from remuda.http.timing import within
 from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, Unauthenticated
 from remuda.version import release
-
-__all__ = ["Api", "ApiPorts", "ApiSettings"]
 
 _DEFECTS = 500
 

@@ -30,21 +30,6 @@ from remuda.kernel.errors import RemudaError
 from remuda.store.logs import Log, Record
 from remuda.version import release
 
-__all__ = [
-    "STREAM",
-    "SYSTEM",
-    "Actor",
-    "Audit",
-    "AuditRecord",
-    "Component",
-    "Operation",
-    "Result",
-    "Target",
-    "audit_record",
-    "audited_target",
-    "subject_of_organization",
-]
-
 STREAM = "audit"
 """The log stream of the records."""
 

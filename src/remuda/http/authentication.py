@@ -9,14 +9,11 @@ then by a stream that stays open, which ends when the answer changes: an impleme
 
 from typing import Protocol
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, Principal, both
-from remuda.http.credentials import Claim, Credentials
-
-__all__ = ["Authenticator", "acting_for", "carried_by"]
-
-replace = msgspec.structs.replace
+from remuda.http.claims import Claim
+from remuda.http.credentials import Credentials
 
 
 class Authenticator(Protocol):

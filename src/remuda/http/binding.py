@@ -23,8 +23,6 @@ from remuda.http.ids import is_id
 from remuda.http.routes import Parameters
 from remuda.kernel.errors import Malformed
 
-__all__ = ["Binder"]
-
 ParametersT = TypeVar("ParametersT", bound=Parameters)
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")

@@ -22,8 +22,6 @@ from remuda.http.secrets import hide
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
 
-__all__ = ["BodyReader", "invalid_body", "wire_schema"]
-
 BodyT = TypeVar("BodyT")
 
 _JSON_TYPE = re.compile(rb"application/(?:[\w.+-]+\+)?json\s*(?:;.*)?", re.IGNORECASE)

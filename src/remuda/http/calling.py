@@ -20,12 +20,11 @@ import httpx2
 
 from remuda.access.context import Context
 from remuda.http.lists.sse import EventReader, Received
-from remuda.http.remote import Credentials, error_from
+from remuda.http.refusals import error_from
+from remuda.http.remote import Credentials
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
 from remuda.kernel.randomness import Randomness
-
-__all__ = ["Caller", "ClientSettings", "Request"]
 
 _FINE = range(200, 300)
 _LOST_BY_A_PROXY = {502, 504}
@@ -106,7 +105,6 @@ class Caller:
         )
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._http.aclose()
 
     async def exchange(self, request: Request) -> httpx2.Response:

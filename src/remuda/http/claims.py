@@ -19,8 +19,6 @@ from joserfc.jwk import ECKey, RSAKey
 from remuda.kernel import base64url
 from remuda.kernel.errors import Malformed
 
-__all__ = ["Claim", "read_claim", "read_claim_of_bearer", "write_claim"]
-
 _BY_CURVE = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ["PS256", "PS512"]
 _LONGEST = 8 * 1024

@@ -31,8 +31,6 @@ from remuda.kernel.errors import Gone, RemudaError
 from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["Client", "ClientSettings", "Seen"]
-
 PathT = TypeVar("PathT", bound=Parameters)
 QueryT = TypeVar("QueryT", bound=Parameters)
 PageQueryT = TypeVar("PageQueryT", bound=PageQuery)
@@ -86,7 +84,6 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._caller.close()
 
     async def send(

@@ -9,8 +9,6 @@ from collections.abc import Iterable, Sequence
 from remuda.http.answers import Answer, Header
 from remuda.kernel.errors import Malformed, NotAllowed
 
-__all__ = ["EXPOSED_HEADERS", "REQUEST_HEADERS", "Cors"]
-
 REQUEST_HEADERS = (
     "Authorization",
     "Content-Type",

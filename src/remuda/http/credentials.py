@@ -24,8 +24,6 @@ from remuda.http.answers import Header
 from remuda.http.claims import Claim, read_claim, read_claim_of_bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
 
-__all__ = ["Claim", "Credentials", "TrustedProxies", "read_bearer", "read_credentials"]
-
 _SENSITIVE = (b"authorization", b"ssl-client-cert", b"ssl-client-verify", b"x-principal", b"x-impersonate")
 _OF_TOKENS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz-._~+/"
 _PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s[0-9A-Za-z+/=\s]+-----END CERTIFICATE-----\s*")

@@ -19,8 +19,6 @@ from starlette.types import Scope
 
 from remuda.kernel.errors import Malformed
 
-__all__ = ["Match", "SegmentTree", "path_of", "whole_path_of"]
-
 EndpointT = TypeVar("EndpointT")
 
 

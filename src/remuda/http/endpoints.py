@@ -19,8 +19,6 @@ from remuda.http.replies import Other, Redirect, Rendered
 from remuda.http.routes import NOTHING, AnyRoute
 from remuda.http.secrets import reveal
 
-__all__ = ["Endpoint"]
-
 _EMPTY = (NO_CACHE,)
 _FILLED = (JSON, NO_CACHE)
 _VARIES: Header = (b"vary", b"authorization")

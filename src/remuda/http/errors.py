@@ -29,25 +29,6 @@ from remuda.kernel.errors import (
     Unavailable,
 )
 
-__all__ = [
-    "CONTRACT_WORDS",
-    "INTERNAL",
-    "NO_CACHE",
-    "NO_STORE",
-    "OWN_WORDS",
-    "ErrorBody",
-    "OAuth2Error",
-    "OtherErrorBody",
-    "Problem",
-    "Refused",
-    "answer_to",
-    "challenge",
-    "description_of",
-    "refuse",
-    "refuse_in_oauth",
-    "unkept",
-]
-
 CONTRACT_WORDS: Mapping[int, str] = {
     400: "invalid_request",
     401: "access_denied",

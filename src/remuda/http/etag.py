@@ -21,8 +21,6 @@ from remuda.kernel.errors import PreconditionFailed
 from remuda.store.contract import View
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["Shown", "Tagged", "bare", "bare_all", "check_match", "etag_of", "tagged", "untag"]
-
 _DIGITS = 32
 _WIDTH = _DIGITS + 2
 """The digits and a quote on either side."""
@@ -63,7 +61,6 @@ class Shown(msgspec.Struct, Generic[AnswerT], frozen=True):
     resource: Resource
 
     def read(self) -> AnswerT:
-        """Return the answer."""
         return self.view.read(self.resource)
 
     def rendered(self) -> Rendered[AnswerT]:

@@ -8,8 +8,6 @@ from typing import Any
 
 from msgspec import inspect
 
-__all__ = ["expected"]
-
 
 def expected(annotation: Any) -> str:
     """Return what may be sent for a parameter of this type, such as `a whole number, at least 1 and at most 1000`."""

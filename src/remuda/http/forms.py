@@ -19,8 +19,6 @@ from remuda.http.problems import Explainer, pointer
 from remuda.http.secrets import hide
 from remuda.kernel.errors import Malformed
 
-__all__ = ["FORM", "FormReader", "form_schema"]
-
 FORM = "application/x-www-form-urlencoded"
 """The content type of a form."""
 

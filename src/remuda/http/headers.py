@@ -7,8 +7,6 @@ from types import MappingProxyType
 from remuda.http.answers import Header
 from remuda.kernel.errors import Malformed
 
-__all__ = ["HEADER_PATTERN", "NO_HEADERS", "read_declared", "read_header", "read_if_match", "read_key"]
-
 HEADER_PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"
 """What such a header looks like: visible characters, and blanks between them."""
 

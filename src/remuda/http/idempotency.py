@@ -30,8 +30,6 @@ from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
 from remuda.store.logs import Entry, Log, Record
 
-__all__ = ["REPLAYED", "STREAM", "Idempotency", "Work", "holder_of"]
-
 Work = Callable[[str], Awaitable[Answer]]
 """Carries a request out under the id of its operation. An error that it raises frees the key."""
 

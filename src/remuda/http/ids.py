@@ -13,8 +13,6 @@ import msgspec
 
 from remuda.http.routes import Id
 
-__all__ = ["Change", "in_small_letters", "is_id"]
-
 Change = Callable[[Any], Any]
 """Returns a value with its ids in small letters: the very same one, where they are."""
 

@@ -13,8 +13,6 @@ from remuda.http.endpoints import Endpoint
 from remuda.http.errors import Refused, refuse
 from remuda.http.observation import Observation
 
-__all__ = ["Inbound"]
-
 _HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
 
 

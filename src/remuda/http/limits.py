@@ -15,8 +15,6 @@ from starlette.types import Receive
 from remuda.http.answers import Header
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
-__all__ = ["read_body"]
-
 _LENGTH = re.compile(rb"[0-9]{1,18}")
 
 

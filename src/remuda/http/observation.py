@@ -2,8 +2,6 @@
 
 from starlette.types import Scope
 
-__all__ = ["Observation", "observation_of"]
-
 
 class Observation:
     """What is known of one request so far. The layers below write to it."""
@@ -43,6 +41,5 @@ class Observation:
 
 
 def observation_of(scope: Scope) -> Observation:
-    """Return the observation of a request."""
     found: Observation = scope["remuda"]
     return found

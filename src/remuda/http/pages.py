@@ -19,8 +19,6 @@ from remuda.http.answers import HTML, Answer, Header, wire_headers
 from remuda.http.errors import Refused, answer_to, description_of
 from remuda.http.replies import Page, Redirect
 
-__all__ = ["PAGE_HEADERS", "answer_page", "answer_redirect", "refuse_with_page"]
-
 PAGE_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; style-src 'self' 'unsafe-inline'; form-action 'self'; "

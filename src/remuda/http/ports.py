@@ -13,8 +13,6 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.logs import Log
 
-__all__ = ["ApiPorts", "ApiSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings:

@@ -15,8 +15,6 @@ from typing import Any
 import msgspec
 from jsonschema_rs import Draft202012Validator, ValidationError
 
-__all__ = ["Explainer", "pointer"]
-
 _MOST_PROBLEMS = 50
 _MOST_VALUES = 1_000
 _LONGEST_STEP = 64

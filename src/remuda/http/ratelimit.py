@@ -21,8 +21,6 @@ from remuda.http.answers import Header
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import TooMany
 
-__all__ = ["OverLimit", "RateLimit", "RateLimiter", "anonymous"]
-
 _MOST_CALLERS = 100_000
 _NETWORK_BITS = 64
 _NETWORKS = 4096

@@ -13,8 +13,6 @@ import msgspec
 from remuda.kernel import errors
 from remuda.kernel.errors import RemudaError, ServerUnreachable
 
-__all__ = ["error_from"]
-
 _SECONDS = re.compile(r"[0-9]{1,9}")
 
 

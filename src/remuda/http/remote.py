@@ -13,23 +13,10 @@ import msgspec
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.claims import Claim, write_claim
-from remuda.http.refusals import error_from
 from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.http.secrets import hide, reveal
 from remuda.kernel.errors import Invalid, ServerUnreachable
 from remuda.kernel.secrets import Secret
-
-__all__ = [
-    "Bearer",
-    "Credentials",
-    "Service",
-    "claim_of",
-    "encode_body",
-    "encode_form",
-    "error_from",
-    "read_answer",
-    "target_of",
-]
 
 AnswerT = TypeVar("AnswerT")
 

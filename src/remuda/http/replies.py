@@ -9,8 +9,6 @@ import msgspec
 from remuda.store.contract import Store, View
 from remuda.store.objects import ResourceT
 
-__all__ = ["AnswerT", "Collection", "Other", "Page", "Redirect", "Rendered"]
-
 AnswerT = TypeVar("AnswerT")
 """What a route answers with."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from remuda.http.routes import AnyRoute
 
-__all__ = ["within"]
-
 
 def within(room: Callable[[Any], object], routes: Iterable[AnyRoute]) -> list[AnyRoute]:
     """Return a room's routes as they are mounted with a service of which `room` returns that room's part."""

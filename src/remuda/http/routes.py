@@ -23,24 +23,6 @@ from remuda.access.principal import Permission, Principal
 from remuda.http.etag import Shown
 from remuda.http.replies import Collection, Other, Rendered
 
-__all__ = [
-    "ENCODED_TWICE",
-    "NOTHING",
-    "AnyHandler",
-    "AnyRoute",
-    "Call",
-    "Id",
-    "ListQuery",
-    "Method",
-    "Nothing",
-    "OtherAnswer",
-    "PageQuery",
-    "Parameters",
-    "Route",
-    "Scope",
-    "Wire",
-]
-
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 """The methods our APIs use; OPTIONS is answered by the kernel."""
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from remuda.kernel.secrets import Secret
 
-__all__ = ["hide", "reveal"]
-
 
 def reveal(value: Any) -> str:
     """Return a secret as text, for an encoder that may send it."""

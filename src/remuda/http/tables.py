@@ -7,8 +7,6 @@ from types import NoneType
 
 from remuda.http.routes import AnyRoute
 
-__all__ = ["Table"]
-
 
 class Table:
     """All routes of one service. Raises ValueError, with all that is wrong, if they contradict each other."""

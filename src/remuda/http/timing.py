@@ -11,8 +11,6 @@ from typing import Any, TypeVar
 
 from remuda.kernel.errors import TimedOut
 
-__all__ = ["within"]
-
 T = TypeVar("T")
 
 

@@ -11,8 +11,6 @@ from remuda.identity.quotas import api as quotas
 from remuda.identity.rights import api as rights
 from remuda.identity.tenancy import api as tenancy
 
-__all__ = ["TABLE"]
-
 TABLE = Table(
     "identity",
     title="Identity",

@@ -39,8 +39,6 @@ from remuda.reconcile.driver import Driver
 from remuda.store.duties import Duties
 from remuda.version import release
 
-__all__ = ["IdentityApp"]
-
 
 class IdentityApp:
     """The whole service."""

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
@@ -42,13 +43,10 @@ from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 
-__all__ = ["BootstrapSettings", "FirstStart", "Welcome", "check_bootstrap"]
-
 _NAME = "first-start"
 _WHO = "remuda"
 _LETTERS = "abcdefghijkmnpqrstuvwxyz23456789"
 _GROUPS, _GROUP_LENGTH = 4, 5
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,6 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.files import move_over, write_private
 from remuda.kernel.secrets import Secret
 
-__all__ = ["Credentials", "CredentialsFile", "SmallServer"]
-
 
 class SmallServer(msgspec.Struct, frozen=True, kw_only=True):
     """What a script can make a small server of, if it wants any."""
@@ -73,7 +71,6 @@ class CredentialsFile:
             raise self._unwritable(error) from None
 
     def drop_staged(self) -> None:
-        """Forget what was staged."""
         with contextlib.suppress(OSError):
             self._staged.unlink()
 

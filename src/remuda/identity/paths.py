@@ -2,8 +2,6 @@
 
 from remuda.http.routes import Id, Parameters
 
-__all__ = ["ORGANIZATION", "ORGANIZATIONS", "PROJECT", "PROJECTS", "OrganizationPath", "ProjectPath"]
-
 ORGANIZATIONS = "/api/v1/organizations"
 """All organizations."""
 ORGANIZATION = f"{ORGANIZATIONS}/{{organizationID}}"

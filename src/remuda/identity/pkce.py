@@ -4,8 +4,6 @@ import hashlib
 
 from remuda.kernel import base64url
 
-__all__ = ["s256"]
-
 
 def s256(verifier: str) -> str:
     """Return the challenge of a verifier by the method S256."""

@@ -8,8 +8,6 @@ from typing import Protocol, TypeVar
 from remuda.assembling import ServicePorts
 from remuda.identity.settings import IdentitySettings
 
-__all__ = ["Aside", "Fetch", "Fetched", "IdentityPorts", "in_thread"]
-
 T = TypeVar("T")
 
 
@@ -22,7 +20,6 @@ class Aside(Protocol):
 
 
 async def in_thread(work: Callable[[], T]) -> T:
-    """Run it in a thread."""
     return await asyncio.to_thread(work)
 
 

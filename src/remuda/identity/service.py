@@ -14,8 +14,6 @@ from remuda.identity.quotas.service import Quotas
 from remuda.identity.rights.service import Rights
 from remuda.identity.tenancy.service import Tenancy
 
-__all__ = ["Identity"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:

@@ -7,8 +7,6 @@ from datetime import timedelta
 from remuda.identity.kinds.oauth import BearerTrust, ProviderType
 from remuda.kernel.secrets import Secret
 
-__all__ = ["LOCAL_ISSUER", "GroupBinding", "IdentitySettings", "PlatformProvider", "RoleBinding", "SystemAccount"]
-
 LOCAL_ISSUER = "uni"
 """What configuration calls our own issuer, as existing configurations do."""
 

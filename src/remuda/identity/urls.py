@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from urllib.parse import urlencode
 
-__all__ = ["with_query"]
-
 
 def with_query(url: str, parameters: Mapping[str, str]) -> str:
     """Return an address with these parameters besides those that it has already."""

@@ -7,8 +7,6 @@ from remuda.resources.labels import USER, organization_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["find_active_user", "organizations_to_tell"]
-
 _MOST_ORGANIZATIONS = 20
 
 

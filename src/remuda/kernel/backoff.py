@@ -4,8 +4,6 @@ from dataclasses import dataclass
 
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["Backoff"]
-
 _MOST_DOUBLINGS = 30
 
 

@@ -7,8 +7,6 @@ end are refused. So nobody can write one secret, or one signed header, in two wa
 import base64
 import binascii
 
-__all__ = ["decode", "encode"]
-
 _UNLIKE = "not base64url without padding"
 
 

@@ -13,8 +13,6 @@ import msgspec
 
 from remuda.kernel.errors import Invalid
 
-__all__ = ["canonical_json", "digest"]
-
 
 def canonical_json(value: Any) -> bytes:
     """Return the canonical JSON of a value made of builtins and msgspec structs."""

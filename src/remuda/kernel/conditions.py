@@ -9,8 +9,6 @@ from typing import Literal
 
 import msgspec
 
-__all__ = ["Condition", "find_condition", "set_condition"]
-
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True, gc=False):
     """One statement about an object, in the stored form Kubernetes users know."""

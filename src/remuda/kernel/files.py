@@ -7,8 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
-__all__ = ["move_over", "write_private"]
-
 
 def write_private(path: Path, content: bytes) -> None:
     """Write a file; raise OSError if that cannot be. A crash leaves the one that was there, or the new one."""

@@ -4,8 +4,6 @@ Unicode's own lowering makes some foreign letters into these: the sign for kelvi
 address another person's.
 """
 
-__all__ = ["folded"]
-
 _LOWER = {upper: upper + 32 for upper in range(ord("A"), ord("Z") + 1)}
 
 

@@ -13,8 +13,6 @@ from uuid import UUID
 
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["derived_id", "is_id", "random_id"]
-
 _FIRST_LETTER = 0xA0  # the least first byte whose first digit is a letter
 _ID = re.compile(r"[a-f][0-9a-f]{7}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 

@@ -20,8 +20,6 @@ from remuda.kernel.files import write_private
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Keyring, SealingKey
 
-__all__ = ["create_keyring_file", "load_keyring", "rotate_keyring_file"]
-
 _OPEN_TO_OTHERS = 0o077
 
 

@@ -7,8 +7,6 @@ predict; a simulation passes SeededRandomness, so that one number repeats a whol
 import random
 from typing import Protocol
 
-__all__ = ["Randomness", "SeededRandomness", "SystemRandomness"]
-
 
 class Randomness(Protocol):
     """Where chance comes from."""

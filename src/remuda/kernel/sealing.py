@@ -27,8 +27,6 @@ from remuda.kernel import base64url
 from remuda.kernel.errors import Invalid, Unsealable
 from remuda.kernel.secrets import Secret
 
-__all__ = ["Keyring", "Sealer", "SealingKey"]
-
 _KEY_ID = re.compile(r"[a-z0-9-]{1,32}")
 _SEALED = re.compile(r"sealed:v1:(?P<key_id>[a-z0-9-]{1,32}):(?P<payload>[A-Za-z0-9_-]+)")
 _KEY_BYTES = 32

@@ -7,8 +7,6 @@ sees no value: only an explicit ``reveal()`` gives it, so every place that does 
 import hmac
 from typing import NoReturn
 
-__all__ = ["Secret"]
-
 
 class Secret:
     """One secret text: immutable, comparable in constant time, and mute unless revealed."""

@@ -10,8 +10,6 @@ import msgspec
 
 from remuda.kernel.errors import Invalid
 
-__all__ = ["Tag", "TagSelector", "parse_tag_selector"]
-
 
 class Tag(msgspec.Struct, frozen=True, gc=False):
     """A name with a value, both chosen by the user."""

@@ -3,8 +3,6 @@
 from types import coroutine
 from typing import Any
 
-__all__ = ["let_others_run"]
-
 
 @coroutine
 def let_others_run() -> Any:

@@ -7,7 +7,7 @@ asked for twice is held once, and it can be found again without being told its i
 from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
@@ -32,10 +32,6 @@ from remuda.kernel.randomness import Randomness
 from remuda.links.sending import Send, ServiceNow
 from remuda.resources.labels import UNNAMED
 from remuda.resources.wire import MetadataWrite
-
-__all__ = ["IdentityLink", "WatchProjects"]
-
-replace = msgspec.structs.replace
 
 WatchProjects = Callable[[], AsyncGenerator[ProjectSeen]]
 """Yields every project there is, then each that changes."""

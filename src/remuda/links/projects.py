@@ -8,8 +8,6 @@ from remuda.identity.tenancy.rules import read_project
 from remuda.identity.tenancy.wire import ProjectRead
 from remuda.links.watching import Followed, Told, Watch
 
-__all__ = ["PROJECTS", "watch_projects"]
-
 PROJECTS = Followed("list_all_projects", ProjectRead, read_project)
 """All projects there are."""
 

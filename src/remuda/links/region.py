@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.context import Context
 from remuda.charging.ports import Place
@@ -39,10 +39,6 @@ from remuda.region.servers.wire import ConsoleQuery, RevisionQuery, ServerPath, 
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.querying import NetworkedQuery
 from remuda.resources.wire import MetadataWrite
-
-__all__ = ["NETWORKS", "SERVERS", "RegionLink", "watch_networks", "watch_servers"]
-
-replace = msgspec.structs.replace
 
 SERVERS = Followed("list_servers", ServerRead, read_server)
 """All servers there are."""
@@ -140,7 +136,6 @@ class RegionLink:
         return see_server(await self.acting.ask("create_server", NOTHING, context, created(wanted)))
 
     async def change_server(self, wanted: ServerWanted) -> ServerSeen:
-        """Make a server what is wanted."""
         context = await self._own(wanted.payer, wanted.actor)
         path, query = ServerPath(server=wanted.id), RevisionQuery(revision=wanted.revision)
         return see_server(await self.acting.ask("update_server", path, context, changed(wanted), query))
@@ -159,15 +154,12 @@ class RegionLink:
             return
 
     async def start(self, context: Context, server: str) -> None:
-        """Start a stopped server."""
         await self.acting("start_server", ServerPath(server=server), await self._for(context))
 
     async def stop(self, context: Context, server: str) -> None:
-        """Stop a running server."""
         await self.acting("stop_server", ServerPath(server=server), await self._for(context))
 
     async def reboot(self, context: Context, server: str, *, hard: bool) -> None:
-        """Reboot a running server."""
         name = "hard_reboot_server" if hard else "soft_reboot_server"
         await self.acting(name, ServerPath(server=server), await self._for(context))
 
@@ -189,7 +181,6 @@ class RegionLink:
         return str(found.contents)
 
     async def snapshot(self, context: Context, server: str, metadata: MetadataWrite) -> ImageRead:
-        """Make an image of a server."""
         body = SnapshotCreate(metadata=metadata, spec=SnapshotCreateSpec())
         path = SnapshotPath(server=server)
         made: ImageRead = await self.acting.ask("snapshot_server", path, await self._for(context), body)

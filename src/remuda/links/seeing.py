@@ -18,8 +18,6 @@ from remuda.region.servers.wire import (
 )
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead, TagWire
 
-__all__ = ["changed", "created", "place_of", "replaced", "see_network", "see_server"]
-
 
 def place_of(metadata: ProjectMetadataRead) -> Place:
     """Return where something is."""

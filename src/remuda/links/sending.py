@@ -23,7 +23,6 @@ from remuda.kernel.turns import let_others_run
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
     from remuda.http.client import Client
 
-__all__ = ["Here", "Send", "ServiceNow", "There", "by_name"]
 
 ServiceNow = Callable[[], Awaitable[Principal]]
 """Returns the service that asks, with its rights as they are now."""
@@ -64,7 +63,6 @@ class Here:
         self._decode = {name: _decoder(route) for name, route in self._routes.items()}
 
     async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
-        """Call the handler."""
         await self._handled(self._routes[name], path, context, body, None)
 
     async def ask(

@@ -33,7 +33,6 @@ from remuda.store.contract import Change, Store
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
     from remuda.http.client import Client
 
-__all__ = ["Anew", "Followed", "News", "Synced", "Told", "Watch", "WatchHere", "WatchThere"]
 
 ItemT = TypeVar("ItemT")
 

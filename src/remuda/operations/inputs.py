@@ -12,8 +12,6 @@ from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OperationSpec
 from remuda.operations.steps import AnySaga
 
-__all__ = ["read_input", "stored_input"]
-
 
 def stored_input(saga: AnySaga, input: msgspec.Struct) -> tuple[str, Secret | None]:  # noqa: A002  as in `Operations.run`
     """Return what a record keeps of an input: the part to be read by all, and the part to be sealed."""

@@ -10,8 +10,6 @@ from remuda.operations.reporter import Reporter
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["Journal", "TakenError"]
-
 
 class TakenError(Exception):
     """There is a record of this name already; unlike AlreadyExists, no step can raise it."""

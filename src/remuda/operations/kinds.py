@@ -31,23 +31,6 @@ from remuda.store.kinds import Index, Kind
 from remuda.store.logs import subject_of
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "CLOSED",
-    "CLOSED_PHASES",
-    "OBSTACLES",
-    "OPEN",
-    "OPEN_PHASES",
-    "OPERATION",
-    "Failure",
-    "Obstacle",
-    "Operation",
-    "OperationSpec",
-    "OperationStatus",
-    "Phase",
-    "attempt_id",
-    "failure_of",
-]
-
 Phase = Literal["running", "undoing", "done", "undone", "stuck", "abandoned"]
 """Where an operation stands."""
 

@@ -14,8 +14,6 @@ from remuda.operations.registry import Sagas
 from remuda.operations.reporter import Obstructed, OpenCounts, Reporter
 from remuda.operations.steps import AnySaga
 
-__all__ = ["Metrics"]
-
 _NO_STEP = "journal"
 
 

@@ -43,8 +43,6 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-__all__ = ["Operations"]
-
 InputT = TypeVar("InputT", bound=msgspec.Struct)
 
 _ASKED = ("saga", "input", "sealed_input")

@@ -30,8 +30,6 @@ from remuda.operations.kinds import CLOSED, OPEN, OPEN_PHASES, Obstacle, Operati
 from remuda.operations.operations import Operations
 from remuda.operations.runs import ObstructedError
 
-__all__ = ["Recovery"]
-
 _PAGE = 100
 _FORGET_EVERY_S = 3600.0
 _BREATH_S = 0.05

@@ -9,8 +9,6 @@ from typing import Any, Generic, TypeVar
 
 from remuda.operations.steps import AnySaga, Saga
 
-__all__ = ["AnyBound", "Bound", "Sagas"]
-
 PortsT = TypeVar("PortsT")
 
 

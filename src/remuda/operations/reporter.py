@@ -12,8 +12,6 @@ from remuda.operations.kinds import Failure, Obstacle, Operation, Phase
 from remuda.operations.registry import Sagas
 from remuda.store.logs import Record, subject_of
 
-__all__ = ["Obstructed", "OpenCounts", "Reporter", "Reporters", "Timeline", "TimelineEntry"]
-
 Obstructed = Mapping[str, Obstacle]
 """The open operations that recovery cannot undo, by name, and what keeps it from that."""
 

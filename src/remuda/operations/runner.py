@@ -26,8 +26,6 @@ from remuda.operations.runs import Run, StoppedError
 from remuda.operations.settings import OperationSettings
 from remuda.store.logs import Record
 
-__all__ = ["Runner"]
-
 _LEFT = Failure(code="caller_left", sentence="The caller went away before it was done.")
 _CRASHED = Failure(code="process_ended", sentence="The process that ran it ended before it was done.")
 

@@ -7,8 +7,6 @@ from remuda.operations.kinds import Failure, Obstacle, Operation
 from remuda.operations.registry import AnyBound
 from remuda.operations.steps import AnyStep, Work
 
-__all__ = ["ObstructedError", "Run", "StoppedError"]
-
 
 class StoppedError(Exception):
     """The caller went away: what was begun is undone."""

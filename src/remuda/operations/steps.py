@@ -11,8 +11,6 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
-__all__ = ["About", "AnySaga", "AnyStep", "Saga", "Step", "Work"]
-
 PortsT = TypeVar("PortsT")
 InputT = TypeVar("InputT", bound=msgspec.Struct)
 
@@ -39,6 +37,7 @@ class Work(Generic[InputT]):
 
 
 Effect = Callable[[PortsT, Work[InputT]], Awaitable[None]]
+"""The function of a step: it takes the ports and the work, and raises when it fails."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,6 @@ from remuda.outbound.targets import Target, read_target
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Guarded", "Opened", "Patience", "Unfetchable"]
 
 _MOST_REDIRECTS = 5
 _MOST_TRIED = 4

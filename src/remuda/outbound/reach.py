@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 from typing import TypeAlias
 
-__all__ = ["Address", "Network", "Reach", "unmapped"]
-
 Address: TypeAlias = IPv4Address | IPv6Address
 """A numeric address of either kind."""
 

@@ -8,8 +8,6 @@ from typing import Protocol
 
 from remuda.outbound.reach import Address
 
-__all__ = ["Resolver", "SystemResolver"]
-
 
 class Resolver(Protocol):
     """Who knows the numbers of a name."""

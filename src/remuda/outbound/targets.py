@@ -12,8 +12,6 @@ from urllib.parse import urljoin
 
 from remuda.outbound.reach import Address
 
-__all__ = ["Target", "read_target"]
-
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST = 4096
 _LARGEST_PORT = 65535

@@ -9,8 +9,6 @@ from collections.abc import Hashable
 
 from remuda.kernel.clock import Clock
 
-__all__ = ["Absences"]
-
 
 class Absences:
     """Since when things are not where they should be."""

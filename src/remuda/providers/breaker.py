@@ -21,8 +21,6 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["STATES", "Breaker", "BreakerSettings", "State"]
-
 State = Literal["closed", "open", "half_open"]
 """What a breaker does with calls."""
 

@@ -7,8 +7,6 @@ seconds, plus `reserve`.
 
 from remuda.kernel.clock import Clock
 
-__all__ = ["RetryBudget"]
-
 
 class RetryBudget:
     """A bucket of tokens, one for each retry."""

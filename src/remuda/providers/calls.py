@@ -34,8 +34,6 @@ from remuda.providers.metrics import CallMetrics, Outcome
 from remuda.providers.settings import CallSettings, is_ill
 from remuda.providers.slots import Refused, Slots
 
-__all__ = ["Calls"]
-
 ResultT = TypeVar("ResultT")
 Effect = Callable[[], Awaitable[ResultT]]
 
@@ -207,7 +205,6 @@ class Calls:
             self._end(sent, outcome)
 
     def _end(self, sent: _Sent, outcome: Outcome) -> None:
-        """The call has really ended."""
         self._slots.give()
         self._metrics.in_flight.dec()
         self._metrics.time(sent.verb, self._clock.monotonic() - sent.began)

@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 import structlog
 
-__all__ = ["Keys"]
-
 
 class Keys:
     """The keys of one provider."""

@@ -8,8 +8,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from remuda.providers.breaker import STATES, State
 
-__all__ = ["CallMetrics", "Outcome", "ProviderMetrics"]
-
 Outcome = Literal["done", "failed", "ill", "unknown", "busy", "full", "broken", "stopping", "late"]
 """What a call came to: done; failed for a reason of its own; failed because the provider is ill; past its deadline or
 left by its caller; refused because its key is busy, the queue is full, the breaker is open or the process stops; past
@@ -46,7 +44,6 @@ class CallMetrics:
         )
 
     def of(self, provider: str, verbs: Iterable[str]) -> "ProviderMetrics":
-        """Return the metrics of one provider."""
         return ProviderMetrics(self, provider, tuple(verbs))
 
 

@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 from remuda.kernel.errors import Unavailable
 from remuda.providers.breaker import BreakerSettings
 
-__all__ = ["CallSettings", "is_ill"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSettings:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from remuda.kernel.errors import TimedOut, Unavailable
 from remuda.providers.metrics import Outcome
 
-__all__ = ["Refused", "Slots"]
-
 
 class Refused(Unavailable):
     """Raised for a call that was not sent and could not have helped; wait as long as the sentence says."""
@@ -43,7 +41,6 @@ class Slots:
             self._wait(-1)
 
     def give(self) -> None:
-        """Give a slot back."""
         self._free.release()
 
     def _wait(self, change: int) -> None:

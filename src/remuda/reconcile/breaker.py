@@ -19,7 +19,7 @@ import asyncio
 from dataclasses import dataclass
 from datetime import timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import derived_id
@@ -32,8 +32,6 @@ from remuda.reconcile.run import Run
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata, Resource
 
-__all__ = ["MASS_DESTRUCTION", "PROJECT_LABEL", "Breaker", "BreakerSettings", "Limit"]
-
 PROJECT_LABEL = "unikorn-cloud.org/project"
 """The label whose value is the group of an object, unless another is set."""
 
@@ -41,8 +39,6 @@ MASS_DESTRUCTION = "MassDestruction"
 """The reason by which a blocked destruction is known."""
 
 _NAMES = "d1b2a0a4-3c7e-5f6b-8d0e-5f1d6a9e4b27"  # a namespace of our own, for the names of breakers
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, kw_only=True)

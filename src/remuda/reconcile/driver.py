@@ -20,8 +20,6 @@ from remuda.reconcile.sources import Source
 from remuda.reconcile.term import Term
 from remuda.store.objects import Resource
 
-__all__ = ["Driver", "DriverSettings", "ReconcilePorts"]
-
 
 class Driver:
     """One controller. Construct it, `start` it, and `stop` it before its store is closed."""

@@ -7,8 +7,6 @@ from remuda.reconcile.results import Blocked
 from remuda.store.contract import Store
 from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, Resource, ResourceT
 
-__all__ = ["InWords", "WaitsFor", "as_written", "blocked_by_holders", "its_children"]
-
 WaitsFor = Callable[[ResourceT], Awaitable[str]]
 """Says, for people, what a marked owner waits for while something of its own is still there."""
 

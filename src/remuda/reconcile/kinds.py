@@ -7,17 +7,6 @@ from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "BREAKER",
-    "EVERYTHING",
-    "LEASE",
-    "BreakerRecord",
-    "BreakerSpec",
-    "Destruction",
-    "LeaseRecord",
-    "LeaseSpec",
-]
-
 _GROUP, _VERSION = "core.remuda", "v1alpha1"
 
 

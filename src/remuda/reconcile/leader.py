@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Protocol
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, RemudaError
@@ -26,10 +26,6 @@ from remuda.reconcile.reporter import Reporter, Silent, tell
 from remuda.store.contract import Store
 from remuda.store.duties import Duties
 from remuda.store.objects import Metadata
-
-__all__ = ["Alone", "Leader", "Lease", "LeaseSettings"]
-
-replace = msgspec.structs.replace
 
 
 class Leader(Protocol):

@@ -24,7 +24,7 @@ from datetime import timedelta
 from functools import partial
 from typing import Generic
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
 from remuda.reconcile.holders import InWords, WaitsFor, as_written, blocked_by_holders, its_children
@@ -49,8 +49,6 @@ from remuda.store.kinds import Kind
 from remuda.store.logs import Record
 from remuda.store.objects import OURS, Resource, ResourceT
 
-__all__ = ["LET_GO", "PAUSED", "Lifecycle", "LifecycleSettings", "Outcome", "Step", "is_paused"]
-
 LET_GO = "LetGo"
 """The event with which the life of an incarnation ends, if nobody else holds it: it tells what labels that one had."""
 
@@ -59,8 +57,6 @@ PAUSED = "remuda/paused"
 
 _TRIED_AGAIN = Again(0, message="it could not be done yet and is tried again")
 _ROUNDING_S = 0.001
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)

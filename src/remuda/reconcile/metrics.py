@@ -20,8 +20,6 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from remuda.reconcile.reporter import PASS_OUTCOMES, PassOutcome
 from remuda.reconcile.run import Run
 
-__all__ = ["PrometheusReporter"]
-
 _BUCKETS_S = (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0, 60.0)
 
 

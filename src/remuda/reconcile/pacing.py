@@ -11,12 +11,11 @@ from remuda.kernel.errors import RemudaError
 from remuda.kernel.turns import let_others_run
 from remuda.reconcile.leader import Leader
 
-__all__ = ["Pace", "every", "while_leading"]
-
 _STRIDE = 50
 """After so many things there is a pause, unless told otherwise. The first few after a pause cost two to three times as
 much as those that follow, since processor and kernel have forgotten them meanwhile: so pauses are few and long."""
 Work = Callable[[], Awaitable[None]]
+"""The function that a leader-only loop calls."""
 
 
 class Pace:

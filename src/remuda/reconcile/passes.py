@@ -26,8 +26,6 @@ from remuda.reconcile.reporter import PassOutcome
 from remuda.reconcile.results import Again, Blocked, Failed, Result
 from remuda.reconcile.run import Run
 
-__all__ = ["Ending", "Passes", "Reconcile"]
-
 Reconcile = Callable[[str, Run], Awaitable[Result]]
 """Looks after one key. It reads, does at most one effect, and waits for nothing."""
 

@@ -7,8 +7,6 @@ from remuda.reconcile.sources import names
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
-__all__ = ["Population"]
-
 _COUNTED_ANEW_S = 60.0
 
 

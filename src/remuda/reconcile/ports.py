@@ -11,8 +11,6 @@ from remuda.reconcile.scans import ScanSettings
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 
-__all__ = ["DriverSettings", "ReconcilePorts"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ReconcilePorts:

@@ -17,8 +17,6 @@ from remuda.kernel.clock import Clock
 from remuda.reconcile.run import Cause
 from remuda.reconcile.schedule import Schedule
 
-__all__ = ["Item", "Queue", "Rank"]
-
 _SLACK_S = 0.001
 """By how much a timer may come too early: clocks and the loop round differently."""
 

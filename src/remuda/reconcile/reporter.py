@@ -7,8 +7,6 @@ import structlog
 
 from remuda.reconcile.run import Run
 
-__all__ = ["PASS_OUTCOMES", "PassOutcome", "Reporter", "Silent", "tell"]
-
 FactsT = ParamSpec("FactsT")
 
 PassOutcome = Literal["done", "again", "blocked", "failed", "conflict", "unavailable", "late"]

@@ -8,8 +8,6 @@ may all read them: no secret, no internals.
 
 from dataclasses import dataclass
 
-__all__ = ["Again", "Blocked", "Done", "Failed", "Result"]
-
 
 @dataclass(frozen=True, slots=True)
 class Done:

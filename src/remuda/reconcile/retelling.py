@@ -12,8 +12,6 @@ import msgspec
 from remuda.kernel.errors import RemudaError
 from remuda.store.logs import Log, Record
 
-__all__ = ["Retelling"]
-
 _RECENT = 50
 _OF_THE_PASS = ("reconcileId", "cause")
 

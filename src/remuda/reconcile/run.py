@@ -17,8 +17,6 @@ from remuda.store.kinds import Registry
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource
 
-__all__ = ["Cause", "Run"]
-
 Cause = Literal["event", "wake", "retry", "start", "scan"]
 """Why a key is looked at: something changed, a delay passed, it failed before, just to be sure, or control began.
 

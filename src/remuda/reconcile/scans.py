@@ -29,8 +29,6 @@ from remuda.reconcile.unsettled import UNSETTLED, finds_unsettled
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
-__all__ = ["Finds", "Scan", "ScanSettings"]
-
 _OVERTAKEN_S = 2.0
 _BREATH_S = 0.01
 

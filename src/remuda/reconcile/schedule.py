@@ -8,8 +8,6 @@ import itertools
 import math
 from typing import Generic, TypeVar
 
-__all__ = ["Schedule"]
-
 _FEW = 64
 
 ValueT = TypeVar("ValueT")

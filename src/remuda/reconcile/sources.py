@@ -23,22 +23,6 @@ from remuda.reconcile.run import Cause
 from remuda.store.contract import Change, Event, Store
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = [
-    "Add",
-    "Keys",
-    "Source",
-    "Watcher",
-    "When",
-    "generation_changed",
-    "intent_changed",
-    "labelled",
-    "names",
-    "own_name",
-    "owner_of",
-    "through",
-    "version_changed",
-]
-
 Keys = Callable[[ResourceT], Iterable[str] | Awaitable[Iterable[str]]]
 """Maps a changed object, or the last state of a deleted one, to the keys to look at."""
 

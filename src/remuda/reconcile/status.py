@@ -25,22 +25,6 @@ from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = [
-    "AVAILABLE",
-    "ERRORED",
-    "STALLED",
-    "Conditions",
-    "changed_conditions",
-    "conditions_of",
-    "is_behind",
-    "patience_left_s",
-    "since",
-    "with_available",
-    "with_conditions",
-    "with_observed",
-    "with_stalled",
-]
-
 AVAILABLE = "Available"
 """The condition that says whether an object is as its spec wants it."""
 

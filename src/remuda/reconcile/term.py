@@ -15,8 +15,6 @@ from remuda.reconcile.workers import Workers
 from remuda.store.duties import Duties
 from remuda.store.objects import Resource
 
-__all__ = ["Term"]
-
 
 class Term:
     """Sources and scans fill a queue, workers empty it. It begins when it is made."""

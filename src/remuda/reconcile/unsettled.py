@@ -13,8 +13,6 @@ from remuda.reconcile.status import AVAILABLE, conditions_of
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["UNSETTLED", "finds_unsettled", "is_unsettled", "unsettled_index"]
-
 UNSETTLED = ("unsettled", "yes")
 """The index, and the value in it, under which the unsettled objects of a kind are found."""
 

@@ -8,8 +8,6 @@ import structlog
 from remuda.kernel.turns import let_others_run
 from remuda.reconcile.queue import Item, Queue
 
-__all__ = ["LookAfter", "Workers"]
-
 LookAfter = Callable[[str, Item], Awaitable[None]]
 """Works on one key and tells the queue when it has finished. It should contain every error."""
 

@@ -12,8 +12,6 @@ from remuda.region.recovery import api as recovery
 from remuda.region.securitygroups import api as security_groups
 from remuda.region.servers import api as servers
 
-__all__ = ["TABLE"]
-
 TABLE = Table(
     "region",
     title="Region",

@@ -20,8 +20,6 @@ from remuda.region.rooms import rooms
 from remuda.region.waking import Waking
 from remuda.store.duties import Duties
 
-__all__ = ["RegionApp"]
-
 
 class RegionApp:
     """The whole service."""

@@ -19,8 +19,6 @@ from remuda.region.ports import RegionPorts
 from remuda.region.securitygroups import controllers as group_controllers
 from remuda.region.servers import control as server_control
 
-__all__ = ["CONCERNED", "drivers", "sagas"]
-
 CONCERNED: Mapping[Subject, str] = {
     "tenancy": "identities",
     "network": "networks",

@@ -12,8 +12,6 @@ from remuda.providers.calls import Calls
 from remuda.providers.contract.names import Handle
 from remuda.reconcile.results import Again, Result
 
-__all__ = ["AtWork", "going", "until_gone"]
-
 NameT = TypeVar("NameT", bound=Hashable)
 
 

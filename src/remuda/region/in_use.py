@@ -5,8 +5,6 @@ from remuda.resources.lifecycle import IN_CARE
 from remuda.store.contract import Store
 from remuda.store.objects import OURS, Resource
 
-__all__ = ["refuse_if_used"]
-
 
 async def refuse_if_used(store: Store, found: Resource, refusal: str) -> None:
     """Raise Forbidden with these words while anything uses an object."""

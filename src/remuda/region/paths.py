@@ -2,17 +2,6 @@
 
 from remuda.http.routes import Id, Parameters
 
-__all__ = [
-    "ORGANIZATION",
-    "REGION",
-    "REGIONS",
-    "REGIONS_OF_ORGANIZATION",
-    "REGION_OF_ORGANIZATION",
-    "OrganizationPath",
-    "OrganizationRegionPath",
-    "RegionPath",
-]
-
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
 """An organization, in the first generation of the API."""
 REGIONS_OF_ORGANIZATION = f"{ORGANIZATION}/regions"

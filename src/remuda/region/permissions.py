@@ -2,8 +2,6 @@
 
 from remuda.access.principal import Permission, Verb
 
-__all__ = ["permission"]
-
 
 def permission(endpoint: str, verb: Verb) -> Permission:
     """Return a right to an endpoint of region's, such as `networks:v2` or `networks:v2/references`."""

@@ -13,11 +13,9 @@ from remuda.charging.ports import Ledger, Place, ProjectSeen
 from remuda.http.authentication import Authenticator
 from remuda.outbound.guarded import Guarded
 from remuda.providers.contract.provider import Provider
-from remuda.reconcile.driver import DriverSettings
+from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.scans import ScanSettings
 from remuda.region.settings import RegionSettings
-
-__all__ = ["IdentityPort", "Providers", "RegionPorts"]
 
 
 class IdentityPort(Ledger, Protocol):

@@ -24,8 +24,6 @@ from remuda.region.servers.verbs import Verbs
 from remuda.region.service import Region
 from remuda.version import release
 
-__all__ = ["rooms"]
-
 
 def rooms(ports: RegionPorts, clouds: Clouds, operations: Operations) -> Region:
     """Return all of them."""

@@ -15,8 +15,6 @@ from remuda.region.recovery.service import Recovery
 from remuda.region.securitygroups.service import SecurityGroups
 from remuda.region.servers.room import ServerRoom
 
-__all__ = ["Region"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Region:

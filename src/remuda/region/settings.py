@@ -6,8 +6,6 @@ from datetime import timedelta
 from remuda.providers.settings import CallSettings
 from remuda.region.kinds.regions import RegionSpec
 
-__all__ = ["ConfiguredRegion", "RegionSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredRegion:

@@ -10,8 +10,6 @@ from remuda.providers.contract.names import id_in
 from remuda.providers.contract.provider import CloudEvent, Provider, Subject
 from remuda.reconcile.driver import Driver
 
-__all__ = ["Waking"]
-
 _PAUSE_S = 1.0
 
 

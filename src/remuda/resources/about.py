@@ -8,21 +8,13 @@ import msgspec
 from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.resources.wire import VersionRead
 
-__all__ = [
-    "DAY_S",
-    "SCOPES",
-    "OpenIdProtectedResource",
-    "protected_resource",
-    "protected_resource_route",
-    "version_route",
-]
-
 DAY_S = 24 * 60 * 60
 """How long clients keep what hardly ever changes."""
 SCOPES = ("openid", "email")
 """The scopes that change what a client gets: an ID token, and the address in it."""
 
 Asked = Call[Nothing, Nothing, Nothing]
+"""A request without parameters or body."""
 
 
 class OpenIdProtectedResource(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,8 +9,6 @@ import msgspec
 
 from remuda.access.principal import Principal
 
-__all__ = ["Asker", "asker_of"]
-
 
 class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Who asked, for whom, and who pays."""

@@ -10,8 +10,6 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Resource
 
-__all__ = ["request_deletion"]
-
 
 async def request_deletion(
     store: Store,

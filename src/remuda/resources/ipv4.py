@@ -12,8 +12,6 @@ from ipaddress import IPv4Address, IPv4Network
 
 from remuda.kernel.errors import Malformed
 
-__all__ = ["IPV6_HINT", "address_or_refuse", "hinted", "is_ipv6", "prefix_or_refuse", "read_address", "read_prefix"]
-
 IPV6_HINT = "IPv6 is not supported"
 """What is added to a refusal when somebody sent IPv6."""
 

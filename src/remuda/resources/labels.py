@@ -2,26 +2,6 @@
 
 from remuda.store.objects import Resource
 
-__all__ = [
-    "CREATOR",
-    "DESCRIPTION",
-    "MODIFIED",
-    "MODIFIER",
-    "NAME",
-    "ORGANIZATION",
-    "PAYING_CREATOR",
-    "PAYING_ORGANIZATION",
-    "PAYING_PROJECT",
-    "PROJECT",
-    "RESOURCE_ID",
-    "RESOURCE_KIND",
-    "UNNAMED",
-    "UNSOUGHT",
-    "USER",
-    "organization_of",
-    "project_of",
-]
-
 _CLOUD = "unikorn-cloud.org"
 _PRINCIPAL = f"principal.{_CLOUD}"
 

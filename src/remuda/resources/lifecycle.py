@@ -7,8 +7,6 @@ from remuda.kernel.conditions import Condition
 from remuda.store.objects import StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = ["IN_CARE", "Conditions", "LifecycleStatus", "given"]
-
 IN_CARE = "unikorn"
 """The finalizer of every controller of ours: it still has work to do. (Existing clusters chose the name, and take every
 other one for a reference.)"""

@@ -43,18 +43,8 @@ from remuda.resources.wire import (
 )
 from remuda.store.objects import Metadata
 
-__all__ = [
-    "changed_metadata",
-    "check_tags",
-    "new_metadata",
-    "read_metadata",
-    "read_organization_metadata",
-    "read_project_metadata",
-    "stored_tags",
-    "writable_metadata",
-]
-
 Conditions = tuple[Condition, ...] | None
+"""The conditions of an object; None where its status has none yet."""
 
 _PROVISIONING: dict[str, Provisioning] = {
     "Provisioned": "provisioned",

@@ -9,21 +9,6 @@ from remuda.providers.contract.catalogue import Architecture, ImageState, Vendor
 from remuda.providers.contract.provider import ProviderType
 from remuda.resources.wire import MetadataRead, StaticMetadataRead
 
-__all__ = [
-    "FlavorRead",
-    "FlavorSpecWire",
-    "GpuWire",
-    "ImageGpuWire",
-    "ImageOsWire",
-    "ImageRead",
-    "ImageSpecRead",
-    "ImageStatusRead",
-    "RegionFeatures",
-    "RegionRead",
-    "RegionSpecWire",
-    "SoftwareVersions",
-]
-
 _Word = Annotated[str, msgspec.Meta(max_length=255)]
 _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255)]
 

@@ -13,8 +13,6 @@ from remuda.resources.regional import NETWORK, REGION
 from remuda.resources.reserved import tag_labels
 from remuda.resources.scoping import Filters
 
-__all__ = ["NetworkedQuery", "ProjectQuery", "RegionalQuery", "filters_of"]
-
 _NAMES = {"continue_": "continue", "organizations": "organizationID", "projects": "projectID"}
 
 

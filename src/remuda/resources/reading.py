@@ -8,8 +8,6 @@ from remuda.resources.labels import ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT
 
-__all__ = ["find", "find_in", "get_in", "is_there"]
-
 
 async def find(store: Store, kind: type[ResourceT], name: str, *, marked: bool = True) -> ResourceT | None:
     """Return an object, or None if it is not there."""

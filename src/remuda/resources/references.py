@@ -7,8 +7,6 @@ from remuda.kernel.errors import Invalid
 from remuda.store.checks import check_qualified
 from remuda.store.objects import OURS
 
-__all__ = ["check_reference", "in_words"]
-
 _NAMED = 5
 _NOUNS: Mapping[str, str] = {
     "computeinstances": "instance",

@@ -2,18 +2,6 @@
 
 from remuda.store.objects import Resource
 
-__all__ = [
-    "API_VERSION",
-    "IDENTITY",
-    "NETWORK",
-    "REGION",
-    "SECOND",
-    "identity_of",
-    "is_second",
-    "network_of",
-    "region_of",
-]
-
 _REGIONS = "regions.unikorn-cloud.org"
 
 REGION = f"{_REGIONS}/region-id"

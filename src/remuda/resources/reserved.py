@@ -15,8 +15,6 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
 from remuda.store.checks import check_selector
 
-__all__ = ["is_reserved", "own_tags", "relabelled", "replaced_tags", "reserving_service", "tag_labels", "writable_tags"]
-
 _RESERVED = re.compile(r"(?:([a-z0-9-]+)\.)*?([a-z0-9-]+)\.unikorn-cloud\.org[/:]", re.IGNORECASE)
 _SERVICE_NAMES = ("unikorn-", "uni-")
 _LABELLING = {"regions", "principal", "resource"}  # their prefixes are those of labels that objects have anyway

@@ -20,8 +20,6 @@ from remuda.resources.labels import ORGANIZATION, PROJECT, organization_of, proj
 from remuda.resources.regional import is_second
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["Filters", "allow_for", "allow_naming"]
-
 
 def allow_for(principal: Principal, permission: Permission, found: Resource) -> None:
     """Demand a right to an object that was found by its id."""

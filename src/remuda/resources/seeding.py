@@ -11,8 +11,6 @@ from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT
 
-__all__ = ["seed"]
-
 
 async def seed(store: Store, wanted: ResourceT, changed: Callable[[ResourceT], ResourceT]) -> None:
     """Make `wanted` where it is missing; where it is there, write what `changed` makes of it, if that is another."""

@@ -13,8 +13,6 @@ from remuda.store.kinds import Kind
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import ResourceT
 
-__all__ = ["requested"]
-
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 

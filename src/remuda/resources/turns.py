@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from weakref import WeakValueDictionary
 
-__all__ = ["Turns"]
-
 
 class Turns:
     """A queue for each key that anybody asks for."""

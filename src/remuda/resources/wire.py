@@ -7,21 +7,6 @@ import msgspec
 
 from remuda.http.routes import Wire
 
-__all__ = [
-    "Detail",
-    "Health",
-    "MetadataRead",
-    "MetadataWrite",
-    "Name",
-    "OrganizationMetadataRead",
-    "ProjectMetadataRead",
-    "Provisioning",
-    "StaticMetadataRead",
-    "TagWire",
-    "Text",
-    "VersionRead",
-]
-
 Name = Annotated[
     str,
     msgspec.Meta(

@@ -12,8 +12,6 @@ from remuda.resources.labels import ORGANIZATION
 from remuda.store.logs import Record
 from remuda.store.objects import Resource
 
-__all__ = ["check_state", "each_once", "until_written", "witnessed"]
-
 T = TypeVar("T")
 
 _TRIES = 10

@@ -17,18 +17,6 @@ from remuda.store.kinds import Kind
 from remuda.store.objects import Metadata, ResourceT
 from remuda.store.schema import KeyTree
 
-__all__ = [
-    "DOCUMENT_LIMIT",
-    "check_limit",
-    "check_metadata",
-    "check_qualified",
-    "check_resource",
-    "check_selector",
-    "check_size",
-    "check_spec",
-    "check_status",
-]
-
 DOCUMENT_LIMIT = 1 << 20
 """Bytes of one document: what etcd takes, with room for what the API server adds."""
 

@@ -16,8 +16,6 @@ from remuda.store.kinds import Kind, Registry
 from remuda.store.merge import merge
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["Codec", "codecs"]
-
 
 class Codec(Generic[ResourceT]):
     """Writes and reads the documents of one kind."""

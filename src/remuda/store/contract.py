@@ -15,8 +15,6 @@ from remuda.store.logs import Record
 from remuda.store.objects import ResourceT
 from remuda.store.parts import Part
 
-__all__ = ["Bookmark", "Change", "Event", "Page", "Referrer", "Store", "View"]
-
 ItemT = TypeVar("ItemT")
 View = Callable[[ResourceT], bytes]
 """Renders an object for readers. The store keeps its result beside the object until the object changes."""

@@ -11,8 +11,6 @@ import structlog
 
 from remuda.kernel.clock import Clock
 
-__all__ = ["Duties", "Duty"]
-
 Duty = Callable[[], Coroutine[Any, Any, None]]
 """Begins a piece of background work, which goes on for ever or ends when it is done."""
 

@@ -7,8 +7,6 @@ from typing import Generic, TypeVar
 from remuda.store.contract import Store
 from remuda.store.parts import Part
 
-__all__ = ["Kept"]
-
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")
 

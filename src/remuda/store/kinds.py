@@ -16,8 +16,6 @@ from remuda.kernel.errors import Invalid
 from remuda.store.objects import OwnerReference, Resource, ResourceT
 from remuda.store.schema import KeyTree, Schema, has_secrets, list_keys, structural_schema
 
-__all__ = ["Index", "Kind", "Reference", "Registry"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Reference(Generic[ResourceT]):
@@ -82,7 +80,6 @@ class Kind(Generic[ResourceT]):
 
     @cached_property
     def list_keys(self) -> KeyTree:
-        """The keyed lists of the document."""
         return list_keys(self.schema)
 
     @cached_property

@@ -4,24 +4,11 @@ from collections.abc import Callable, Iterable
 from datetime import datetime
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, Invalid
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import IN_USE, OURS, Resource, ResourceT
-
-__all__ = [
-    "check_precondition",
-    "disowned",
-    "dying_owners",
-    "has_other_owner",
-    "newborn",
-    "with_finalizers",
-    "with_intent",
-    "with_status",
-]
-
-replace = msgspec.structs.replace
 
 
 def newborn(registry: Registry, kind: Kind[ResourceT], wanted: ResourceT) -> ResourceT:

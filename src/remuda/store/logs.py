@@ -12,8 +12,6 @@ from typing import Protocol
 
 import msgspec
 
-__all__ = ["DEFAULT_RETENTION", "Entry", "Log", "LogPage", "Record", "Retention", "subject_of"]
-
 Retention = Mapping[str, timedelta]
 """How long the records of each stream are kept."""
 

@@ -10,8 +10,6 @@ from typing import Any
 
 from remuda.store.schema import KeyTree
 
-__all__ = ["merge"]
-
 _NOWHERE = KeyTree()
 
 

@@ -11,18 +11,6 @@ from typing import TypeVar
 
 import msgspec
 
-__all__ = [
-    "FOREGROUND",
-    "HAS_CHILDREN",
-    "IN_USE",
-    "OURS",
-    "Metadata",
-    "OwnerReference",
-    "Resource",
-    "ResourceT",
-    "StoredStruct",
-]
-
 FOREGROUND = "foregroundDeletion"
 """The finalizer of a marked owner that still has children. Kubernetes chose the name; we keep it."""
 

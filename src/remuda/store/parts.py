@@ -7,8 +7,6 @@ is, or was, found under all.
 
 from remuda.store.objects import Resource
 
-__all__ = ["NAME_INDEX", "Part", "Term", "field_index", "indexed", "label_index", "labelled", "named"]
-
 Term = tuple[str, str]
 """The name of an index and a value: what an object is found under."""
 

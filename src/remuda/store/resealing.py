@@ -6,8 +6,6 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
-__all__ = ["reseal"]
-
 _PAGE = 100
 
 

@@ -11,8 +11,6 @@ import msgspec
 
 from remuda.kernel.secrets import Secret
 
-__all__ = ["KeyTree", "Schema", "has_secrets", "keyed", "list_keys", "structural_schema"]
-
 Schema = dict[str, Any]
 """A JSON Schema, as plain JSON."""
 

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from remuda.kernel.errors import Invalid
 from remuda.store.contract import Page
 from remuda.store.lifecycle import with_intent
@@ -9,7 +11,7 @@ from remuda.store.objects import ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.kinds import Horse
 from tests.contract.laws import checking as laws
-from tests.contract.steps import replace, with_spec
+from tests.contract.steps import with_spec
 
 FLAWS: list[Flaw] = []
 

@@ -3,10 +3,11 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists
 from remuda.store.objects import ResourceT
-from tests.contract.broken.flawed import Flaw, Flawed, breaks, replace
+from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.laws import creating as laws
 
 FLAWS: list[Flaw] = []

@@ -5,7 +5,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, TypeVar, cast
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import random_id
@@ -19,7 +19,6 @@ from remuda.store.sqlite.store import SqliteStore
 from tests.contract.backends import rewrite
 from tests.contract.law import Law
 
-replace = msgspec.structs.replace
 ResultT = TypeVar("ResultT")
 
 

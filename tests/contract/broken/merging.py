@@ -3,13 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from remuda.store.objects import ResourceT
 from tests.contract.backends import rewrite, stored_document
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.harness import UNKNOWN_FIELD
 from tests.contract.kinds import Horse, HorseSpec, HorseStatus
 from tests.contract.laws import merging as laws
-from tests.contract.steps import replace, with_metadata, with_spec
+from tests.contract.steps import with_metadata, with_spec
 
 FLAWS: list[Flaw] = []
 

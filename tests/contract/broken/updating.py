@@ -3,6 +3,7 @@
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, ReferenceRefused
 from remuda.store.checks import check_resource, check_size, check_status
@@ -10,7 +11,7 @@ from remuda.store.lifecycle import with_intent, with_status
 from remuda.store.objects import ResourceT
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.laws import updating as laws
-from tests.contract.steps import replace, with_metadata
+from tests.contract.steps import with_metadata
 
 FLAWS: list[Flaw] = []
 

@@ -4,12 +4,14 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from remuda.kernel.errors import Gone, Invalid
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.objects import ResourceT
 from remuda.store.readside.feed import Landed
 from remuda.store.sqlite.store import SqliteStore
-from tests.contract.broken.flawed import Flaw, Flawed, breaks, replace
+from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.harness import A_WHILE_S
 from tests.contract.kinds import Corral, Horse, Ranch, RanchSpec
 from tests.contract.laws import streams

@@ -1,11 +1,13 @@
 """What every backend refuses, so that what one accepts all accept."""
 
+from msgspec.structs import replace
+
 from remuda.kernel.errors import Invalid
 from remuda.store.objects import Resource, ResourceT
 from tests.contract.harness import Harness
 from tests.contract.kinds import ONE_MEBIBYTE, RANCH, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, horse, ranch
 from tests.contract.law import Law, law
-from tests.contract.steps import names_of, refused, replace, watching, with_metadata, with_spec
+from tests.contract.steps import names_of, refused, watching, with_metadata, with_spec
 
 LAWS: list[Law] = []
 

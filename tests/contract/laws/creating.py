@@ -2,11 +2,13 @@
 
 from datetime import UTC, datetime
 
+from msgspec.structs import replace
+
 from remuda.kernel.errors import AlreadyExists
 from tests.contract.harness import Harness
 from tests.contract.kinds import Horse, HorseSpec, HorseStatus, Ranch, corral, horse, ranch
 from tests.contract.law import Law, law
-from tests.contract.steps import gone, refused, replace, request_deletion, with_metadata
+from tests.contract.steps import gone, refused, request_deletion, with_metadata
 
 LAWS: list[Law] = []
 

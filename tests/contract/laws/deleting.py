@@ -5,6 +5,7 @@ import re
 from contextlib import suppress
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound
 from remuda.store.logs import Record
@@ -19,7 +20,6 @@ from tests.contract.steps import (
     present,
     refused,
     release,
-    replace,
     request_deletion,
     watching,
     with_metadata,

@@ -1,13 +1,14 @@
 """What the log promises: records come with their write or not at all."""
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid
 from remuda.store.logs import Record
 from tests.contract.harness import Harness
 from tests.contract.kinds import Horse, HorseStatus, Ranch, horse, ranch
 from tests.contract.law import Law, law
-from tests.contract.steps import find, refused, replace, with_spec
+from tests.contract.steps import find, refused, with_spec
 
 LAWS: list[Law] = []
 

@@ -3,11 +3,13 @@
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec.structs import replace
+
 from remuda.kernel.secrets import Secret
 from tests.contract.harness import UNKNOWN_FIELD, Harness
 from tests.contract.kinds import READY, Horse, HorseSpec, HorseStatus, Saddle, Shoe, horse
 from tests.contract.law import Law, law
-from tests.contract.steps import HOLD, replace, request_deletion, with_metadata, with_spec
+from tests.contract.steps import HOLD, request_deletion, with_metadata, with_spec
 
 LAWS: list[Law] = []
 

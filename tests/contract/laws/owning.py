@@ -1,10 +1,12 @@
 """What owners promise: no child is left behind."""
 
+from msgspec.structs import replace
+
 from remuda.kernel.errors import OwnerRefused
 from tests.contract.harness import Harness, eventually, for_a_while
 from tests.contract.kinds import CORRAL, RANCH, Corral, Horse, Ranch, corral, horse, ranch
 from tests.contract.law import Law, law
-from tests.contract.steps import HOLD, find, gone, release, replace, request_deletion, with_metadata
+from tests.contract.steps import HOLD, find, gone, release, request_deletion, with_metadata
 
 LAWS: list[Law] = []
 

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound
 from remuda.store.parts import Part, indexed, labelled, named
@@ -18,7 +19,6 @@ from tests.contract.steps import (
     present,
     refused,
     release,
-    replace,
     request_deletion,
     watching,
     with_metadata,

@@ -3,13 +3,15 @@
 import asyncio
 import contextlib
 
+from msgspec.structs import replace
+
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import ResourceT
 from tests.contract.harness import Harness
 from tests.contract.kinds import ONE_MEBIBYTE, READY, Horse, HorseSpec, HorseStatus, Ranch, Shoe, at, horse, ranch
 from tests.contract.law import Law, law
-from tests.contract.steps import HOLD, refused, replace, request_deletion, watching, with_metadata, with_spec
+from tests.contract.steps import HOLD, refused, request_deletion, watching, with_metadata, with_spec
 
 LAWS: list[Law] = []
 

@@ -5,8 +5,6 @@ from collections.abc import Iterable
 
 import httpx2
 
-__all__ = ["connected"]
-
 _PATIENCE = httpx2.Timeout(40.0, connect=5.0)
 """A stream is never silent for longer than 15 s, and an answer takes no longer than 30."""
 

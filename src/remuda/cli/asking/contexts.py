@@ -11,15 +11,12 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.http.secrets import hide, reveal
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.files import write_private
 from remuda.kernel.secrets import Secret
-
-__all__ = ["Context", "Contexts", "ContextsFile", "Named", "Tokens", "default_path"]
-
-replace = msgspec.structs.replace
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

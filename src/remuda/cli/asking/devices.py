@@ -12,8 +12,6 @@ from remuda.cli.asking.tokens import CLIENT, sent_form, tokens_of
 from remuda.http.refusals import error_from
 from remuda.kernel.errors import Unauthenticated, Unusable
 
-__all__ = ["Invitation", "log_in"]
-
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"
 _SCOPE = "openid email"
 _SLOWER_S = 5.0

@@ -2,8 +2,6 @@
 
 import time
 
-__all__ = ["pause"]
-
 
 def pause(seconds: float) -> None:
     """Do nothing for a while."""

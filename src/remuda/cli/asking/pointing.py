@@ -5,8 +5,6 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-__all__ = ["in_options"]
-
 _NAME = "/metadata/name"
 _OPTIONS: Mapping[str, str] = {
     "/metadata/description": "--description",

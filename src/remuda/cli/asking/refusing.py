@@ -12,8 +12,6 @@ from remuda.cli.asking.pointing import in_options
 from remuda.http.refusals import error_from
 from remuda.kernel.errors import Malformed, RemudaError
 
-__all__ = ["refusal"]
-
 _REMEDIES = {
     "operation 'update' on endpoint 'identity:quotas'": "whoever runs the platform can do that, so ask them",
     "operation is not allowed by rbac": "ask an administrator of the organization for that right",

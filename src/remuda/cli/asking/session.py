@@ -22,8 +22,6 @@ from remuda.kernel.errors import InFlight, RemudaError, ServerUnreachable, Unaut
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
 
-__all__ = ["Query", "Service", "Session"]
-
 Service = Literal["identity", "region", "compute"]
 """A service, as contexts name it."""
 Query = Mapping[str, str | Sequence[str] | None]

@@ -9,8 +9,6 @@ from remuda.cli.asking.contexts import Tokens
 from remuda.kernel.errors import Unauthenticated, Unavailable
 from remuda.kernel.secrets import Secret
 
-__all__ = ["CLIENT", "end", "reach", "renewed", "sent_form", "tokens_of"]
-
 CLIENT = "remuda-cli"
 """What the command line calls itself when it logs in."""
 _PATH = re.compile(r"/(?:api|oauth2)/")

@@ -10,8 +10,6 @@ from remuda.cli.asking.session import Query, Service, Session
 from remuda.http.lists.sse import EventReader
 from remuda.kernel.errors import Gone, Unavailable
 
-__all__ = ["changes"]
-
 _PAUSE_S = 1.0
 
 

@@ -21,8 +21,6 @@ from remuda.cli.showing.plans import plan_text
 from remuda.cli.where import HERE, Asked, Where
 from remuda.kernel.errors import PlanChanged, PlanRequired, Unusable
 
-__all__ = ["carry_out", "plan", "update"]
-
 _ATTEMPTS = 5
 
 

@@ -9,8 +9,6 @@ from remuda.cli.options import Format, Output, Watch
 from remuda.cli.where import HERE, Asked, Where
 from remuda.kernel.errors import RemudaError
 
-__all__ = ["list", "show", "show_instance"]
-
 
 def list(  # noqa: A001  the command's name
     *, network: str | None = None, watch: Watch = False, output: Output = "table", where: Where = HERE

@@ -8,8 +8,6 @@ from remuda.cli.offering import offered
 from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Yes
 from remuda.cli.where import HERE, Where
 
-__all__ = ["create", "delete"]
-
 
 def create(
     name: str,

@@ -13,8 +13,6 @@ from remuda.cli.showing.formats import dump
 from remuda.cli.showing.tables import as_table
 from remuda.cli.where import HERE, Asked, Where
 
-__all__ = ["explain", "timeline"]
-
 _MOST_EVENTS = 1_000
 """What the API gives at once."""
 _ENOUGH = 8

@@ -17,8 +17,6 @@ from remuda.cli.where import HERE, Asked, Where
 from remuda.kernel.errors import Invalid
 from remuda.kernel.files import write_private
 
-__all__ = ["console", "output", "reboot", "snapshot", "ssh_key", "start", "stop"]
-
 _MOST_LINES = 100_000
 """What the API gives at once."""
 

@@ -15,8 +15,6 @@ from remuda.cli.offering import offered
 from remuda.cli.options import About
 from remuda.cli.where import Asked
 
-__all__ = ["EXTRAS", "Extras", "Flavor", "Image", "Wishes"]
-
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)

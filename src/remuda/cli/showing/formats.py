@@ -11,8 +11,6 @@ from remuda.cli.options import Format
 from remuda.cli.output import show, writes_unicode
 from remuda.cli.showing.tables import as_facts, as_table
 
-__all__ = ["Columns", "dump", "json_text", "show_many", "show_one"]
-
 Columns = Mapping[str, Callable[[Any], str]]
 """The columns of a table by their headings, each with what it shows of a thing."""
 

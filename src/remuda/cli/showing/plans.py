@@ -4,8 +4,6 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-__all__ = ["plan_text"]
-
 _NARROWEST = 40
 _THINGS = {
     "id": "id",

@@ -11,8 +11,6 @@ from remuda.cli.output import is_terminal, note
 from remuda.config.durations import duration_text
 from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
-__all__ = ["OutOfSight", "OutOfTime", "Progress", "status_of", "until", "until_gone"]
-
 Progress = Callable[[Any], str]
 """Says how far something is."""
 

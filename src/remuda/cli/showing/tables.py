@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from remuda.cli.output import show
 
-__all__ = ["as_facts", "as_rows", "as_table", "table"]
-
 
 def as_table(headings: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table as text."""

@@ -7,8 +7,6 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.resources.about import protected_resource_route, version_route
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 
-__all__ = ["routes"]
-
 
 def routes() -> list[AnyRoute]:
     """Return all of them, with paths below where compute is mounted."""

@@ -7,23 +7,18 @@ from remuda.resources.about import OpenIdProtectedResource
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import VersionRead
 
-__all__ = ["list_flavors", "list_images", "list_regions", "read_protected_resource", "read_version"]
-
 _InRegion = Call[OrganizationRegionPath, Nothing, Nothing]
 
 
 async def list_regions(catalogue: Catalogue, call: Call[OrganizationPath, Nothing, Nothing]) -> list[RegionRead]:
-    """List the regions."""
     return await catalogue.regions(call.context, call.path.organization)
 
 
 async def list_flavors(catalogue: Catalogue, call: _InRegion) -> list[FlavorRead]:
-    """List the flavors of a region."""
     return await catalogue.flavors(call.context, call.path.organization, call.path.region)
 
 
 async def list_images(catalogue: Catalogue, call: _InRegion) -> list[ImageRead]:
-    """List the images of a region."""
     return await catalogue.images(call.context, call.path.organization, call.path.region)
 
 

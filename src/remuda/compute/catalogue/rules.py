@@ -4,8 +4,6 @@ from collections.abc import Iterable
 
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 
-__all__ = ["is_for_instances", "regions_for_instances", "usable_flavors", "usable_images"]
-
 _KUBERNETES = "kubernetes"
 
 

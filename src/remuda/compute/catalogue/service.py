@@ -16,8 +16,6 @@ from remuda.resources.about import OpenIdProtectedResource, protected_resource
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import VersionRead
 
-__all__ = ["SERVICE_NAME", "Catalogue"]
-
 SERVICE_NAME = "unikorn-compute-server"
 """What compute calls itself: clients look for its beginning, up to the second dash."""
 

@@ -13,8 +13,6 @@ from remuda.compute.instances.ending import end_instances_on
 from remuda.compute.instances.following import followed
 from remuda.compute.ports import ComputePorts
 
-__all__ = ["NetworkConsumer"]
-
 
 @dataclass(frozen=True, slots=True)
 class NetworkConsumer:

@@ -18,8 +18,6 @@ from remuda.reconcile.sources import names
 from remuda.resources.labels import ORGANIZATION
 from remuda.resources.reading import find
 
-__all__ = ["ProjectConsumer"]
-
 
 class ProjectConsumer:
     """Watches projects end. Have `keep` done as a duty."""

@@ -7,8 +7,6 @@ from remuda.compute.history.service import READ
 from remuda.compute.paths import INSTANCE, InstancePath
 from remuda.http.routes import AnyRoute, ListQuery, PageQuery, Route
 
-__all__ = ["routes"]
-
 _KEPT = "It is there for as long as it is remembered, also after the instance has gone."
 
 

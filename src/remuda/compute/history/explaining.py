@@ -26,8 +26,6 @@ from remuda.reconcile.status import AVAILABLE, STALLED, is_behind
 from remuda.resources.labels import MODIFIED
 from remuda.resources.regional import network_of
 
-__all__ = ["Known", "explain", "explain_gone"]
-
 _USUAL = {"", "Provisioning", "Deprovisioning", "Pending"}
 """What an instance says while its server may have the better word."""
 _SEEN = {"AmbiguousServer", "NetworkDeleting", "NetworkGone", "Paused"}

@@ -25,8 +25,6 @@ from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.resources.regional import REGION
 from remuda.store.logs import Entry, Log
 
-__all__ = ["STREAM", "End", "GoneInstance", "find_end", "find_gone", "find_power_asked"]
-
 STREAM = "timeline"
 """The log stream of what happened."""
 

@@ -10,11 +10,8 @@ from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing, PageQuery
 from remuda.operations.kinds import Operation
 
-__all__ = ["explain_instance", "list_operations", "list_timeline"]
-
 
 async def list_timeline(history: History, call: Call[InstancePath, PageQuery, Nothing]) -> Rendered[list[EventRead]]:
-    """List what happened to an instance."""
     page = await history.timeline(call.context, call.path.instance, call.query)
     return Rendered(msgspec.json.encode(page.events), headers=page_headers(call.query, page.next))
 
@@ -22,7 +19,6 @@ async def list_timeline(history: History, call: Call[InstancePath, PageQuery, No
 async def list_operations(
     history: History, call: Call[InstancePath, ListQuery, Nothing]
 ) -> Collection[Operation, list[OperationRead]]:
-    """List the operations on an instance."""
     return await history.list_operations(call.context, call.path.instance)
 
 

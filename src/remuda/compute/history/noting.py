@@ -11,8 +11,6 @@ from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.reconcile.status import STALLED
 
-__all__ = ["PowerAsked", "broken_since", "notes"]
-
 
 @dataclass(frozen=True, slots=True)
 class PowerAsked:

@@ -14,8 +14,6 @@ from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Failure, Operation
 from remuda.operations.registry import Sagas
 
-__all__ = ["TAKEN", "OperationView", "is_refusal", "read_operation"]
-
 TAKEN = (CREATE_INSTANCE.name, AlreadyExists.code)
 """The saga and the error of what only asked for a name that was taken."""
 

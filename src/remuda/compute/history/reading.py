@@ -18,8 +18,6 @@ from remuda.compute.history.telling import sentence_of
 from remuda.compute.history.wire import CauseRead, EventRead
 from remuda.store.logs import Entry
 
-__all__ = ["images_in", "incarnation_of", "read_entries", "refused_in", "without_refused"]
-
 _OBSERVED = {"Healthy", "Drifted"}
 """Conditions that say how things were found to be."""
 _OBSERVATIONS = {"MadeAgain", "AddressesChanged", "AmbiguousServer", "NetworkDeleted", "LeftoverRemoved", "Finding"}
@@ -91,7 +89,6 @@ def without_refused(entries: Iterable[Entry], refused: set[str]) -> list[Entry]:
 
 
 def images_in(entries: Iterable[Entry]) -> set[str]:
-    """Return the images that entries name."""
     return {image for image in (_decode(each.data).image for each in entries) if isinstance(image, str)}
 
 

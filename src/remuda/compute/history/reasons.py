@@ -11,8 +11,6 @@ from remuda.compute.history.wire import Who
 from remuda.compute.instances.making import NET_S
 from remuda.reconcile.ports import DriverSettings
 
-__all__ = ["PATIENCE", "REASONS", "Reason", "reason_of"]
-
 _CONTROL = DriverSettings()
 _SOON_S = int(NET_S)
 _NOW_AND_THEN_S = round(_CONTROL.blocked_within_s[1])

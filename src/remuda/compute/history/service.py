@@ -38,8 +38,6 @@ from remuda.resources.scoping import allow_for
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 
-__all__ = ["READ", "EventPage", "History"]
-
 READ = permission("instances", "read")
 """Who may read an instance may read its past."""
 

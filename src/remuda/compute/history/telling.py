@@ -11,8 +11,6 @@ from typing import Any
 
 from remuda.kernel.ids import is_id
 
-__all__ = ["EVENTS", "account", "sentence_of"]
-
 Facts = Mapping[str, Any]
 
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")

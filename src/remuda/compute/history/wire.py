@@ -8,19 +8,6 @@ import msgspec
 from remuda.http.routes import Wire
 from remuda.operations.kinds import Phase
 
-__all__ = [
-    "CauseRead",
-    "CauseType",
-    "EventRead",
-    "ExplanationRead",
-    "FailureRead",
-    "OperationRead",
-    "StepRead",
-    "StepState",
-    "WaitRead",
-    "Who",
-]
-
 CauseType = Literal["request", "generation", "reconcile", "observation"]
 """What an event goes back to: somebody's request, a new wish that a controller has taken up, its work on that, or how
 things were found to be."""

@@ -6,8 +6,6 @@ from datetime import datetime
 from remuda.compute.history.reasons import PATIENCE, reason_of
 from remuda.compute.history.wire import WaitRead, Who
 
-__all__ = ["at", "clause", "lines_of", "wait_of"]
-
 _WHO: dict[Who, str] = {
     "itself": "Nobody has to unblock it: it goes on by itself.",
     "user": "Whoever may change the instance can unblock it.",

@@ -6,15 +6,12 @@ Such a server may have none for a while. What the instance had is remembered unt
 from collections.abc import Mapping
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.compute.kinds.instances import Addresses, ComputeInstance, InstanceStatus
 from remuda.compute.seen import ServerSeen
 
-__all__ = ["moved", "with_addresses"]
-
 _NOWHERE = Addresses()
-
-replace = msgspec.structs.replace
 
 
 def with_addresses(instance: ComputeInstance, server: ServerSeen) -> ComputeInstance:

@@ -12,8 +12,6 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.resources.offers import ImageRead
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = ["routes", "verb_routes"]
-
 _ODD = "It is done to exactly one server: if there is none, or several, nothing is done, and the answer is 500."
 
 

@@ -33,8 +33,6 @@ from remuda.reconcile.results import Blocked
 from remuda.resources.labels import NAME, PAYING_CREATOR
 from remuda.resources.regional import network_of
 
-__all__ = ["REFUSALS", "Asked", "Asking", "comparable", "is_asked_for", "refusal_of", "wanted_server"]
-
 REFUSALS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons for which an instance is not made what is wanted, as `refusal_of` has them."""
 

@@ -18,21 +18,6 @@ from remuda.resources.ipv4 import prefix_or_refuse
 from remuda.resources.offers import FlavorRead, ImageRead
 from remuda.resources.writing import each_once
 
-__all__ = [
-    "Choice",
-    "check_access",
-    "check_authority",
-    "check_fit",
-    "check_groups",
-    "check_network",
-    "check_said",
-    "check_sources",
-    "choose",
-    "find_flavor",
-    "find_image",
-    "gpus_of",
-]
-
 _GB, _GIB = 10**9, 1 << 30
 
 

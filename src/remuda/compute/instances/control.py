@@ -14,8 +14,6 @@ from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.sources import Source
 from remuda.resources.lifecycle import IN_CARE
 
-__all__ = ["driver"]
-
 
 def driver(ports: ComputePorts) -> Driver:
     """Return the controller of instances. Have `Following` done beside it, or it hears nothing of their servers."""

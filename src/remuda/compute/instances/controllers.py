@@ -37,8 +37,6 @@ from remuda.reconcile.run import Run
 from remuda.reconcile.status import AVAILABLE
 from remuda.store.contract import Store
 
-__all__ = ["AMBIGUOUS", "InstanceController", "ambiguities"]
-
 AMBIGUOUS = "AmbiguousServer"
 """Why nothing is done to an instance with several servers."""
 

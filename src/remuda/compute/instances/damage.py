@@ -11,8 +11,6 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import ServerSeen
 from remuda.resources import labels, regional
 
-__all__ = ["broken_link", "broken_spec", "displaced", "missing_labels", "wrong_labels"]
-
 _DAMAGED = "its labels are damaged: "
 
 

@@ -13,8 +13,6 @@ from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK
 from remuda.store.contract import Store
 
-__all__ = ["end_instances_on"]
-
 
 async def end_instances_on(store: Store, network: str, randomness: Randomness, *, controller: str) -> int:
     """Ask for every instance on a network to go, and return of how many that was asked. To ask twice is fine."""

@@ -33,8 +33,6 @@ from remuda.reconcile.pacing import while_leading
 from remuda.reconcile.sources import names
 from remuda.resources.reading import find
 
-__all__ = ["Following", "Odd", "Wakeable", "followed"]
-
 Odd = Literal["missing", "stale", "duplicate"]
 """Why a server is odd: it has no instance, one that took the place of its own, or is not the one of its instance."""
 

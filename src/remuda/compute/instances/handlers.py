@@ -11,37 +11,20 @@ from remuda.http.routes import Call, Nothing
 from remuda.resources.offers import ImageRead
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = [
-    "console_output",
-    "create",
-    "delete",
-    "get",
-    "list_all",
-    "open_console",
-    "reboot",
-    "snapshot",
-    "ssh_key",
-    "start",
-    "stop",
-]
-
 _OnInstance = Call[InstancePath, Nothing, Nothing]
 
 
 async def list_all(
     instances: Instances, call: Call[Nothing, NetworkedQuery, Nothing]
 ) -> Collection[ComputeInstance, list[wire.InstanceRead]]:
-    """List instances."""
     return await instances.list(call.context, call.query)
 
 
 async def create(instances: Instances, call: Call[Nothing, Nothing, wire.InstanceCreate]) -> Shown[wire.InstanceRead]:
-    """Make an instance."""
     return Shown(rules.INSTANCE_VIEW, await instances.create(call.context, call.body))
 
 
 async def get(instances: Instances, call: _OnInstance) -> Rendered[wire.InstanceRead]:
-    """Read an instance."""
     found = await instances.get(call.context, call.path.instance)
     return untag(await instances.store.get_view(ComputeInstance, found.name, rules.INSTANCE_VIEW))
 
@@ -52,22 +35,18 @@ async def delete(instances: Instances, call: _OnInstance) -> None:
 
 
 async def start(verbs: Verbs, call: _OnInstance) -> None:
-    """Start an instance."""
     await verbs.start(call.context, call.path.instance)
 
 
 async def stop(verbs: Verbs, call: _OnInstance) -> None:
-    """Stop an instance."""
     await verbs.stop(call.context, call.path.instance)
 
 
 async def reboot(verbs: Verbs, call: Call[InstancePath, wire.RebootQuery, Nothing]) -> None:
-    """Reboot an instance."""
     await verbs.reboot(call.context, call.path.instance, hard=call.query.hard)
 
 
 async def snapshot(verbs: Verbs, call: Call[InstancePath, Nothing, wire.SnapshotCreate]) -> ImageRead:
-    """Make an image of an instance."""
     return await verbs.snapshot(call.context, call.path.instance, call.body.metadata)
 
 

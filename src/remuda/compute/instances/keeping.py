@@ -28,8 +28,6 @@ from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run
 from remuda.store.logs import Record
 
-__all__ = ["Keeping"]
-
 _USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}
 _BEING_CHANGED = "its server is being changed"
 
@@ -60,7 +58,6 @@ class Keeping:
         return self._under_way(known, server) if is_under_way(server) else self._ended(known, server, run)
 
     def _told(self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: Run) -> Outcome[ComputeInstance]:
-        """Say what was asked for."""
         now, server = self.clock.now(), asked.server
         facts = {"fields": list(asked.fields), "server": server.id}
         if asked.anew is None:

@@ -11,8 +11,6 @@ from remuda.reconcile.lifecycle import LET_GO
 from remuda.reconcile.run import Run
 from remuda.store.logs import Record
 
-__all__ = ["departure", "departures_under"]
-
 
 def departure(instance: ComputeInstance, run: Run) -> Record:
     """Return what to keep of an instance in the commit by which it goes."""

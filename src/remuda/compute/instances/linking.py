@@ -18,8 +18,6 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerSeen
 
-__all__ = ["Linked", "is_ambiguous", "is_here", "linked_to", "servers_naming", "sorted_out"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Linked:

@@ -28,8 +28,6 @@ from remuda.resources.regional import network_of
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["NET_S", "Making", "Step", "leftover_breaker", "made_again"]
-
 NET_S = 10.0
 """When to look again at what region does: the watch of servers tells at once, and this is for what it has missed."""
 

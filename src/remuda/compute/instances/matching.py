@@ -10,8 +10,6 @@ from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import Inconsistent, Malformed, NotFound
 
-__all__ = ["Matches"]
-
 
 @dataclass(frozen=True, slots=True)
 class Matches:

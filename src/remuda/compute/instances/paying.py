@@ -20,8 +20,6 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Done, Result
 
-__all__ = ["charge_for", "charged_gpus", "give_back", "is_to_give_back", "with_less"]
-
 _LESS = "GivingBack"
 _MESSAGE = "what it no longer costs is being given back"
 

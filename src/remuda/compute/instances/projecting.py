@@ -8,34 +8,13 @@ words are the instance's own: `Rebuilding`, while its server is made anew becaus
 from datetime import datetime, timedelta
 from typing import Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.compute.instances.addressing import with_addresses
 from remuda.compute.kinds.instances import Applied, ComputeInstance, PowerState
 from remuda.compute.seen import Health, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.reconcile.status import AVAILABLE, is_behind
-
-__all__ = [
-    "ANEW",
-    "DRIFTED",
-    "REBUILDING",
-    "UNTOLD",
-    "Anew",
-    "is_being_changed",
-    "is_kept",
-    "is_made_anew",
-    "is_rebuilding",
-    "is_shown",
-    "is_to_be_anew",
-    "is_under_way",
-    "is_untold",
-    "projected",
-    "rebuild_under_way",
-    "takes_images",
-    "with_rebuild_ended",
-    "with_rebuilding",
-]
 
 DRIFTED = "Drifted"
 """The condition that says whether the server is another at its provider than it was made. Nothing comes of it."""
@@ -64,8 +43,6 @@ _HEALTH: dict[Health, tuple[Literal["True", "False", "Unknown"], str]] = {
     "error": ("False", "Errored"),
     "unknown": ("Unknown", "Unknown"),
 }
-
-replace = msgspec.structs.replace
 
 
 def is_under_way(server: ServerSeen) -> bool:

@@ -9,7 +9,7 @@ from datetime import datetime
 from ipaddress import IPv4Network
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.charging.ports import Amount, Charge, Place
@@ -42,24 +42,8 @@ from remuda.resources.metadata import (
 from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once
 
-__all__ = [
-    "INSTANCE_VIEW",
-    "SCOPE",
-    "changed_instance",
-    "charge_of",
-    "facts_of",
-    "has_scope",
-    "instance_id",
-    "new_instance",
-    "place_of",
-    "read_instance",
-    "source_prefix",
-    "writable_instance",
-]
-
 SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
 """The labels that say where an instance is, and what it is called."""
-replace = msgspec.structs.replace
 
 
 def instance_id(network: str, name: str) -> str:
@@ -68,7 +52,6 @@ def instance_id(network: str, name: str) -> str:
 
 
 def place_of(instance: ComputeInstance) -> Place:
-    """Return where an instance is."""
     return Place(labels.organization_of(instance), labels.project_of(instance))
 
 

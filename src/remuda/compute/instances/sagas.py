@@ -26,8 +26,6 @@ from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["CREATE_INSTANCE", "InstancePorts", "NameTaken", "NetworkLookup", "NewInstance", "bound"]
-
 
 class NameTaken(AlreadyExists):
     """Raised when the network has an instance of this name, or is about to, or had one that is not gone yet."""

@@ -7,7 +7,7 @@ operation. A change is in `updates`, and what can be done to a running instance 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
 from remuda.access.context import Context
@@ -39,10 +39,6 @@ from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.timeline import requested
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store
-
-__all__ = ["Instances"]
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +76,6 @@ class Instances:
         return made or await self._made(context, await self._judged(context, place, wanted))
 
     async def get(self, context: Context, instance: str) -> ComputeInstance:
-        """Return an instance."""
         return await self.find(context, permission("instances", "read"), instance)
 
     async def delete(self, context: Context, instance: str) -> None:

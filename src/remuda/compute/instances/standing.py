@@ -16,8 +16,6 @@ from remuda.compute.seen import ServerFacts, ServerSeen
 from remuda.kernel.conditions import find_condition
 from remuda.reconcile.status import AVAILABLE
 
-__all__ = ["Standing", "facts_before", "standing_of"]
-
 _OF_THE_SERVER = frozenset(fact for fact, kind in FIELDS.values() if kind in {"rebuild", "replace"})
 """The facts of which none becomes another without the server being made anew, and then all do."""
 

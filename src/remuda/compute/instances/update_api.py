@@ -6,11 +6,8 @@ from remuda.compute.permissions import permission
 from remuda.compute.plans.wire import PlanRead, PlanRefusal
 from remuda.http.routes import AnyRoute, OtherAnswer, Route
 
-__all__ = ["routes"]
-
 
 def routes() -> list[AnyRoute]:
-    """Return it."""
     return [
         Route(
             method="PUT",

@@ -12,8 +12,6 @@ from remuda.http.etag import Shown
 from remuda.http.replies import Other
 from remuda.http.routes import Call, Parameters
 
-__all__ = ["UpdateQuery", "tell_again", "update"]
-
 
 class UpdateQuery(Parameters, frozen=True, rename={"dry_run": "dryRun"}):
     """How to change an instance."""

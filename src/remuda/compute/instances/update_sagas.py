@@ -14,8 +14,6 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceSp
 from remuda.operations.registry import AnyBound, Bound
 from remuda.store.contract import Store
 
-__all__ = ["UPDATE_INSTANCE", "ChangedInstance", "UpdatePorts", "bound"]
-
 
 class ChangedInstance(Change[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
     """What is needed to change an instance that is to cost something else."""

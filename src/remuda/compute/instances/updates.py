@@ -13,7 +13,7 @@ in between is judged again.
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.context import Context
 from remuda.charging.in_hand import before_of, refuse_while_in_hand
@@ -43,10 +43,7 @@ from remuda.resources.timeline import requested
 from remuda.resources.turns import Turns
 from remuda.resources.writing import check_state, until_written, witnessed
 
-__all__ = ["Updates", "subject_of"]
-
 _MAY_RUN = {None, "Running"}
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,6 @@ from remuda.resources.timeline import requested
 from remuda.resources.wire import MetadataWrite, TagWire
 from remuda.store.logs import Log
 
-__all__ = ["Verbs", "with_provenance"]
-
 _MOST_TAGS = 50
 
 
@@ -43,25 +41,21 @@ class Verbs:
     log: Log
 
     async def start(self, context: Context, instance: str) -> None:
-        """Start a stopped instance."""
         found = await self._found(context, "update", instance)
         await self.region.start(context, (await self.matches.one(found)).id)
         await self._tell(context, found, "Started")
 
     async def stop(self, context: Context, instance: str) -> None:
-        """Stop a running instance."""
         found = await self._found(context, "update", instance)
         await self.region.stop(context, (await self.matches.one(found)).id)
         await self._tell(context, found, "Stopped")
 
     async def reboot(self, context: Context, instance: str, *, hard: bool) -> None:
-        """Reboot a running instance."""
         found = await self._found(context, "update", instance)
         await self.region.reboot(context, (await self.matches.one(found)).id, hard=hard)
         await self._tell(context, found, "Rebooted", hard=hard)
 
     async def snapshot(self, context: Context, instance: str, wanted: MetadataWrite) -> ImageRead:
-        """Make an image of an instance."""
         found = await self._found(context, "update", instance)
         server = (await self.matches.one(found)).id
         image = await self.region.snapshot(context, server, with_provenance(wanted, instance))

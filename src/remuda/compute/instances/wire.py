@@ -9,23 +9,6 @@ from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
-__all__ = [
-    "ConsoleOutputRead",
-    "ConsoleQuery",
-    "ConsoleSessionRead",
-    "InstanceCreate",
-    "InstanceCreateSpec",
-    "InstanceRead",
-    "InstanceSpecWire",
-    "InstanceStatusRead",
-    "InstanceUpdate",
-    "NetworkingWire",
-    "ProtectionWire",
-    "RebootQuery",
-    "SnapshotCreate",
-    "SshKeyRead",
-]
-
 
 class NetworkingWire(Wire, frozen=True):
     """How an instance is reached, and from where it may send."""

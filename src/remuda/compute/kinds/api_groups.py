@@ -1,7 +1,5 @@
 """The API groups that compute's kinds belong to."""
 
-__all__ = ["OURS", "SHARED", "VERSION"]
-
 SHARED = "compute.unikorn-cloud.org"
 """Kinds that existing clusters have too."""
 OURS = "compute.remuda"

@@ -17,18 +17,6 @@ from remuda.resources.lifecycle import LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "INSTANCE",
-    "Addresses",
-    "Applied",
-    "ComputeInstance",
-    "InstanceNetworking",
-    "InstanceSpec",
-    "InstanceStatus",
-    "PowerState",
-    "Protection",
-]
-
 PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped", "Rebuilding", "Error"]
 """Where in its life an instance is."""
 

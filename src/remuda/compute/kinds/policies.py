@@ -5,8 +5,6 @@ from remuda.compute.kinds.instances import Protection
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource
 
-__all__ = ["POLICY", "ProjectPolicy"]
-
 
 class ProjectPolicy(Resource, frozen=True):
     """A project's policy: it holds for each of its instances, whatever the instance itself says."""

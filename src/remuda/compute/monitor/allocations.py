@@ -20,8 +20,6 @@ from remuda.reconcile.pacing import Pace
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["Allocations"]
-
 _TWICE = 2
 
 

@@ -22,8 +22,6 @@ from remuda.kernel.errors import Gone
 from remuda.reconcile.pacing import Pace, while_leading
 from remuda.store.contract import Change, Event
 
-__all__ = ["Departures"]
-
 _MOST_REMEMBERED = 10_000
 
 

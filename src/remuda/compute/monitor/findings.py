@@ -21,8 +21,6 @@ from remuda.reconcile.run import Run
 from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.store.objects import Metadata
 
-__all__ = ["Checker", "Findings", "Look", "MonitorMetrics", "stand_in"]
-
 Checker = Literal[
     "instance-without-server",
     "server-without-instance",

@@ -19,8 +19,6 @@ from remuda.compute.ports import ComputePorts
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.pacing import Pace, every, while_leading
 
-__all__ = ["Monitor", "monitor_of"]
-
 _JUDGED_PER_S = 2.0
 _HELD_PER_S = 6.0
 _DEPARTED_PER_S = 20.0

@@ -22,8 +22,6 @@ from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources.reading import find
 from remuda.store.logs import subject_of
 
-__all__ = ["Strays", "stray_breaker"]
-
 _MOST_SUSPECTS = 10_000
 _FEW = Limit(always=20)
 _TWICE = 2

@@ -20,8 +20,6 @@ from remuda.reconcile.unsettled import UNSETTLED
 from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK
 
-__all__ = ["Stuck"]
-
 _NETWORK_ENDED = {"NetworkGone", "NetworkDeleting"}
 _TWICE = 2
 

@@ -23,8 +23,6 @@ from remuda.reconcile.sources import names
 from remuda.reconcile.unsettled import is_unsettled
 from remuda.resources.reading import find
 
-__all__ = ["Sweep"]
-
 _CHECKERS: tuple[Checker, ...] = ("instance-without-server", "allocation-differs", "damaged")
 _TWICE = 2
 

@@ -4,8 +4,6 @@ from collections.abc import Mapping, Sequence
 
 from remuda.compute.plans.wire import BlockerRead, QuotaChangeRead
 
-__all__ = ["quota_blockers"]
-
 
 def quota_blockers(changes: Sequence[QuotaChangeRead], free: Mapping[str, int]) -> Sequence[BlockerRead]:
     """Return what of a change's cost there is no room for. What nobody limits is not among what is free."""

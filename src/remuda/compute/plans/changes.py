@@ -5,8 +5,6 @@ from collections.abc import Callable, Mapping
 from remuda.compute.plans.deciding import Field
 from remuda.compute.plans.sides import Side
 
-__all__ = ["change_sentence"]
-
 
 def change_sentence(field: Field, before: Side, after: Side, *, is_applied: bool) -> str:
     """Return what changes; `is_applied` tells whether the server starts anew in the same step."""

@@ -21,8 +21,6 @@ from typing import Literal, get_args
 
 from remuda.compute.seen import ServerFacts
 
-__all__ = ["FIELDS", "KINDS", "Field", "StepKind", "changed_fields", "decide"]
-
 StepKind = Literal["in-place", "deferred", "reboot", "rebuild", "replace"]
 """What is done to the server, from the least to the most."""
 

@@ -8,17 +8,14 @@ power, how many of a flavor are free, whether an image is ready, what is held of
 
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.compute.plans.sides import Side
 from remuda.compute.plans.wire import StepRead, Thing
 from remuda.kernel.canonical import digest
 from remuda.resources.offers import FlavorRead, ImageRead
 
-__all__ = ["hash_of"]
-
 _DIGITS = 32
-replace = msgspec.structs.replace
 
 
 def hash_of(

@@ -15,8 +15,6 @@ from remuda.compute.plans.hashing import hash_of
 from remuda.compute.plans.sides import Side, Subject
 from remuda.compute.plans.wire import ChangeRead, Extent, PlanRead, QuotaChangeRead, StepRead, Thing, ThingRead
 
-__all__ = ["plan_change"]
-
 _ANEW: frozenset[StepKind] = frozenset({"rebuild", "replace"})
 """Steps after which it starts from a new disk."""
 _OF_THE_DISK: tuple[Thing, ...] = ("rootDisk", "sshHostKeys", "memory")

@@ -12,8 +12,6 @@ from remuda.resources.labels import project_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["policy_of", "protection_of", "refuse_if_protected"]
-
 
 async def policy_of(store: Store, project: str) -> Protection:
     """Return what a project demands of its instances: nothing, if it has never said."""

@@ -8,8 +8,6 @@ from remuda.compute.kinds.instances import Protection
 from remuda.compute.seen import ServerFacts
 from remuda.resources.offers import FlavorRead, ImageRead
 
-__all__ = ["Side", "Subject"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:

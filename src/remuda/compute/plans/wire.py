@@ -8,20 +8,6 @@ from remuda.compute.plans.deciding import Field, StepKind
 from remuda.http.errors import ErrorBody
 from remuda.http.routes import Wire
 
-__all__ = [
-    "BlockerRead",
-    "ChangeRead",
-    "DowntimeRead",
-    "Extent",
-    "PlanHash",
-    "PlanRead",
-    "PlanRefusal",
-    "QuotaChangeRead",
-    "StepRead",
-    "Thing",
-    "ThingRead",
-]
-
 Thing = Literal["id", "name", "privateIP", "macAddress", "publicIP", "rootDisk", "sshHostKeys", "memory"]
 """What an instance has that a change could take away."""
 

@@ -6,8 +6,6 @@ from remuda.compute.plans.deciding import StepKind
 from remuda.compute.plans.sides import Subject
 from remuda.compute.plans.wire import DowntimeRead, Extent, Thing
 
-__all__ = ["downtime_of", "lost_sentence", "step_sentence", "summary", "survives_sentence"]
-
 _STEPS: Mapping[StepKind, str] = {
     "in-place": "This is changed while the instance runs.",
     "deferred": "This is stored, and takes effect when the instance is next rebuilt or replaced.",

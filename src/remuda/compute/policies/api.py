@@ -5,8 +5,6 @@ from remuda.compute.policies.service import MAY_READ, MAY_WRITE
 from remuda.compute.policies.wire import PolicyPath, PolicyWire
 from remuda.http.routes import AnyRoute, Route
 
-__all__ = ["routes"]
-
 _POLICY = "/api/v2/organizations/{organizationID}/projects/{projectID}/policy"
 
 

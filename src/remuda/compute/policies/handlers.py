@@ -7,8 +7,6 @@ from remuda.compute.policies.wire import PolicyPath, PolicyWire
 from remuda.http.replies import Rendered
 from remuda.http.routes import Call, Nothing
 
-__all__ = ["get", "put"]
-
 
 async def get(policies: Policies, call: Call[PolicyPath, Nothing, Nothing]) -> Rendered[PolicyWire]:
     """Read a project's policy."""

@@ -23,8 +23,6 @@ from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["MAY_READ", "MAY_WRITE", "Policies", "PolicyFound"]
-
 MAY_READ = permission("instances", "read")
 """The right to know a policy, in its project."""
 MAY_WRITE = Permission("identity:projects", "update")

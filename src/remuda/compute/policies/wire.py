@@ -6,8 +6,6 @@ import msgspec
 
 from remuda.http.routes import Id, Parameters, Wire
 
-__all__ = ["PolicyPath", "PolicyWire"]
-
 
 class PolicyWire(Wire, frozen=True, kw_only=True, omit_defaults=False):
     """What a project demands of each of its instances, whatever the instance itself says."""

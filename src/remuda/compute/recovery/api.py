@@ -4,8 +4,6 @@ from remuda.compute.recovery import handlers
 from remuda.compute.recovery.service import MAY_RELEASE
 from remuda.http.routes import AnyRoute, Route
 
-__all__ = ["routes"]
-
 
 def routes() -> list[AnyRoute]:
     """Return all of them."""

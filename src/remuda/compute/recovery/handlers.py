@@ -3,8 +3,6 @@
 from remuda.compute.recovery.service import Recovery
 from remuda.http.routes import Call, Nothing
 
-__all__ = ["release"]
-
 
 async def release(recovery: Recovery, call: Call[Nothing, Nothing, Nothing]) -> None:
     """Let what is nobody's be removed again."""

@@ -12,8 +12,6 @@ from remuda.access.principal import Permission
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 
-__all__ = ["MAY_RELEASE", "Recovery"]
-
 MAY_RELEASE = Permission("region:regions", "update")
 """The right of those who run the platform, held everywhere."""
 

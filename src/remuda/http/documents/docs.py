@@ -21,8 +21,6 @@ from remuda.http.documents.schemas import FieldRow, field_rows, type_text
 from remuda.http.errors import NO_CACHE
 from remuda.http.tables import Table
 
-__all__ = ["Pages", "render_docs"]
-
 Node = dict[str, Any]
 
 

@@ -17,8 +17,6 @@ from remuda.http.headers import HEADER_PATTERN
 from remuda.http.routes import AnyRoute, Parameters
 from remuda.http.tables import Table
 
-__all__ = ["document"]
-
 Node = dict[str, Any]
 
 _ELSEWHERE = {"accept", "authorization", "content-type", "cookie"}

@@ -12,8 +12,6 @@ from remuda.http.errors import CONTRACT_WORDS, ErrorBody, OAuth2Error, OtherErro
 from remuda.http.pages import PAGE_HEADERS
 from remuda.http.routes import AnyRoute, OtherAnswer
 
-__all__ = ["HEADERS", "error_responses", "route_responses"]
-
 HEADERS: Mapping[str, str] = {
     "Access-Control-Allow-Origin": "The pages that may use the API.",
     "Access-Control-Expose-Headers": "What those pages may read beside the body.",

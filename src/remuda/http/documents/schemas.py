@@ -4,8 +4,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["FieldRow", "field_rows", "type_text"]
-
 Node = Mapping[str, Any]
 
 _DEEPEST = 6

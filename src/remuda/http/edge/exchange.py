@@ -7,8 +7,6 @@ from starlette.requests import ClientDisconnect
 from uvicorn._types import ASGISendEvent
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-__all__ = ["Exchange", "give_up"]
-
 
 class Exchange(RequestResponseCycle):
     """A request and its answer. Who writes to a client that left is told, where uvicorn would let it write for ever."""

@@ -8,8 +8,6 @@ from remuda.http.edge.mounts import Mounted
 from remuda.http.replies import Page
 from remuda.version import ServiceDescriptor
 
-__all__ = ["FrontPage", "front_page"]
-
 FrontPage = Callable[[Sequence[tuple[str, str]]], Page]
 """Renders the page, with what speaks against being ready: which part it is, and what is wrong with it."""
 

@@ -33,19 +33,6 @@ from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.upkeep import Integrity
 from remuda.version import ServiceDescriptor
 
-__all__ = [
-    "DOCS",
-    "PAGES",
-    "PROCESS",
-    "Check",
-    "Health",
-    "NotReady",
-    "ProcessPages",
-    "Readiness",
-    "Version",
-    "store_check",
-]
-
 Check = Callable[[], Iterable[tuple[str, str]]]
 """Returns each thing that speaks against being ready: which part it is, and what is wrong with it."""
 

@@ -13,8 +13,6 @@ from typing import Protocol
 
 import msgspec
 
-__all__ = ["LineWriter", "Sink"]
-
 _AT_ONCE = select.PIPE_BUF
 _MOST_WAITING = 4 * 1024 * 1024
 _RETRY_S = 0.05

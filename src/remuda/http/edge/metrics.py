@@ -16,8 +16,6 @@ from prometheus_client.registry import Collector
 from remuda.http.tables import Table
 from remuda.kernel.clock import Clock
 
-__all__ = ["REFUSALS", "UNROUTED", "Metrics", "RouteMeters", "measure_loop_lag"]
-
 UNROUTED = ("none", "none")
 """The service and route of a request that met no route."""
 
@@ -53,7 +51,6 @@ class RouteMeters:
         self.total_s = 0.0
 
     def count(self, status: int) -> None:
-        """Count an answer."""
         self.answers[status // 100 - 1] += 1
 
     def observe_duration(self, duration_s: float) -> None:

@@ -11,8 +11,6 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.http.tables import Table
 
-__all__ = ["Mounted", "Mounts"]
-
 
 @dataclass(frozen=True, slots=True)
 class Mounted:

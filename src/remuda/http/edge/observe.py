@@ -27,8 +27,6 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["AccessLine", "Observe"]
-
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?=-|\Z)")
 _VERSION_0_LENGTH = 55
 _SAMPLED = "01"

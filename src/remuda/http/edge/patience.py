@@ -17,8 +17,6 @@ from remuda.http.errors import answer_to
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["HeadTooLarge", "Patience", "Progress", "Watched", "Watchman"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
@@ -108,7 +106,6 @@ class Watchman:
             connection.check(now)
 
     def forget(self, connection: Watched) -> None:
-        """A connection has ended."""
         self.connections.discard(connection)
         if not self.connections:
             self.all_gone.set()

@@ -31,8 +31,6 @@ from remuda.http.edge.exchange import Exchange, give_up
 from remuda.http.edge.patience import HeadTooLarge, Progress, Watchman
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
-__all__ = ["Connection"]
-
 _NEVER = math.inf
 _NO_LINGER = struct.pack("ii", 1, 0)
 _SPARE_CONNECTIONS = 64

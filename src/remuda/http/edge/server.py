@@ -28,8 +28,6 @@ from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness
 from remuda.store.duties import Duties
 
-__all__ = ["Address", "CannotListen", "Listener", "Server", "listen"]
-
 _BACKLOG = 2048
 _SWEEP_S = 0.5
 _GRACE_S = 20.0

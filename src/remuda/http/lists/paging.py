@@ -26,8 +26,6 @@ from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.turns import let_others_run
 from remuda.store.contract import Page, View
 
-__all__ = ["SLICE", "answer_list", "batches", "page_headers", "read_items"]
-
 SLICE = 100
 """Objects that are read before others get their turn."""
 _STREAMED = 25

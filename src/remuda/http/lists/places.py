@@ -14,8 +14,6 @@ import msgspec
 from remuda.access.principal import AccessList, Permission
 from remuda.kernel.errors import Gone, Malformed, RemudaError
 
-__all__ = ["Places", "SeenOtherwise", "bad_place"]
-
 _PLACE = re.compile(r"(.+)-([0-9a-f]{16})")
 _DIGEST_BYTES = 8
 

@@ -12,8 +12,6 @@ from itertools import cycle
 
 from remuda.kernel.clock import Clock
 
-__all__ = ["Pulse"]
-
 _TURNS = 16
 
 

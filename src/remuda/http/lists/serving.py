@@ -17,8 +17,6 @@ from remuda.http.ports import ApiPorts
 from remuda.http.replies import Collection
 from remuda.http.timing import within
 
-__all__ = ["answer_collection"]
-
 
 async def answer_collection(
     inbound: Inbound, context: Context, collection: Collection[Any, Any], ports: ApiPorts

@@ -9,8 +9,6 @@ from typing import Any
 from remuda.http.replies import Collection
 from remuda.store.contract import Change
 
-__all__ = ["in_sight"]
-
 
 def in_sight(collection: Collection[Any, Any], change: Change[Any]) -> tuple[str, Any] | None:
     """Return what a change is to those who see only some objects, and the state to show."""

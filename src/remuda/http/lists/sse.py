@@ -9,8 +9,6 @@ from typing import cast
 
 import msgspec
 
-__all__ = ["HEARTBEAT", "EventReader", "Received", "added_events", "event"]
-
 HEARTBEAT = b":\n\n"
 """A comment: the stream is alive."""
 

@@ -13,8 +13,6 @@ from remuda.kernel.errors import Malformed, Unsealable
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
 
-__all__ = ["PageTokens", "bad_token"]
-
 
 class PageTokens:
     """The tokens of one caller at one path, or in one log."""

@@ -37,8 +37,6 @@ from remuda.kernel.errors import Gone, Invalid, RemudaError
 from remuda.kernel.turns import let_others_run
 from remuda.store.contract import Bookmark, Event
 
-__all__ = ["WatchPorts", "answer_watch"]
-
 _HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))
 _PART_BYTES = 4 << 10
 """So much of what is there is sent at once: readers may be many, and not read."""
@@ -173,7 +171,6 @@ class _Stream:
         return event("end", msgspec.json.encode({"reason": reason}), place=place)
 
     async def _present(self) -> AsyncGenerator[bytes]:
-        """Yield what is there."""
         page = await read_items(self._collection, limit=SLICE)
         while True:
             for events in map(added_events, batches(self._collection.view, page.items, _PART_BYTES)):

@@ -5,8 +5,6 @@ from remuda.identity.auditing import handlers, wire
 from remuda.identity.auditing.service import READ
 from remuda.identity.paths import ORGANIZATION, OrganizationPath
 
-__all__ = ["routes"]
-
 _ABOUT = (
     "The latest first, 100 unless `limit` says otherwise. Every write of a known caller is there, whatever came of it, "
     "and so are logins. With filters a page may be short, even empty, and not be the last: only one without "

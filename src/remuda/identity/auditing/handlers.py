@@ -9,8 +9,6 @@ from remuda.identity.auditing import wire
 from remuda.identity.auditing.service import Auditing, AuditPage
 from remuda.identity.paths import OrganizationPath
 
-__all__ = ["list_audit", "list_system_audit"]
-
 
 async def list_audit(
     auditing: Auditing, call: Call[OrganizationPath, wire.AuditQuery, Nothing]

@@ -6,8 +6,6 @@ from remuda.http.audit import AuditRecord
 from remuda.identity.auditing.wire import AuditQuery, EntryRead
 from remuda.store.logs import Entry
 
-__all__ = ["is_too_old", "is_wanted", "read_entry"]
-
 _DECODE = msgspec.json.Decoder(AuditRecord).decode
 
 

@@ -22,8 +22,6 @@ from remuda.kernel.sealing import Sealer
 from remuda.kernel.turns import let_others_run
 from remuda.store.logs import Log
 
-__all__ = ["READ", "AuditPage", "Auditing"]
-
 READ = permission("organizations", "read")
 """Who may read an organization may read what was done in it."""
 

@@ -9,8 +9,6 @@ import msgspec
 from remuda.http.audit import Actor, Component, Operation, Result, Target
 from remuda.http.routes import Id, PageQuery, Wire
 
-__all__ = ["AuditQuery", "EntryRead", "SystemAuditQuery"]
-
 Moment = Annotated[datetime, msgspec.Meta(tz=True)]
 
 

@@ -33,8 +33,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.parts import named
 
-__all__ = ["ExternalBearers", "is_our_issuer"]
-
 
 def is_our_issuer(issuer: str, settings: IdentitySettings) -> bool:
     """Tell whether an issuer is this system itself, by any of its names."""

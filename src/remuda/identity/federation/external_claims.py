@@ -22,8 +22,6 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.folding import folded
 from remuda.resources.writing import each_once
 
-__all__ = ["ALGORITHMS", "Said", "algorithms_of", "check_times", "email_of", "groups_of", "verify"]
-
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 """What an issuer can be allowed to sign with: one key signs, another verifies."""
 

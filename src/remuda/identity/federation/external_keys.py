@@ -23,8 +23,6 @@ from remuda.identity.tokens.peeking import BELIEVED
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unavailable
 
-__all__ = ["FRESH_S", "IssuerKeys"]
-
 FRESH_S = BELIEVED.total_seconds()
 """How old keys may be before they are read again, so that one which the issuer withdrew does not verify for ever."""
 

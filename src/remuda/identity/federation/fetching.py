@@ -19,7 +19,6 @@ from remuda.outbound.clients import new_client
 if TYPE_CHECKING:
     import httpx2
 
-__all__ = ["Fetcher", "is_loopback"]
 
 _LONGEST = 1024 * 1024
 _TIME_S = 10.0
@@ -38,7 +37,6 @@ class Fetcher:
         """By server; whoever waits or asks holds its own, so it is gone after the last one."""
 
     async def close(self) -> None:
-        """Close all connections."""
         if self._http is not None:
             await self._http.aclose()
 

@@ -23,8 +23,6 @@ from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
-__all__ = ["Federation", "Ticket"]
-
 _TRUE = (True, "true", 1, "1")
 
 
@@ -56,7 +54,6 @@ class Federation:
         self._upstream = Upstream(fetch=fetch, clock=clock)
 
     def ticket(self, provider: OAuth2Provider) -> Ticket:
-        """Return a ticket for one login."""
         nonce, verifier = (new_secret(self._randomness).reveal() for _ in range(2))
         return Ticket(provider.name, nonce, verifier)
 

@@ -17,8 +17,6 @@ from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret
 
-__all__ = ["IdToken", "read_id_token"]
-
 _ALGORITHMS = (
     *("RS256", "RS384", "RS512", "PS256", "PS384", "PS512"),
     *("ES256", "ES384", "ES512", "Ed25519", "EdDSA"),

@@ -26,8 +26,6 @@ from remuda.resources.labels import ORGANIZATION, USER
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["Providers", "domain_of", "is_own", "is_usable"]
-
 
 class Providers:
     """Finds them, and judges what they say."""

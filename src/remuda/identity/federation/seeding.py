@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from functools import partial
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from remuda.identity.federation.external import is_our_issuer
 from remuda.identity.federation.external_claims import ALGORITHMS
@@ -28,13 +28,10 @@ from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["CONFIGURED", "check_providers", "provider_id", "seed_providers"]
-
 CONFIGURED = f"{OURS}/configured"
 """Annotation: the configuration has made it, and the configuration removes it."""
 
 _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
-replace = msgspec.structs.replace
 
 
 def provider_id(name: str) -> str:

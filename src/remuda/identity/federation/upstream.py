@@ -22,8 +22,6 @@ from remuda.identity.ports import Fetch
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unavailable
 
-__all__ = ["PublicKey", "SelfDescription", "Upstream", "broken", "fetch_json", "named", "read_keys"]
-
 PublicKey = RSAKey | ECKey | OKPKey
 """A key that verifies. A shared secret is none."""
 

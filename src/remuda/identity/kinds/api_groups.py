@@ -1,7 +1,5 @@
 """The API groups that identity's kinds belong to."""
 
-__all__ = ["OURS", "SHARED", "VERSION"]
-
 SHARED = "identity.unikorn-cloud.org"
 """Kinds that existing clusters have too."""
 OURS = "identity.remuda"

@@ -6,8 +6,6 @@ from remuda.identity.kinds.api_groups import OURS, VERSION
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["BOOTSTRAP", "Bootstrap", "BootstrapSpec", "BootstrapStatus"]
-
 
 class BootstrapSpec(StoredStruct, frozen=True):
     """What is made at the first start, by id: whichever of it is there after a crash is not made again."""

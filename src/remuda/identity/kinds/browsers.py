@@ -6,8 +6,6 @@ from remuda.identity.kinds.api_groups import OURS, VERSION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["BROWSER_LOGIN", "BrowserLogin", "BrowserLoginSpec"]
-
 
 class BrowserLoginSpec(StoredStruct, frozen=True):
     """A login that a browser can use again, for every client, without asking its user."""

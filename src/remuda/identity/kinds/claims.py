@@ -11,8 +11,6 @@ from remuda.identity.kinds.states import UserState
 from remuda.kernel.tags import Tag
 from remuda.store.objects import StoredStruct
 
-__all__ = ["Before", "Claim", "Mark"]
-
 
 class Before(StoredStruct, frozen=True):
     """What an operation puts back if it is undone."""

@@ -15,30 +15,6 @@ from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "AUTHORIZATION_CODE",
-    "DEVICE_GRANT",
-    "OAUTH2_CLIENT",
-    "OAUTH2_PROVIDER",
-    "PASSWORD",
-    "USED_ASSERTION",
-    "AuthorizationCode",
-    "AuthorizationCodeSpec",
-    "BearerTrust",
-    "DeviceGrant",
-    "DeviceGrantSpec",
-    "OAuth2Client",
-    "OAuth2ClientSpec",
-    "OAuth2ClientStatus",
-    "OAuth2Provider",
-    "OAuth2ProviderSpec",
-    "Password",
-    "PasswordSpec",
-    "ProviderType",
-    "UsedAssertion",
-    "UsedAssertionSpec",
-]
-
 ProviderType = Literal["custom", "google", "microsoft", "github"]
 """Whose way of doing things a provider follows."""
 

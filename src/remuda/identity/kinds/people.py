@@ -21,30 +21,6 @@ from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "GROUP",
-    "KEEPS_ACCOUNT",
-    "ORGANIZATION_USER",
-    "SERVICE_ACCOUNT",
-    "USER",
-    "Group",
-    "GroupSpec",
-    "LastLogin",
-    "OrganizationUser",
-    "OrganizationUserSpec",
-    "ReplacedToken",
-    "ServiceAccount",
-    "ServiceAccountSpec",
-    "Subject",
-    "User",
-    "UserSpec",
-    "account_member",
-    "membership_id",
-    "subject_member",
-    "user_id",
-    "user_member",
-]
-
 KEEPS_ACCOUNT = f"{SHARED}/tokens"
 """Keeps a deleted service account until its tokens are revoked."""
 

@@ -18,30 +18,6 @@ from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "ALLOCATION",
-    "HELD",
-    "KEEPS_LEDGER",
-    "QUOTA",
-    "QUOTA_METADATA",
-    "Action",
-    "Allocation",
-    "AllocationSpec",
-    "Amount",
-    "Amounts",
-    "Intent",
-    "Life",
-    "Limit",
-    "Limits",
-    "ProjectLedger",
-    "Quota",
-    "QuotaMetadata",
-    "QuotaMetadataSpec",
-    "QuotaSpec",
-    "charge_value",
-    "owner_value",
-]
-
 KEEPS_LEDGER = f"{SHARED}/ledger"
 """Keeps a head until nothing is held from it, even while its organization goes."""
 

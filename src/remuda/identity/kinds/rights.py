@@ -9,8 +9,6 @@ from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = ["ROLE", "Grant", "Role", "RoleScopes", "RoleSpec"]
-
 
 class Grant(StoredStruct, frozen=True):
     """What may be done to one endpoint."""

@@ -2,7 +2,5 @@
 
 from typing import Literal
 
-__all__ = ["UserState"]
-
 UserState = Literal["active", "pending", "suspended"]
 """Only who is active can log in, and only an active membership gives rights."""

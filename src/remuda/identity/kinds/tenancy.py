@@ -21,23 +21,6 @@ from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "DOMAIN",
-    "IN_CARE",
-    "ORGANIZATION",
-    "PROJECT",
-    "Domain",
-    "DomainSpec",
-    "GoogleOptions",
-    "Organization",
-    "OrganizationSpec",
-    "Project",
-    "ProjectSpec",
-    "ProviderOptions",
-    "TenancyStatus",
-    "domain_id",
-]
-
 IN_CARE = f"{SHARED}/in-care"
 """Keeps an organization or a project until its controller has seen that nothing needs it any more."""
 

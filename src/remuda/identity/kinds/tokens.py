@@ -7,19 +7,6 @@ from remuda.kernel.secrets import Secret
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "REVOCATION",
-    "SESSION",
-    "SIGNING_KEY",
-    "PrivateKey",
-    "Revocation",
-    "RevocationSpec",
-    "Session",
-    "SessionSpec",
-    "SigningKey",
-    "SigningKeySpec",
-]
-
 
 class PrivateKey(StoredStruct, frozen=True):
     """A key pair that signs, will soon, or did: which, follows from when it and the others were made."""

@@ -37,8 +37,6 @@ from remuda.resources.labels import USER as USER_LABEL
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["AccountPage"]
-
 
 @dataclass(frozen=True, slots=True)
 class _Reach:

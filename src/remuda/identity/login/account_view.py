@@ -6,8 +6,6 @@ from datetime import UTC, datetime
 
 from remuda.identity.kinds.states import UserState
 
-__all__ = ["AccountView", "BrowserRow", "MembershipRow", "SessionRow"]
-
 
 @dataclass(frozen=True, slots=True)
 class MembershipRow:

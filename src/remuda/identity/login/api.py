@@ -21,8 +21,6 @@ from remuda.identity.login.wire import (
     PasswordQuery,
 )
 
-__all__ = ["routes"]
-
 
 def routes() -> list[AnyRoute]:
     """Return them."""

@@ -20,8 +20,6 @@ from remuda.identity.ports import Aside
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
-__all__ = ["HASHING", "MOST_BYTES", "Hasher", "Hashing", "hashed_bytes"]
-
 MOST_BYTES = 1024
 """The longest password, as `hashed_bytes` has it."""
 
@@ -60,7 +58,6 @@ class Hasher:
         self._decoy = f"$argon2id$v=19$m={hashing.memory_kib},t={hashing.passes},p={hashing.lanes}${salt}${digest}"
 
     async def hash(self, password: Secret) -> Secret:
-        """Return the hash of a password."""
         plain, salt = hashed_bytes(password), self._randomness.token_bytes(_SALT_BYTES)
         async with self._turns:
             return await self._aside(lambda: Secret(self._argon2.hash(plain, salt=salt)))

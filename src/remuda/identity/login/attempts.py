@@ -11,8 +11,6 @@ An account that does not exist has a quota too, so that nobody learns from being
 from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
 from remuda.kernel.clock import Clock
 
-__all__ = ["ADDRESSES", "Attempts"]
-
 ADDRESSES = 10
 """How many addresses it takes to use up what one account may be tried."""
 

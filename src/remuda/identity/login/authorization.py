@@ -20,17 +20,6 @@ from remuda.identity.oauth.redirects import allows_redirect
 from remuda.identity.urls import with_query
 from remuda.kernel.errors import Malformed, OAuthRefusal
 
-__all__ = [
-    "AuthorizationRequest",
-    "answer_location",
-    "check_address",
-    "check_request",
-    "error_location",
-    "is_fresh",
-    "prompts",
-    "upstream_wishes",
-]
-
 _Short = Annotated[str, msgspec.Meta(max_length=512)]
 _Long = Annotated[str, msgspec.Meta(max_length=2048)]
 _Hint = Annotated[str, msgspec.Meta(max_length=8192)]
@@ -120,7 +109,6 @@ def _check_asking(request: AuthorizationRequest) -> None:
 
 
 def prompts(request: AuthorizationRequest) -> frozenset[str]:
-    """Return the values of `prompt`."""
     return frozenset(request.prompt.split())
 
 

@@ -14,8 +14,6 @@ from datetime import timedelta
 from remuda.identity.tokens.hashing import new_secret
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["BrowserCookie", "Cookie"]
-
 _VALUE = re.compile(r"[A-Za-z0-9_-]{43}")
 
 

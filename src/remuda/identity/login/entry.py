@@ -57,8 +57,6 @@ from remuda.resources.labels import NAME
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["WRONG", "Entry"]
-
 WRONG = (
     "The e-mail address and the password do not go together, or this account cannot log in with a password: "
     "try again, or ask an administrator for a link to set a new one."

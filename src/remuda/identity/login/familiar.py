@@ -19,8 +19,6 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
 
-__all__ = ["LIFE", "Familiar", "FamiliarCookie"]
-
 LIFE = timedelta(days=180)
 """How long a browser is remembered after the last login in it."""
 

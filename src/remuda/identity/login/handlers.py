@@ -21,22 +21,6 @@ from remuda.identity.login.wire import (
     PasswordQuery,
 )
 
-__all__ = [
-    "ask_authorization",
-    "change_account",
-    "choose_password",
-    "come_back",
-    "connect_device",
-    "log_in",
-    "log_out",
-    "make_password_link",
-    "post_authorization",
-    "post_logout",
-    "show_account",
-    "show_device",
-    "show_password",
-]
-
 
 def _visit(browser: Browser, call: Call[Any, Any, Any], verb: str, route: str) -> Visit:
     sent = call.headers.get("cookie", "")
@@ -63,7 +47,6 @@ async def post_authorization(browser: Browser, call: Call[Nothing, Nothing, Auth
 
 
 async def log_in(browser: Browser, call: Call[Nothing, Nothing, LoginForm]) -> Page | Redirect:
-    """Take the login page's form."""
     return await browser.entry.login(_visit(browser, call, "POST", "/oauth2/v2/login"), call.body)
 
 
@@ -83,7 +66,6 @@ async def post_logout(browser: Browser, call: Call[Nothing, Nothing, LogoutReque
 
 
 async def show_account(browser: Browser, call: Call[Nothing, Nothing, Nothing]) -> Page | Redirect:
-    """Show somebody their account."""
     return await browser.account.show(_visit(browser, call, "GET", ACCOUNT))
 
 

@@ -4,8 +4,6 @@ from remuda.identity.tokens.claims import ID, IdClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.errors import Unauthenticated
 
-__all__ = ["hinted"]
-
 
 async def hinted(tokens: Tokens, token: str) -> IdClaims | None:
     """Return what an ID token of ours says, whenever it was made; None if it is not ours, and so says nothing."""

@@ -25,8 +25,6 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.urls import with_query
 from remuda.kernel.errors import Malformed
 
-__all__ = ["Exit"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exit:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.browsers import BrowserLogin, BrowserLoginSpec
 from remuda.identity.kinds.people import USER, User
@@ -34,12 +34,8 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-__all__ = ["LIFE", "LoggedIn", "Logins"]
-
 LIFE = timedelta(hours=12)
 """How long a login in a browser is good."""
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,8 +19,6 @@ from remuda.identity.login.account_view import AccountView
 from remuda.identity.login.passwords import LEAST_CHARACTERS
 from remuda.resources.labels import NAME
 
-__all__ = ["Pages", "provider_name"]
-
 _OK = 200
 _NAMES = {"google": "Google", "microsoft": "Microsoft"}
 

@@ -20,8 +20,6 @@ from remuda.identity.login.wire import DeviceForm
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.devices import Devices
 
-__all__ = ["DevicePage"]
-
 _UNKNOWN = "No device waits under this code: look whether you typed what it shows, or let it begin again."
 _BAD = 400
 

@@ -23,8 +23,6 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal
 
-__all__ = ["ACCOUNT", "Passing", "unexpected"]
-
 ACCOUNT = "/oauth2/v2/account"
 """Where somebody goes who logs in for nothing in particular."""
 

@@ -31,8 +31,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["UPDATE_USERS", "PasswordPages"]
-
 UPDATE_USERS = permission("users", "update")
 """The right that making a link needs, everywhere."""
 

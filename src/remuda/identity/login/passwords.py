@@ -30,8 +30,6 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-__all__ = ["LEAST_CHARACTERS", "LINK_LIFE", "EndsSessions", "NewLink", "Passwords", "check_password"]
-
 LEAST_CHARACTERS = 12
 """The shortest password."""
 LINK_LIFE = timedelta(hours=24)

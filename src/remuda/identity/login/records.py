@@ -16,8 +16,6 @@ from remuda.identity.users import organizations_to_tell
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record
 
-__all__ = ["Records"]
-
 _DONE, _UNKNOWN_CALLER, _DENIED = 302, 401, 403
 
 

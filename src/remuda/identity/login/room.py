@@ -25,8 +25,6 @@ from remuda.identity.rights.bindings import Bindings
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 
-__all__ = ["login_room"]
-
 
 def login_room(
     ports: IdentityPorts,

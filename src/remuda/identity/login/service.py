@@ -10,8 +10,6 @@ from remuda.identity.login.leaving import Exit
 from remuda.identity.login.pairing import DevicePage
 from remuda.identity.login.password_pages import PasswordPages
 
-__all__ = ["Browser"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Browser:

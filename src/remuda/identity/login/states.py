@@ -15,8 +15,6 @@ from remuda.kernel.errors import Malformed, Unsealable
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
 
-__all__ = ["LIFE", "States"]
-
 StateT = TypeVar("StateT", bound=msgspec.Struct)
 
 LIFE = timedelta(minutes=10)

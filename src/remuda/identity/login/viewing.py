@@ -15,8 +15,6 @@ from remuda.identity.tokens.footing import organization_vouching
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store
 
-__all__ = ["Viewers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Viewers:

@@ -9,8 +9,6 @@ from remuda.identity.federation.flow import Ticket
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.login.familiar import Familiar
 
-__all__ = ["Flight", "Leaving", "Overview", "Pairing", "Pending", "Visit", "query_of"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visit:

@@ -8,19 +8,6 @@ import msgspec
 from remuda.http.routes import Parameters, Wire
 from remuda.kernel.secrets import Secret
 
-__all__ = [
-    "AccountForm",
-    "CallbackQuery",
-    "DeviceForm",
-    "DeviceQuery",
-    "LoginForm",
-    "LogoutRequest",
-    "PasswordForm",
-    "PasswordLinkRead",
-    "PasswordLinkWrite",
-    "PasswordQuery",
-]
-
 _Address = Annotated[str, msgspec.Meta(max_length=320)]
 _Name = Annotated[str, msgspec.Meta(max_length=512)]
 _Long = Annotated[str, msgspec.Meta(max_length=2048)]

@@ -5,8 +5,6 @@ from remuda.identity.oauth import client_wire, handlers, wire
 from remuda.identity.oauth.registration import right
 from remuda.resources.about import protected_resource_route
 
-__all__ = ["routes"]
-
 _OAUTH = "/oauth2/v2"
 _KNOWN = "/.well-known"
 _CLIENTS = "/api/v1/oauth2clients"

@@ -28,8 +28,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["ALGORITHMS", "ASSERTION_TYPE", "Assertions", "PublicKey", "load_public_key"]
-
 ASSERTION_TYPE = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 """What `client_assertion_type` has to be."""
 

@@ -4,6 +4,7 @@ from datetime import datetime
 from typing import Annotated
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
@@ -25,24 +26,7 @@ from remuda.resources.metadata import (
 from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.wire import MetadataRead, MetadataWrite
 
-__all__ = [
-    "CLIENT_VIEW",
-    "ClientPath",
-    "ClientRead",
-    "ClientSecret",
-    "ClientSecretRead",
-    "ClientWrite",
-    "OAuth2ClientWire",
-    "changed_client",
-    "check_client",
-    "new_client",
-    "read_client",
-    "writable_client",
-]
-
 _Uri = Annotated[str, msgspec.Meta(max_length=2048)]
-
-replace = msgspec.structs.replace
 
 
 class ClientPath(Parameters, frozen=True, rename={"client": "clientID"}):
@@ -113,7 +97,6 @@ def check_client(wanted: ClientWrite) -> None:
 
 
 def new_client(name: str, wanted: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
-    """Return a new client."""
     metadata = new_metadata(name, wanted.metadata, who, labels={})
     tags = own_tags(stored_tags(wanted.metadata), who)
     return OAuth2Client(metadata=metadata, spec=_spec(wanted.spec, tags, secret_hash))

@@ -14,7 +14,6 @@ import msgspec
 
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
 from remuda.identity.oauth.assertion import Assertions
-from remuda.identity.oauth.redirects import allows_redirect
 from remuda.identity.oauth.wire import ClientForm
 from remuda.identity.tokens.hashing import is_hash_of
 from remuda.kernel.errors import OAuthRefusal
@@ -24,8 +23,6 @@ from remuda.resources.reading import find
 from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
-
-__all__ = ["CLI", "ClientProof", "Clients", "allows_redirect", "seed_clients"]
 
 CLI = "remuda-cli"
 """The client id of our command line."""

@@ -10,7 +10,7 @@ a crash in between the code is used and its session, if it was begun, has tokens
 import re
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.oauth import AuthorizationCode, AuthorizationCodeSpec
 from remuda.identity.settings import IdentitySettings
@@ -24,11 +24,7 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["Codes"]
-
 _FORM = re.compile(r"[A-Za-z0-9_-]{43}")
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.oauth import DeviceGrant, DeviceGrantSpec
 from remuda.identity.oauth.wire import DeviceAuthorization
@@ -29,14 +29,10 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-__all__ = ["Devices"]
-
 _LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
 _LENGTH = 8
 _INTERVAL_S = 5
 _MOST_WATCHED = 10_000
-
-replace = msgspec.structs.replace
 
 
 @dataclass(slots=True)

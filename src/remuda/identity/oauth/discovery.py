@@ -11,8 +11,6 @@ from remuda.identity.oauth.wire import OpenIdConfiguration
 from remuda.identity.settings import IdentitySettings
 from remuda.resources.about import SCOPES
 
-__all__ = ["configuration"]
-
 
 def configuration(settings: IdentitySettings) -> OpenIdConfiguration:
     """Return where everything is, and what we can do."""

@@ -25,8 +25,6 @@ from remuda.resources.reading import find_in, is_there
 from remuda.resources.writing import each_once
 from remuda.store.contract import Store
 
-__all__ = ["ACCESS_TOKEN_TYPE", "PASSPORT_TYPE", "TOKEN_EXCHANGE", "Exchange", "refuse_query"]
-
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  the name of a grant
 """The grant."""
 ACCESS_TOKEN_TYPE = "urn:ietf:params:oauth:token-type:access_token"  # noqa: S105  the name of a type

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.context import Context
 from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
@@ -37,8 +37,6 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.about import SCOPES
 from remuda.store.contract import Store
 
-__all__ = ["AUTHORIZATION_CODE", "CLIENT_CREDENTIALS", "DEVICE_CODE", "REFRESH_TOKEN", "Grants"]
-
 AUTHORIZATION_CODE = "authorization_code"
 """A login through a browser."""
 REFRESH_TOKEN = "refresh_token"  # noqa: S105  the name of a grant
@@ -48,7 +46,6 @@ CLIENT_CREDENTIALS = "client_credentials"
 DEVICE_CODE = "urn:ietf:params:oauth:grant-type:device_code"
 """A login on another device."""
 
-replace = msgspec.structs.replace
 
 ValueT = TypeVar("ValueT", str, Secret)
 Grant = Callable[[Context, TokenForm, ClientProof], Awaitable[TokenRead]]

@@ -16,24 +16,6 @@ from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 from remuda.resources.about import OpenIdProtectedResource, protected_resource
 
-__all__ = [
-    "authorize_device",
-    "create_client",
-    "delete_client",
-    "get_client",
-    "introspect",
-    "list_clients",
-    "post_userinfo",
-    "read_configuration",
-    "read_keys",
-    "read_protected_resource",
-    "read_userinfo",
-    "revoke",
-    "rotate_client",
-    "token",
-    "update_client",
-]
-
 
 async def token(oauth: OAuth, call: Call[Nothing, wire.TokenQuery, wire.TokenForm]) -> wire.TokenRead:
     """Exchange a grant for tokens."""
@@ -48,7 +30,6 @@ async def authorize_device(
 
 
 async def revoke(oauth: OAuth, call: Call[Nothing, Nothing, wire.ShownToken]) -> None:
-    """Revoke a token."""
     await oauth.revoke(call.context, call.body, _authorization(call))
 
 
@@ -89,28 +70,24 @@ async def read_protected_resource(oauth: OAuth, _call: Call[Nothing, Nothing, No
 async def list_clients(
     oauth: OAuth, call: Call[Nothing, ListQuery, Nothing]
 ) -> Collection[OAuth2Client, list[client_wire.ClientRead]]:
-    """List the clients."""
     return await oauth.registration.list(call.context)
 
 
 async def create_client(
     oauth: OAuth, call: Call[Nothing, Nothing, client_wire.ClientWrite]
 ) -> client_wire.ClientSecretRead:
-    """Register a client."""
     return _with_secret(*await oauth.registration.create(call.context, call.body))
 
 
 async def get_client(
     oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, Nothing]
 ) -> Shown[client_wire.ClientRead]:
-    """Return a client."""
     return Shown(client_wire.CLIENT_VIEW, await oauth.registration.get(call.context, call.path.client))
 
 
 async def update_client(
     oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, client_wire.ClientWrite]
 ) -> Shown[client_wire.ClientRead]:
-    """Change a client."""
     changed = await oauth.registration.update(call.context, call.path.client, call.body)
     return Shown(client_wire.CLIENT_VIEW, changed)
 
@@ -118,12 +95,10 @@ async def update_client(
 async def rotate_client(
     oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, Nothing]
 ) -> client_wire.ClientSecretRead:
-    """Give a client a new secret."""
     return _with_secret(*await oauth.registration.rotate(call.context, call.path.client))
 
 
 async def delete_client(oauth: OAuth, call: Call[client_wire.ClientPath, Nothing, Nothing]) -> None:
-    """Forget a client."""
     await oauth.registration.delete(call.context, call.path.client)
 
 

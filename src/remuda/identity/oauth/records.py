@@ -18,8 +18,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["REVOKE", "TOKEN", "Records"]
-
 TOKEN = Operation(verb="POST", route="/oauth2/v2/token")
 """Somebody asked for tokens."""
 REVOKE = Operation(verb="POST", route="/oauth2/v2/revoke")

@@ -10,8 +10,6 @@ from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.kernel.errors import Invalid
 from remuda.resources.writing import each_once
 
-__all__ = ["allows_redirect", "check_redirects", "redirects_of"]
-
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _LONGEST = 2048
 

@@ -6,7 +6,7 @@ clients, and whoever may say where people come from may also say where they go. 
 
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.context import Context
@@ -32,10 +32,6 @@ from remuda.kernel.secrets import Secret
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["Registration", "right"]
-
-replace = msgspec.structs.replace
-
 
 def right(verb: Verb) -> Permission:
     """Return the right to do this to clients."""
@@ -51,12 +47,10 @@ class Registration:
     randomness: Randomness
 
     async def list(self, context: Context) -> Collection[OAuth2Client, list[ClientRead]]:
-        """Return all clients."""
         allow_everywhere(context.principal, right("read"))
         return Collection(store=self.store, kind=OAuth2Client, view=CLIENT_VIEW)
 
     async def get(self, context: Context, client: str) -> OAuth2Client:
-        """Return a client."""
         allow_everywhere(context.principal, right("read"))
         return await self.store.get(OAuth2Client, client)
 

@@ -16,8 +16,6 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.store.contract import Store
 
-__all__ = ["oauth_room"]
-
 _DEVICES_PER_LOGIN = 3
 """A device may be begun more often than a password be tried: a program that waits begins again."""
 

@@ -34,8 +34,6 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated
 
-__all__ = ["OAuth"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OAuth:
@@ -55,7 +53,6 @@ class OAuth:
     registration: Registration
 
     async def token(self, context: Context, form: TokenForm, query: TokenQuery, authorization: str) -> TokenRead:
-        """Return tokens for a grant."""
         refuse_query(query)
         if form.grant_type == TOKEN_EXCHANGE:
             return await self.exchange.passport(form)

@@ -7,24 +7,6 @@ import msgspec
 from remuda.http.routes import Parameters
 from remuda.kernel.secrets import Secret
 
-__all__ = [
-    "BEARER",
-    "Authz",
-    "ClientForm",
-    "DeviceAuthorization",
-    "DeviceAuthorizationForm",
-    "IntrospectionRead",
-    "JsonWebKey",
-    "JsonWebKeySet",
-    "OpenIdConfiguration",
-    "ShownToken",
-    "TokenForm",
-    "TokenQuery",
-    "TokenRead",
-    "UserinfoForm",
-    "UserinfoRead",
-]
-
 BEARER = "Bearer"
 """The type of every token of ours: whoever has it may use it."""
 

@@ -4,11 +4,8 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.identity.operator import handlers
 from remuda.identity.operator.wire import PATH, OperatorTokenRead, OperatorTokenWrite
 
-__all__ = ["routes"]
-
 
 def routes() -> list[AnyRoute]:
-    """Return it."""
     return [
         Route(
             method="POST",

@@ -4,9 +4,6 @@ from remuda.http.routes import Call, Nothing
 from remuda.identity.operator.service import Operators
 from remuda.identity.operator.wire import OperatorTokenRead, OperatorTokenWrite
 
-__all__ = ["create_token"]
-
 
 async def create_token(operators: Operators, call: Call[Nothing, Nothing, OperatorTokenWrite]) -> OperatorTokenRead:
-    """Issue a token."""
     return await operators.issue_sealed(call.context, call.body.request)

@@ -15,8 +15,6 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
 
-__all__ = ["DEFAULT_LIFE", "LONGEST_LIFE", "OperatorRequest", "new_request", "open_request", "seal_request"]
-
 DEFAULT_LIFE = timedelta(minutes=15)
 """How long a token is good unless somebody asks for less or more."""
 LONGEST_LIFE = timedelta(hours=1)
@@ -44,7 +42,6 @@ class OperatorRequest(msgspec.Struct, frozen=True, kw_only=True):
 def new_request(
     *, clock: Clock, randomness: Randomness, subject: str, life: timedelta, operator: str, reason: str
 ) -> OperatorRequest:
-    """Return a request as of now."""
     return OperatorRequest(
         nonce=randomness.token_bytes(16).hex(),
         made=clock.now(),

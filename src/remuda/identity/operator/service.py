@@ -26,8 +26,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record
 
-__all__ = ["Operators"]
-
 _USED = "idempotency"
 """The stream of what was used; it is kept for a day, which is longer than a request is good."""
 _SPENT = "The request was used before: run the command again."

@@ -8,8 +8,6 @@ import msgspec
 from remuda.http.routes import Wire
 from remuda.kernel.secrets import Secret
 
-__all__ = ["PATH", "OperatorTokenRead", "OperatorTokenWrite"]
-
 PATH = "/api/v1/operator/tokens"
 """Where the request is sent."""
 

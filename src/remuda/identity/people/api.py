@@ -19,8 +19,6 @@ from remuda.identity.people.wire import (
 )
 from remuda.identity.permissions import permission
 
-__all__ = ["routes"]
-
 _USERS = f"{ORGANIZATION}/{USERS}"
 _ACCOUNTS = f"{ORGANIZATION}/{ACCOUNTS}"
 _GROUPS = f"{ORGANIZATION}/{GROUPS}"

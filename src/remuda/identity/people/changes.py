@@ -24,8 +24,6 @@ from remuda.resources.turns import Turns
 from remuda.resources.writing import each_once
 from remuda.store.contract import Store
 
-__all__ = ["Changes", "Grants"]
-
 WorkT = TypeVar("WorkT", bound=MemberWork)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import count
 from typing import TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.claims import Claim
 from remuda.identity.kinds.people import KEEPS_ACCOUNT, OrganizationUser, ServiceAccount
@@ -17,11 +17,7 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.operations.kinds import Operation, attempt_id
 from remuda.store.contract import Store
 
-__all__ = ["give_back", "is_claimed", "is_done", "is_open", "take", "was_done"]
-
 ClaimedT = TypeVar("ClaimedT", OrganizationUser, ServiceAccount)
-
-replace = msgspec.structs.replace
 
 
 async def is_open(store: Store, operation: str) -> bool:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.people import (
     KEEPS_ACCOUNT,
@@ -24,7 +24,8 @@ from remuda.identity.kinds.tenancy import Project
 from remuda.identity.people.rosters import without
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, names, through
@@ -33,10 +34,7 @@ from remuda.resources.reading import find, is_there
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
-__all__ = ["AccountController", "GroupController", "ProjectController", "drivers"]
-
 _FEW = 100
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

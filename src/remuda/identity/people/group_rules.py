@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from functools import cache
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import Tagged, tagged
@@ -23,10 +23,6 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once
-
-__all__ = ["changed_group", "check_same_people", "group_view", "new_group", "read_group", "roster", "writable_group"]
-
-replace = msgspec.structs.replace
 
 
 def check_same_people(spec: GroupSpecWire, by_subject: Collection[str]) -> None:

@@ -25,8 +25,6 @@ from remuda.resources.reading import find, find_in, get_in
 from remuda.resources.writing import check_state, each_once, until_written, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["GROUPS", "Groups"]
-
 GROUPS = "groups"
 """The endpoint, as paths and rights have it."""
 
@@ -48,7 +46,6 @@ class Groups:
         return group_rules.group_view(self.settings.issuer)
 
     async def list(self, context: Context, organization: str) -> Collection[Group, list[GroupRead]]:
-        """Return the groups of an organization."""
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
         await self.store.get(Organization, organization)
         return Collection(store=self.store, kind=Group, view=self.view, labels={ORGANIZATION: organization})
@@ -65,7 +62,6 @@ class Groups:
             return await self.store.get(Group, group.name)
 
     async def get(self, context: Context, organization: str, group: str) -> Group:
-        """Return a group."""
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
         return await self._group(organization, group)
 

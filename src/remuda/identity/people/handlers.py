@@ -18,26 +18,8 @@ from remuda.identity.people.wire import (
     UserWrite,
 )
 
-__all__ = [
-    "create_account",
-    "create_group",
-    "create_user",
-    "delete_account",
-    "delete_group",
-    "delete_user",
-    "get_group",
-    "list_accounts",
-    "list_groups",
-    "list_users",
-    "rotate_account",
-    "update_account",
-    "update_group",
-    "update_user",
-]
-
 
 async def list_users(people: People, call: Call[OrganizationPath, Nothing, Nothing]) -> list[UserRead]:
-    """Return the users of an organization."""
     return list(await people.users.list(call.context, call.path.organization))
 
 
@@ -47,7 +29,6 @@ async def create_user(people: People, call: Call[OrganizationPath, Nothing, User
 
 
 async def update_user(people: People, call: Call[UserPath, Nothing, UserWrite]) -> UserRead:
-    """Change a user."""
     return await people.users.update(call.context, call.path.organization, call.path.user, call.body)
 
 
@@ -72,7 +53,6 @@ async def update_account(people: People, call: Call[AccountPath, Nothing, Accoun
 
 
 async def delete_account(people: People, call: Call[AccountPath, Nothing, Nothing]) -> None:
-    """Delete a service account."""
     await people.accounts.delete(call.context, call.path.organization, call.path.account)
 
 
@@ -84,25 +64,20 @@ async def rotate_account(people: People, call: Call[AccountPath, Nothing, Nothin
 async def list_groups(
     people: People, call: Call[OrganizationPath, ListQuery, Nothing]
 ) -> Collection[Group, list[GroupRead]]:
-    """Return the groups of an organization."""
     return await people.groups.list(call.context, call.path.organization)
 
 
 async def create_group(people: People, call: Call[OrganizationPath, Nothing, GroupWrite]) -> Shown[GroupRead]:
-    """Make a group."""
     return Shown(people.groups.view, await people.groups.create(call.context, call.path.organization, call.body))
 
 
 async def get_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> Shown[GroupRead]:
-    """Return a group."""
     return Shown(people.groups.view, await people.groups.get(call.context, call.path.organization, call.path.group))
 
 
 async def update_group(people: People, call: Call[GroupPath, Nothing, GroupWrite]) -> None:
-    """Change a group."""
     await people.groups.update(call.context, call.path.organization, call.path.group, call.body)
 
 
 async def delete_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> None:
-    """Delete a group."""
     await people.groups.delete(call.context, call.path.organization, call.path.group)

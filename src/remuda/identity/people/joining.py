@@ -15,8 +15,6 @@ from remuda.resources.reading import find, find_in
 from remuda.resources.turns import Turns
 from remuda.store.contract import Store
 
-__all__ = ["Joining", "find_group", "groups_of"]
-
 
 async def find_group(store: Store, organization: str, name: str) -> Group:
     """Return a group that a request names, or raise Malformed."""

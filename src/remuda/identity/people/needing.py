@@ -8,16 +8,12 @@ the user stays.
 from collections.abc import Sequence
 from contextlib import suppress
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.people import User
 from remuda.identity.people.claims import is_done
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.store.contract import Store
-
-__all__ = ["need", "need_no_more"]
-
-replace = msgspec.structs.replace
 
 
 async def need(store: Store, user: User, operation: str) -> None:

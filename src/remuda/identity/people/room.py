@@ -9,8 +9,6 @@ from remuda.identity.people.users import Users
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.operations import Operations
 
-__all__ = ["people_room"]
-
 
 def people_room(ports: PeoplePorts, *, operations: Operations, grants: Grants, settings: IdentitySettings) -> People:
     """Return the room; `operations` has the sagas that are `bound` to the same ports."""

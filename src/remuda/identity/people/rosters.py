@@ -7,6 +7,7 @@ they log in as. Either follows from the other, so they are changed together here
 from collections.abc import Callable, Collection, Iterable
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.claims import Mark
 from remuda.identity.kinds.people import (
@@ -18,10 +19,6 @@ from remuda.identity.kinds.people import (
     user_id,
     user_member,
 )
-
-__all__ = ["Member", "is_in", "local_subject", "marked", "membership_of", "placed", "reverted", "without"]
-
-replace = msgspec.structs.replace
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.identity.kinds.claims import Before, Claim
@@ -42,28 +42,12 @@ from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 
-__all__ = [
-    "address",
-    "changed_account",
-    "changed_membership",
-    "claimed",
-    "last_active",
-    "new_account",
-    "new_membership",
-    "new_user",
-    "read_account",
-    "read_user",
-    "restored",
-    "rotated",
-]
-
 ClaimedT = TypeVar("ClaimedT", OrganizationUser, ServiceAccount)
 
 _ATOM = r"[a-z0-9!#$%&'*+/=?^_`{|}~-]+"
 _LABEL = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _ADDRESS = re.compile(rf"(?=.{{3,254}}$)(?=[^@]{{1,64}}@){_ATOM}(\.{_ATOM})*@{_LABEL}(\.{_LABEL})*")
 _NAMELESS = MetadataWrite(name=labels.UNNAMED)
-replace = msgspec.structs.replace
 
 
 def address(subject: str, pointer: str = "/spec/subject") -> str:
@@ -91,7 +75,6 @@ def new_membership(
 
 
 def changed_membership(membership: OrganizationUser, state: UserState, by: str, now: datetime) -> OrganizationUser:
-    """Return a membership in another state."""
     metadata = changed_metadata(membership.metadata, _NAMELESS, by, now)
     return replace(membership, metadata=metadata, spec=replace(membership.spec, state=state))
 

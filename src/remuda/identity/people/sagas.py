@@ -36,18 +36,6 @@ from remuda.resources.askers import Asker
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 
-__all__ = [
-    "CREATE_ACCOUNT",
-    "CREATE_USER",
-    "UPDATE_ACCOUNT",
-    "UPDATE_USER",
-    "AccountWork",
-    "MemberWork",
-    "PeoplePorts",
-    "UserWork",
-    "bound",
-]
-
 
 class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What is needed to settle the groups of a user or a service account."""

@@ -11,8 +11,6 @@ from remuda.identity.people.accounts import Accounts
 from remuda.identity.people.groups import Groups
 from remuda.identity.people.users import Users
 
-__all__ = ["People"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:

@@ -12,8 +12,6 @@ from typing import Generic, TypeVar
 from remuda.identity.kinds.people import OrganizationUser, ServiceAccount
 from remuda.identity.tokens.service import Issued
 
-__all__ = ["Shelf", "Tray"]
-
 T = TypeVar("T")
 
 

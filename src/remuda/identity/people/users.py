@@ -28,8 +28,6 @@ from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["USERS", "Users"]
-
 USERS = "users"
 """The endpoint, as paths and rights have it."""
 

@@ -10,24 +10,6 @@ from remuda.identity.kinds.states import UserState
 from remuda.kernel.secrets import Secret
 from remuda.resources.wire import MetadataWrite, OrganizationMetadataRead
 
-__all__ = [
-    "AccountPath",
-    "AccountRead",
-    "AccountSpecWire",
-    "AccountStatus",
-    "AccountWrite",
-    "GroupPath",
-    "GroupRead",
-    "GroupSpecWire",
-    "GroupWrite",
-    "SubjectWire",
-    "UserPath",
-    "UserRead",
-    "UserSpecWire",
-    "UserStatus",
-    "UserWrite",
-]
-
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
 _Groups = Annotated[tuple[_Text, ...], msgspec.Meta(max_length=500, description="The groups it is in, and no others.")]
 

@@ -31,8 +31,6 @@ from remuda.resources.reading import get_in, is_there
 from remuda.resources.writing import check_state, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["Allocations"]
-
 Judge = Callable[[Allocation], bool]
 
 _NONE_IN_PARTICULAR = ""

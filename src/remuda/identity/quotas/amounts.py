@@ -4,8 +4,6 @@ from collections.abc import Callable
 
 from remuda.identity.kinds.quotas import Amount, Amounts
 
-__all__ = ["MOST", "larger", "minus", "of_kind", "plus", "used"]
-
 MOST = 2**53 - 1
 """The largest number that every reader of JSON takes for what it is: more of anything cannot be asked for."""
 

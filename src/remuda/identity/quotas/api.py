@@ -5,8 +5,6 @@ from remuda.identity.paths import ORGANIZATION, PROJECT, OrganizationPath, Proje
 from remuda.identity.permissions import permission
 from remuda.identity.quotas import handlers, wire
 
-__all__ = ["routes"]
-
 _ALLOCATION = f"{PROJECT}/allocations/{{allocationID}}"
 
 

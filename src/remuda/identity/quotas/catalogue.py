@@ -12,8 +12,6 @@ from remuda.kernel.errors import AlreadyExists
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["BUILT_IN", "Kinds", "seed_quota_metadata"]
-
 
 def _count(display_name: str, description: str, default: int) -> QuotaMetadataSpec:
     return QuotaMetadataSpec(display_name=display_name, description=description, default=default)

@@ -11,8 +11,6 @@ from remuda.identity.quotas.heads import closed
 from remuda.kernel.errors import Conflict, NotFound, OwnerRefused
 from remuda.store.contract import Store
 
-__all__ = ["Closing"]
-
 
 class Closing:
     """Closes projects."""

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import KEEPS_LEDGER, Quota, QuotaSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
@@ -30,8 +30,6 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-__all__ = ["Apply", "Combiner", "Judge", "unchanged"]
-
 FoundT = TypeVar("FoundT")
 
 Apply = Callable[[QuotaSpec], QuotaSpec]
@@ -43,8 +41,6 @@ Judge = Callable[[Quota], Awaitable[tuple[Apply, FoundT]]]
 _MOST = 64
 _TRIES = 30
 _PAUSES = Backoff(first_s=0.005, longest_s=0.25)
-
-replace = msgspec.structs.replace
 
 
 def unchanged(spec: QuotaSpec) -> QuotaSpec:

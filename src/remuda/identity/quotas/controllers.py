@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import KEEPS_LEDGER, Allocation, Quota
 from remuda.identity.kinds.tenancy import Project
@@ -13,7 +13,8 @@ from remuda.identity.quotas.heads import forgotten
 from remuda.identity.quotas.ledger import Ledger
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound, OwnerRefused
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source
@@ -21,11 +22,8 @@ from remuda.resources.labels import organization_of
 from remuda.resources.reading import is_there
 from remuda.store.contract import Store
 
-__all__ = ["LedgerController", "drivers"]
-
 _A_WHILE_S = 10.0
 """The head has an event when a row is released, but that may be seen before the row's own."""
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,20 +11,6 @@ from remuda.identity.quotas import rules, wire
 from remuda.identity.quotas.limits import Limited
 from remuda.identity.quotas.service import Quotas
 
-__all__ = [
-    "change_allocation",
-    "confirm_allocation",
-    "create_allocation",
-    "delete_allocation",
-    "get_allocation",
-    "get_project_quotas",
-    "get_quotas",
-    "list_usage",
-    "renew_allocation",
-    "set_project_quotas",
-    "set_quotas",
-]
-
 _encode = msgspec.json.Encoder().encode
 
 
@@ -64,21 +50,18 @@ async def set_project_quotas(
 async def list_usage(
     quotas: Quotas, call: Call[OrganizationPath, wire.UsageQuery, Nothing]
 ) -> Collection[Allocation, list[wire.AllocationRead]]:
-    """List who uses what."""
     return await quotas.allocations.usage(call.context, call.path.organization, call.query)
 
 
 async def create_allocation(
     quotas: Quotas, call: Call[ProjectPath, Nothing, wire.AllocationWrite]
 ) -> Shown[wire.AllocationRead]:
-    """Make an allocation."""
     return _row(await quotas.allocations.allocate(call.context, call.path.organization, call.path.project, call.body))
 
 
 async def get_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]
 ) -> Shown[wire.AllocationRead]:
-    """Answer with an allocation."""
     path = call.path
     return _row(await quotas.allocations.get(call.context, path.organization, path.project, path.allocation))
 
@@ -86,7 +69,6 @@ async def get_allocation(
 async def change_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, wire.AllocationWrite]
 ) -> Shown[wire.AllocationRead]:
-    """Change an allocation."""
     path, turn = call.path, call.query.turn
     return _row(
         await quotas.allocations.change(
@@ -96,7 +78,6 @@ async def change_allocation(
 
 
 async def delete_allocation(quotas: Quotas, call: Call[wire.AllocationPath, wire.LastTurnQuery, Nothing]) -> None:
-    """Release an allocation."""
     path, turn = call.path, call.query.turn
     await quotas.allocations.release(call.context, path.organization, path.project, path.allocation, turn=turn)
 
@@ -104,7 +85,6 @@ async def delete_allocation(quotas: Quotas, call: Call[wire.AllocationPath, wire
 async def confirm_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]
 ) -> Shown[wire.AllocationRead]:
-    """Confirm an allocation."""
     path = call.path
     return _row(await quotas.allocations.confirm(call.context, path.organization, path.project, path.allocation))
 
@@ -112,7 +92,6 @@ async def confirm_allocation(
 async def renew_allocation(
     quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, Nothing]
 ) -> Shown[wire.AllocationRead]:
-    """Renew an allocation."""
     path, turn = call.path, call.query.turn
     return _row(
         await quotas.allocations.renew(call.context, path.organization, path.project, path.allocation, turn=turn)

@@ -6,7 +6,7 @@ more than it may. What is over a limit already, because an operator lowered the 
 
 from collections.abc import Iterable, Mapping
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import (
     Allocation,
@@ -23,35 +23,11 @@ from remuda.identity.quotas.amounts import MOST, minus, of_kind, plus, used
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRefused, RemudaError, Unavailable
 from remuda.resources.labels import PROJECT
 
-__all__ = [
-    "MOST_INTENTS",
-    "Catalogue",
-    "Counted",
-    "OrganizationGoes",
-    "OwnerHolds",
-    "charged",
-    "check_room",
-    "check_stays",
-    "closed",
-    "expected_totals",
-    "find_intent",
-    "forgotten",
-    "limits_of",
-    "noted",
-    "project_ledger",
-    "settled",
-    "with_limits",
-    "with_project_limits",
-    "with_totals",
-]
-
 Catalogue = Mapping[str, QuotaMetadataSpec]
 """The kinds of quota that there are, by name."""
 
 MOST_INTENTS = 1000
 """So many can be open in one head, to keep the document within what every backend stores."""
-
-replace = msgspec.structs.replace
 
 
 class OwnerHolds(AlreadyExists):
@@ -194,12 +170,10 @@ class Counted:
             self._add(intent.project, intent.holds)
 
     def count(self, row: Allocation) -> None:
-        """Count a row."""
         if row.spec.life != "released" and row.name not in self._under_way:
             self._add(row.metadata.labels[PROJECT], row.spec.allocations)
 
     def totals(self) -> tuple[Amounts, Mapping[str, Amounts]]:
-        """Return what was counted."""
         whole: Amounts = ()
         projects: dict[str, Amounts] = {}
         for (project, kind), (committed, reserved) in self._sums.items():

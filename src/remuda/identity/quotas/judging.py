@@ -20,8 +20,6 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.resources.labels import project_of
 from remuda.store.contract import Store
 
-__all__ = ["Check", "Edit", "Judging"]
-
 Check = Callable[[Allocation], None]
 """Looks at a row as it stands before it is written, and raises what speaks against that."""
 

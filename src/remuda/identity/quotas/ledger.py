@@ -32,8 +32,6 @@ from remuda.resources.labels import organization_of
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["HeadCheck", "Ledger"]
-
 HeadCheck = Callable[[Quota], None]
 """Looks at a head as it stands before it is written, and raises what speaks against that."""
 

@@ -15,8 +15,6 @@ from remuda.identity.quotas.ledger import Ledger
 from remuda.resources.reading import get_in
 from remuda.store.contract import Store
 
-__all__ = ["Limited", "Limits"]
-
 
 @dataclass(frozen=True, slots=True)
 class Limited:

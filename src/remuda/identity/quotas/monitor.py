@@ -26,8 +26,6 @@ from remuda.reconcile.sources import names
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["Drift", "Monitor", "compared", "drift_of", "pause_s", "rebuild"]
-
 _PAGE = 25
 _EVERY_S = 300.0
 _ROWS_PER_S = 20.0

@@ -12,8 +12,6 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.reconcile.leader import Leader
 from remuda.store.contract import Store
 
-__all__ = ["Retention"]
-
 _AT_LEAST = timedelta(days=1)
 _LOOKS_BACK = timedelta(days=400)
 """So long can no process have run, and what ended in that time is forgotten all the same."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import HELD, Allocation, AllocationSpec, Amounts, Intent, owner_value
 from remuda.kernel.errors import AlreadyExists, KeyReused, RemudaError
@@ -21,31 +22,8 @@ from remuda.resources.labels import (
 )
 from remuda.store.objects import Metadata
 
-__all__ = [
-    "Released",
-    "allocation_id",
-    "bar",
-    "charging",
-    "confirmed",
-    "deadline_after",
-    "has_ended",
-    "held_under",
-    "is_confirmed_under",
-    "is_living",
-    "kept",
-    "owner_of",
-    "released",
-    "renewed",
-    "same_operation",
-    "turned",
-    "was_held",
-    "with_amounts",
-]
-
 _ROWS = "b7f0c6f2-6d0f-4a53-9a7b-0f5f0b0c7d11"
 _INSTANT = timedelta(microseconds=1)
-
-replace = msgspec.structs.replace
 
 
 class Released(AlreadyExists):

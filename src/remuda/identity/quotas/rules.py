@@ -6,7 +6,7 @@ from datetime import datetime
 from difflib import get_close_matches
 from itertools import pairwise
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
@@ -36,27 +36,9 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, replaced_tags
 
-__all__ = [
-    "ALLOCATION_VIEW",
-    "changed_allocation",
-    "check_allocation",
-    "check_period",
-    "check_quotas",
-    "check_same_owner",
-    "check_turn",
-    "new_allocation",
-    "read_project_quotas",
-    "read_quotas",
-    "stored_limits",
-    "writable_allocation",
-    "writable_limits",
-]
-
 _MOST_KINDS = 50
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 _LABEL_REMEDY = "use 1 to 63 letters, digits, '-', '_' and '.', with a letter or digit at both ends"
-
-replace = msgspec.structs.replace
 
 
 def check_quotas(wanted: wire.QuotasWrite, catalogue: Catalogue) -> None:
@@ -123,7 +105,6 @@ def _check_number(field: str, number: int) -> None:
 
 
 def stored_limits(wanted: wire.QuotasWrite) -> Limits:
-    """Return limits as they are stored."""
     ordered = sorted(wanted.quotas, key=lambda quota: quota.kind)
     return tuple(Limit(kind=quota.kind, quantity=quota.quantity) for quota in ordered)
 

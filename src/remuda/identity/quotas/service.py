@@ -11,8 +11,6 @@ from remuda.identity.quotas.limits import Limits
 from remuda.kernel.clock import Clock
 from remuda.store.contract import Store
 
-__all__ = ["Quotas"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quotas:

@@ -27,8 +27,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["TRIES", "Settling"]
-
 TRIES = 20
 """How often a row is read again before its caller is told that it changes all the time."""
 

@@ -9,22 +9,6 @@ from remuda.http.routes import Id, ListQuery, Parameters, Wire
 from remuda.identity.quotas.amounts import MOST
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
-__all__ = [
-    "AllocationPath",
-    "AllocationRead",
-    "AllocationSpecWire",
-    "AllocationStatusRead",
-    "AllocationWrite",
-    "AmountWire",
-    "LastTurnQuery",
-    "QuotaRead",
-    "QuotaWrite",
-    "QuotasRead",
-    "QuotasWrite",
-    "TurnQuery",
-    "UsageQuery",
-]
-
 
 class QuotaWrite(Wire, frozen=True):
     """How much of a kind there may be."""

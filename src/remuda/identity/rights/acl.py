@@ -33,8 +33,6 @@ from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.parts import Part, indexed, labelled, named
 
-__all__ = ["AccessLists", "Standing"]
-
 
 @dataclass(frozen=True, slots=True)
 class Standing:
@@ -112,7 +110,6 @@ class AccessLists:
         return Standing(access, reads.parts, (organization,))
 
     async def of_system(self, name: str) -> Standing:
-        """Return how a service stands."""
         role = self._bindings.of_system(name)
         if role is None:
             raise Unauthenticated("service is not known")

@@ -6,8 +6,6 @@ from remuda.identity.rights import handlers
 from remuda.identity.rights.service import READ_REVOCATIONS, READ_ROLES, Rights
 from remuda.identity.rights.wire import AclRead, RevocationRead, RoleRead
 
-__all__ = ["ACL", "REVOCATIONS", "routes"]
-
 ACL: Route[Rights, Nothing, Nothing, Nothing, AclRead] = Route(
     method="GET",
     path="/api/v1/acl",

@@ -18,7 +18,8 @@ import msgspec
 
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import acting_for, carried_by
-from remuda.http.credentials import Claim, Credentials
+from remuda.http.claims import Claim
+from remuda.http.credentials import Credentials
 from remuda.identity.kinds.people import ServiceAccount, User, user_id
 from remuda.identity.rights.acl import Standing
 from remuda.identity.rights.certificates import read_certificate
@@ -31,8 +32,6 @@ from remuda.kernel.errors import Malformed, NotFound, Unauthenticated
 from remuda.store.contract import Store
 from remuda.store.kept import Kept
 from remuda.store.parts import Part, named
-
-__all__ = ["IdentityAuthenticator", "check_impersonation", "counting_for", "credentials_key"]
 
 _REMEMBERED = 8192
 
@@ -84,7 +83,6 @@ class IdentityAuthenticator:
         return shown if service is None else await self._carried(shown, service, credentials, made_from)
 
     async def _shown(self, token: str, made_from: list[Part]) -> Principal:
-        """Return whose token it is."""
         bearer = await self._bearers.identify(token)
         standing = await self._rights.of_bearer(bearer)
         made_from += (*bearer.rests_on, *standing.made_from)

@@ -19,8 +19,6 @@ from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.kernel.errors import Invalid
 from remuda.kernel.folding import folded
 
-__all__ = ["Bindings", "Bound", "check_group_role", "is_for_groups"]
-
 _EVERYBODY = "*"
 _WHO_MAY_WHAT = frozenset(
     f"identity:{resource}" for resource in ("users", "groups", "roles", "serviceaccounts", "oauth2providers")

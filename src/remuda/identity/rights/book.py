@@ -9,8 +9,6 @@ from remuda.kernel.errors import NotFound
 from remuda.store.contract import Store
 from remuda.store.kept import Kept
 
-__all__ = ["RoleBook", "RoleRights", "rights_of"]
-
 _COMBINATIONS = 1024
 _ROLES = (Role,)
 
@@ -25,7 +23,6 @@ class RoleRights:
 
 
 def rights_of(spec: RoleSpec) -> RoleRights:
-    """Return what one role allows."""
     scopes = spec.scopes
     return RoleRights(_permissions(scopes.everywhere), _permissions(scopes.organization), _permissions(scopes.project))
 

@@ -11,8 +11,6 @@ from cryptography.x509.oid import NameOID
 
 from remuda.kernel.errors import Unauthenticated
 
-__all__ = ["Certificate", "read_certificate"]
-
 _NOT_VALID = "certificate is not valid"
 
 

@@ -16,7 +16,6 @@ from remuda.kernel.errors import RemudaError, Unavailable
 if TYPE_CHECKING:  # identity itself takes a number from here, and does not need what takes long to import
     from remuda.http.client import Client, Seen
 
-__all__ = ["HEARTBEAT_S", "OLDEST_S", "IdentitySilent", "RevocationFeed"]
 
 OLDEST_S = 10.0
 """How long the feed may be silent and still be believed."""

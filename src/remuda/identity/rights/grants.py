@@ -10,8 +10,6 @@ from remuda.identity.kinds.rights import Role
 from remuda.identity.rights.book import rights_of
 from remuda.kernel.errors import Forbidden
 
-__all__ = ["check_grant", "is_grantable"]
-
 _NOWHERE = OrganizationAccess()
 
 

@@ -7,8 +7,6 @@ from remuda.identity.paths import OrganizationPath
 from remuda.identity.rights.service import Rights
 from remuda.identity.rights.wire import AclRead, RevocationRead, RoleRead
 
-__all__ = ["get_acl", "get_organization_acl", "list_revocations", "list_roles"]
-
 
 async def list_roles(rights: Rights, call: Call[OrganizationPath, Nothing, Nothing]) -> list[RoleRead]:
     """List the roles that an organization's groups can have."""

@@ -15,8 +15,6 @@ from remuda.identity.tokens.keys import LoadedKey
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 
-__all__ = ["PublicKeys"]
-
 _OK = 200
 _UNKNOWN_KEY_S = 60.0
 """Whoever makes up keys does not make us ask more often than this."""

@@ -22,12 +22,14 @@ from typing import TypeVar
 from urllib.parse import quote, urlsplit
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.authentication import acting_for, carried_by
 from remuda.http.claims import write_claim
 from remuda.http.credentials import Credentials
-from remuda.http.remote import error_from, read_answer
+from remuda.http.refusals import error_from
+from remuda.http.remote import read_answer
 from remuda.identity.ports import Fetch
 from remuda.identity.rights.api import ACL
 from remuda.identity.rights.authenticator import counting_for, credentials_key
@@ -43,8 +45,6 @@ from remuda.identity.tokens.verified import Verified
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, Unauthenticated, Unavailable
 
-__all__ = ["RIGHTS_HOLD_S", "RemoteAuthenticator"]
-
 RIGHTS_HOLD_S = 2.0
 """How long an answer of identity is believed."""
 
@@ -54,8 +54,6 @@ _TYPES: Mapping[TokenType, AccountType] = {"fed": "user", "op": "user", "sa": "s
 
 
 T = TypeVar("T")
-
-replace = msgspec.structs.replace
 
 
 class _Authz(msgspec.Struct, frozen=True):

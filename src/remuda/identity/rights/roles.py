@@ -11,7 +11,7 @@ import hashlib
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Verb
 from remuda.identity.kinds.rights import Grant, Role, RoleScopes, RoleSpec
@@ -20,13 +20,10 @@ from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["BUILT_IN", "PLATFORM_ADMINISTRATOR", "role_id", "seed_roles"]
-
 PLATFORM_ADMINISTRATOR = "platform-administrator"
 """The role of those whom the configuration names as administrators of everything."""
 
 _VERBS: Mapping[str, Verb] = {"C": "create", "R": "read", "U": "update", "D": "delete"}
-replace = msgspec.structs.replace
 
 
 def role_id(name: str) -> str:

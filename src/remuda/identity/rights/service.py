@@ -34,8 +34,6 @@ from remuda.resources.labels import NAME, organization_of
 from remuda.store.contract import Store
 from remuda.store.kept import Kept
 
-__all__ = ["READ_REVOCATIONS", "READ_ROLES", "Rights", "Standing"]
-
 READ_ROLES = permission("roles", "read")
 """The right to list the roles that an organization's groups can have."""
 READ_REVOCATIONS = permission("allocations", "read")
@@ -93,7 +91,6 @@ class Rights:
         return await self._remembered(key, lambda: self._lists.of_outsider(subject, issuer, groups))
 
     async def of_account(self, account: ServiceAccount) -> Standing:
-        """Return how a service account stands."""
         if account.is_marked:
             raise Unauthenticated("service account not found")
         key = ("account", account.name, organization_of(account))

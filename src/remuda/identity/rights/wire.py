@@ -12,19 +12,6 @@ from remuda.identity.kinds.tokens import Revocation
 from remuda.resources.metadata import read_metadata
 from remuda.resources.wire import MetadataRead
 
-__all__ = [
-    "AclEndpoint",
-    "AclOrganization",
-    "AclProject",
-    "AclRead",
-    "RevocationRead",
-    "RoleRead",
-    "access_of",
-    "read_acl",
-    "read_role",
-    "revocation_view",
-]
-
 
 class RoleRead(Wire, frozen=True):
     """A role."""
@@ -126,6 +113,5 @@ def _permissions(endpoints: Iterable[AclEndpoint]) -> frozenset[Permission]:
 
 
 def revocation_view(revocation: Revocation) -> bytes:
-    """Render a revocation."""
     assert revocation.spec.expires is not None, "a revocation says how long it matters"
     return msgspec.json.encode(RevocationRead(id=revocation.spec.revoked, expires=revocation.spec.expires))

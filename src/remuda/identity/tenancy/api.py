@@ -6,8 +6,6 @@ from remuda.identity.permissions import permission
 from remuda.identity.tenancy import handlers, wire
 from remuda.resources.about import version_route
 
-__all__ = ["routes"]
-
 _REFERENCE = f"{PROJECT}/references/{{reference}}"
 _PROVIDERS = f"{ORGANIZATION}/oauth2providers"
 _PROVIDER = f"{_PROVIDERS}/{{providerID}}"

@@ -11,7 +11,7 @@ everything in it and goes last. Both say in their conditions what they wait for.
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import IN_CARE, Domain, Organization, Project
@@ -21,9 +21,10 @@ from remuda.identity.tenancy.domains import claim, domains_of, give_up
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.folding import folded
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.holders import its_children
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Keys, Source, through
@@ -34,12 +35,9 @@ from remuda.resources.references import in_words
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 
-__all__ = ["OrganizationController", "ProjectController", "drivers"]
-
 _NAMED = 3
 """How many of those that something waits for are named."""
 _A_MOMENT_S = 1.0
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,8 +17,6 @@ from remuda.resources.reading import find_in
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["claim", "domains_of", "give_up", "organization_of_domain"]
-
 
 async def organization_of_domain(store: Store, domain: str) -> Organization | None:
     """Return the organization that has a domain, if one has it and still wants it."""

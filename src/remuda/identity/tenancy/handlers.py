@@ -12,28 +12,6 @@ from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW
 from remuda.identity.tenancy.service import Tenancy
 from remuda.resources.wire import VersionRead
 
-__all__ = [
-    "add_reference",
-    "create_organization",
-    "create_project",
-    "create_provider",
-    "delete_organization",
-    "delete_project",
-    "delete_provider",
-    "get_organization",
-    "get_project",
-    "list_all_projects",
-    "list_organizations",
-    "list_platform_providers",
-    "list_projects",
-    "list_providers",
-    "read_version",
-    "remove_reference",
-    "update_organization",
-    "update_project",
-    "update_provider",
-]
-
 
 async def list_organizations(
     tenancy: Tenancy, call: Call[Nothing, wire.OrganizationQuery, Nothing]
@@ -45,20 +23,17 @@ async def list_organizations(
 async def create_organization(
     tenancy: Tenancy, call: Call[Nothing, Nothing, wire.OrganizationWrite]
 ) -> Shown[wire.OrganizationRead]:
-    """Make an organization."""
     return Shown(ORGANIZATION_VIEW, await tenancy.organizations.create(call.context, call.body))
 
 
 async def get_organization(
     tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]
 ) -> Rendered[wire.OrganizationRead]:
-    """Read an organization."""
     found = await tenancy.organizations.get(call.context, call.path.organization)
     return untag(await tenancy.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
 
 
 async def update_organization(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.OrganizationWrite]) -> None:
-    """Change an organization."""
     await tenancy.organizations.update(call.context, call.path.organization, call.body)
 
 
@@ -70,7 +45,6 @@ async def delete_organization(tenancy: Tenancy, call: Call[OrganizationPath, Not
 async def list_all_projects(
     tenancy: Tenancy, call: Call[Nothing, ListQuery, Nothing]
 ) -> Collection[Project, list[wire.ProjectRead]]:
-    """List the projects of all organizations."""
     return tenancy.projects.list_all(call.context)
 
 
@@ -84,18 +58,15 @@ async def list_projects(
 async def create_project(
     tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProjectWrite]
 ) -> Shown[wire.ProjectRead]:
-    """Make a project."""
     return Shown(PROJECT_VIEW, await tenancy.projects.create(call.context, call.path.organization, call.body))
 
 
 async def get_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, Nothing]) -> Rendered[wire.ProjectRead]:
-    """Read a project."""
     found = await tenancy.projects.get(call.context, call.path.organization, call.path.project)
     return untag(await tenancy.store.get_view(Project, found.name, PROJECT_VIEW))
 
 
 async def update_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, wire.ProjectWrite]) -> None:
-    """Change a project."""
     await tenancy.projects.update(call.context, call.path.organization, call.path.project, call.body)
 
 
@@ -126,19 +97,16 @@ async def list_platform_providers(
 async def list_providers(
     tenancy: Tenancy, call: Call[OrganizationPath, ListQuery, Nothing]
 ) -> Collection[OAuth2Provider, list[wire.ProviderRead]]:
-    """List the providers of an organization."""
     return await tenancy.providers.list_in(call.context, call.path.organization)
 
 
 async def create_provider(
     tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProviderWrite]
 ) -> Shown[wire.ProviderRead]:
-    """Make a provider."""
     return Shown(PROVIDER_VIEW, await tenancy.providers.create(call.context, call.path.organization, call.body))
 
 
 async def update_provider(tenancy: Tenancy, call: Call[wire.ProviderPath, Nothing, wire.ProviderWrite]) -> None:
-    """Change a provider."""
     await tenancy.providers.update(call.context, call.path.organization, call.path.provider, call.body)
 
 

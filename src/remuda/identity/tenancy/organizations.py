@@ -33,8 +33,6 @@ from remuda.resources.writing import check_state, until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 
-__all__ = ["Organizations"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Organizations:
@@ -92,7 +90,6 @@ class Organizations:
             return await self.store.get(Organization, organization.name)
 
     async def get(self, context: Context, organization: str) -> Organization:
-        """Return an organization."""
         allow_in_organization(context.principal, permission("organizations", "read"), organization)
         return await self.store.get(Organization, organization)
 

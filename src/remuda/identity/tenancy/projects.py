@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.checks import (
     allow_everywhere,
@@ -30,10 +30,6 @@ from remuda.resources.reading import find_in, get_in
 from remuda.resources.references import check_reference
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
-
-__all__ = ["Projects"]
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +73,6 @@ class Projects:
             return await self.store.get(Project, project.name)
 
     async def get(self, context: Context, organization: str, project: str) -> Project:
-        """Return a project."""
         return await self._project(context, permission("projects", "read"), organization, project)
 
     async def update(self, context: Context, organization: str, project: str, wanted: ProjectWrite) -> None:

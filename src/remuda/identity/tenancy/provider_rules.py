@@ -4,7 +4,7 @@ import ipaddress
 import re
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
@@ -24,18 +24,8 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, replaced_tags
 
-__all__ = [
-    "PROVIDER_VIEW",
-    "changed_provider",
-    "check_issuer",
-    "new_provider",
-    "read_provider",
-    "writable_provider",
-]
-
 _HOST = r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?|\[[0-9A-Fa-f:.]+\]"
 _ISSUER = re.compile(rf"(?P<scheme>https?)://(?P<host>{_HOST})(:[0-9]{{1,5}})?(/[!$-;=A-Z_a-z~]*)?")
-replace = msgspec.structs.replace
 
 
 def check_issuer(issuer: str, field: str = "spec.issuer") -> None:

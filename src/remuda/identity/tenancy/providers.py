@@ -24,8 +24,6 @@ from remuda.resources.reading import get_in
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["Providers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Providers:
@@ -39,7 +37,6 @@ class Providers:
         return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, index=("platform", "login"))
 
     async def list_in(self, context: Context, organization: str) -> Collection[OAuth2Provider, list[ProviderRead]]:
-        """Return those of an organization."""
         await self._home(context, "read", organization)
         where = {labels.ORGANIZATION: organization}
         return Collection(store=self.store, kind=OAuth2Provider, view=rules.PROVIDER_VIEW, labels=where)

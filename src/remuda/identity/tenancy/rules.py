@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
@@ -42,24 +42,9 @@ from remuda.resources.metadata import (
 from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.writing import each_once
 
-__all__ = [
-    "ORGANIZATION_VIEW",
-    "PROJECT_VIEW",
-    "changed_organization",
-    "changed_project",
-    "check_organization",
-    "new_organization",
-    "new_project",
-    "read_organization",
-    "read_project",
-    "writable_organization",
-    "writable_project",
-]
-
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _HOSTNAME = re.compile(rf"({_LABEL}\.)+(?=[0-9-]*[a-z]){_LABEL}")
 """Of at least two parts, the last of which is no number: else it is an address."""
-replace = msgspec.structs.replace
 
 
 def check_organization(wanted: OrganizationSpecWire) -> None:

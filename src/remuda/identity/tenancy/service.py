@@ -14,8 +14,6 @@ from remuda.kernel.clock import Clock
 from remuda.resources.wire import VersionRead
 from remuda.store.contract import Store
 
-__all__ = ["SERVICE_NAME", "Tenancy"]
-
 SERVICE_NAME = "unikorn-identity"
 """What identity calls itself: clients look for this beginning."""
 

@@ -8,24 +8,6 @@ from remuda.http.routes import ENCODED_TWICE, Id, ListQuery, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.wire import MetadataRead, MetadataWrite, OrganizationMetadataRead
 
-__all__ = [
-    "OrganizationQuery",
-    "OrganizationRead",
-    "OrganizationSpecWire",
-    "OrganizationType",
-    "OrganizationWrite",
-    "ProjectRead",
-    "ProjectSpecWire",
-    "ProjectWrite",
-    "ProviderPath",
-    "ProviderRead",
-    "ProviderScope",
-    "ProviderSpecWire",
-    "ProviderTypeWire",
-    "ProviderWrite",
-    "ReferencePath",
-]
-
 OrganizationType = Literal["adhoc", "domain"]
 """Whether everybody with an address at a domain logs in at the organization's own provider, or people choose one."""
 ProviderScope = Literal["global", "organization"]

@@ -24,8 +24,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.parts import Part, named
 
-__all__ = ["Bearer", "Bearers", "External"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bearer:

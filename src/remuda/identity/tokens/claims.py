@@ -9,20 +9,6 @@ from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-__all__ = [
-    "ACCESS",
-    "ID",
-    "PASSPORT",
-    "PASSPORT_ISSUER",
-    "AccountType",
-    "Claims",
-    "IdClaims",
-    "PassportClaims",
-    "Purpose",
-    "Stamped",
-    "TokenType",
-]
-
 TokenType = Literal["fed", "sa", "svc", "op"]
 """Whose access token it is: a person's who logged in, a service account's, a service's, or one that an operator had
 made on the machine itself in a person's name."""

@@ -20,13 +20,12 @@ from remuda.identity.tokens.keys import NAME, SigningKeys
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Run
 from remuda.resources.reading import find
 from remuda.store.contract import Store
-
-__all__ = ["REMEMBERED", "Forgetting", "LoginKeeper", "Renewing", "SessionKeeper", "drivers"]
 
 REMEMBERED = timedelta(days=1)
 """For how long past their end revocations and used assertions are remembered: a clock can be put back by so much."""
@@ -73,7 +72,6 @@ class SessionKeeper:
     sessions: Sessions
 
     async def __call__(self, key: str, run: Run) -> Result:
-        """Look at one session."""
         sessions = self.sessions
         session = await find(sessions.store, Session, key)
         if session is None:
@@ -97,7 +95,6 @@ class LoginKeeper:
     sessions: Sessions
 
     async def __call__(self, key: str, run: Run) -> Result:
-        """Look at one login."""
         store = self.sessions.store
         login = await find(store, BrowserLogin, key)
         if login is None:
@@ -121,7 +118,6 @@ class Renewing:
     keys: SigningKeys
 
     async def __call__(self, key: str, run: Run) -> Result:
-        """Look at the keys."""
         if key == NAME:
             before = self.keys.stamp
             run.wake_after(await self.keys.rotate())

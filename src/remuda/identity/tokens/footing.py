@@ -15,8 +15,6 @@ from remuda.resources.labels import ORGANIZATION
 from remuda.resources.reading import find, is_there
 from remuda.store.contract import Store
 
-__all__ = ["is_founded", "is_overtaken", "is_vouched", "organization_vouching"]
-
 
 async def is_founded(store: Store, session: Session, now: datetime) -> bool:
     """Tell whether what a session came of still stands: its browser login, if there was one, and the password."""

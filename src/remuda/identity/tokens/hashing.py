@@ -10,8 +10,6 @@ from remuda.kernel import base64url
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
-__all__ = ["is_hash_of", "new_secret", "token_hash"]
-
 _BYTES = 32
 
 

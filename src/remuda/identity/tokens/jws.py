@@ -18,8 +18,6 @@ from remuda.kernel import base64url
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 
-__all__ = ["LONGEST", "NOT_VALID", "read", "sign"]
-
 LONGEST = 8192
 """How many characters a token may have."""
 NOT_VALID = "token validation failed"

@@ -25,8 +25,6 @@ from remuda.kernel.secrets import Secret
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["ANNOUNCED", "NAME", "LoadedKey", "SigningKeys", "longest_life"]
-
 NAME = "signing-keys"
 """The name of the one object."""
 ANNOUNCED = timedelta(minutes=15)
@@ -72,7 +70,6 @@ class SigningKeys:
         return self._loaded
 
     async def current(self) -> LoadedKey:
-        """Return the key that signs."""
         keys, now = await self.all(), self._clock.now()
         return next((each for each in keys if each.created + ANNOUNCED <= now), keys[-1])
 

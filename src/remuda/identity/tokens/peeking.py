@@ -11,8 +11,6 @@ import msgspec
 
 from remuda.kernel import base64url
 
-__all__ = ["BELIEVED", "LONGEST", "Peeked", "peek"]
-
 BELIEVED = timedelta(minutes=15)
 """How long a token of an external issuer is believed before it is looked at again: its issuer may have withdrawn the
 key that signed it."""

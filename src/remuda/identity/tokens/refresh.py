@@ -14,8 +14,6 @@ from remuda.kernel.ids import is_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
-__all__ = ["RefreshToken"]
-
 _FAMILY_BYTES = 16
 _FORM = re.compile(r"([0-9a-f-]{36})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})")
 
@@ -30,7 +28,6 @@ class RefreshToken:
 
     @classmethod
     def new(cls, session: str, randomness: Randomness) -> "RefreshToken":
-        """Return the first of a session."""
         family = base64url.encode(randomness.token_bytes(_FAMILY_BYTES))
         return cls(session, Secret(family), new_secret(randomness))
 
@@ -54,7 +51,6 @@ class RefreshToken:
 
     @property
     def family_hash(self) -> str:
-        """What is stored of its family."""
         return token_hash(f"{self.session}.{self.family.reveal()}")
 
     def is_of(self, family_hash: str) -> bool:

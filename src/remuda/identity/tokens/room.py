@@ -11,8 +11,6 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.store.contract import Store
 
-__all__ = ["TokenRoom", "token_room"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRoom:

@@ -29,8 +29,6 @@ from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 from remuda.store.parts import Part, indexed
 
-__all__ = ["Issued", "Tokens", "revocations_of"]
-
 StampedT = TypeVar("StampedT", bound=Stamped)
 
 _REMEMBERED = 8192
@@ -129,7 +127,6 @@ class Tokens:
         return await read(token, purpose, self.keys.find)
 
     async def sign(self, claims: StampedT, purpose: Purpose[StampedT]) -> Secret:
-        """Return these claims as a token."""
         return sign(claims, purpose, await self.keys.current())
 
     async def revoke(self, id: str, *, expires: datetime, log: Sequence[Record] = ()) -> None:  # noqa: A002  its name

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.identity.kinds.people import USER, LastLogin, User
 from remuda.identity.kinds.tokens import Session, SessionSpec
@@ -35,11 +35,8 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
-__all__ = ["ReusedError", "Sessions", "Telling", "session_of_code"]
-
 _SESSIONS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c04"
 
-replace = msgspec.structs.replace
 
 Telling = Callable[[Session], Awaitable[Sequence[Record]]]
 """Returns the audit records of a session's end, for the commit of it. It is asked only when one ends: that is rare."""

@@ -8,8 +8,6 @@ from collections import OrderedDict
 from remuda.identity.tokens.claims import Claims
 from remuda.identity.tokens.hashing import token_hash
 
-__all__ = ["Verified"]
-
 _MOST = 8192
 
 

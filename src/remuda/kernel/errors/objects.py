@@ -4,20 +4,6 @@
 
 from remuda.kernel.errors.root import RemudaError
 
-__all__ = [
-    "AlreadyExists",
-    "Conflict",
-    "Gone",
-    "Inconsistent",
-    "Invalid",
-    "NoRoom",
-    "NotFound",
-    "OwnerRefused",
-    "ReferenceRefused",
-    "Unreadable",
-    "Unsealable",
-]
-
 
 class Invalid(RemudaError):
     """Raised when an input breaks a rule; the caller corrects the named field.

@@ -7,23 +7,6 @@ from typing import Any
 
 from remuda.kernel.errors.root import RemudaError
 
-__all__ = [
-    "AnswerNotKept",
-    "Forbidden",
-    "InFlight",
-    "KeyReused",
-    "Malformed",
-    "NotAllowed",
-    "OAuthRefusal",
-    "PlanChanged",
-    "PlanRequired",
-    "PreconditionFailed",
-    "TooLarge",
-    "TooMany",
-    "TooSlow",
-    "Unauthenticated",
-]
-
 
 class Malformed(RemudaError):
     """Raised when a request cannot be read as what it should be; the caller corrects every named place."""

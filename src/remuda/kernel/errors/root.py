@@ -2,8 +2,6 @@
 
 from typing import ClassVar
 
-__all__ = ["RemudaError"]
-
 
 class RemudaError(Exception):
     """The root, never raised itself: catch it where any of our errors becomes an answer or an exit."""

@@ -4,22 +4,6 @@
 
 from remuda.kernel.errors.root import RemudaError
 
-__all__ = [
-    "OutcomeUnknown",
-    "ServerUnreachable",
-    "StorageFailing",
-    "StorageFull",
-    "StoreClosed",
-    "StoreDamaged",
-    "StoreForeign",
-    "StoreInaccessible",
-    "StoreLocked",
-    "StoreTooNew",
-    "TimedOut",
-    "Unavailable",
-    "Unusable",
-]
-
 
 class Unavailable(RemudaError):
     """Raised when something needed does not work right now; wait a little and try again."""

@@ -7,8 +7,6 @@ from remuda.providers.calls import Calls
 from remuda.providers.contract.balancers import LoadBalancer, LoadBalancers, LoadBalancerSpec
 from remuda.providers.contract.names import Handle
 
-__all__ = ["BALANCER_VERBS", "CalledLoadBalancers"]
-
 BALANCER_VERBS = ("converge_balancer", "find_balancer", "remove_balancer", "balancers")
 """What is asked about load balancers."""
 
@@ -26,15 +24,12 @@ class CalledLoadBalancers:
         )
 
     async def find_balancer(self, handle: Handle) -> LoadBalancer | None:
-        """Look for a load balancer."""
         return await self._calls.call(
             handle.name, "find_balancer", lambda: self._balancers.find_balancer(handle), safe=True
         )
 
     async def remove_balancer(self, handle: Handle) -> None:
-        """Remove a load balancer."""
         await self._calls.call(handle.name, "remove_balancer", lambda: self._balancers.remove_balancer(handle))
 
     def balancers(self) -> AsyncIterator[Sequence[LoadBalancer]]:
-        """Yield all load balancers."""
         return listed(self._calls, "balancers", self._balancers.balancers)

@@ -14,17 +14,6 @@ from remuda.providers.contract.catalogue import (
     NewImage,
 )
 
-__all__ = [
-    "CATALOGUE_VERBS",
-    "EXTERNAL_NETWORK_VERBS",
-    "IMAGE_VERBS",
-    "UPLOAD_S",
-    "CalledCatalogue",
-    "CalledExternalNetworks",
-    "CalledImages",
-    "image_key",
-]
-
 CATALOGUE_VERBS = ("flavors",)
 """What a catalogue is asked."""
 EXTERNAL_NETWORK_VERBS = ("external_networks",)
@@ -69,15 +58,12 @@ class CalledImages:
         self._images, self._calls = images, calls
 
     async def images(self) -> Sequence[Image]:
-        """Return all images."""
         return await self._calls.call(EVERYTHING, "images", self._images.images, safe=True)
 
     async def find_image(self, image: str) -> Image | None:
-        """Return one image."""
         return await self._calls.call(image_key(image), "find_image", lambda: self._images.find_image(image), safe=True)
 
     async def create_image(self, wanted: NewImage, content: AsyncIterator[bytes]) -> Image:
-        """Make an image."""
         return await self._calls.call(
             image_key(wanted.id),
             "create_image",
@@ -86,5 +72,4 @@ class CalledImages:
         )
 
     async def remove_image(self, image: str) -> None:
-        """Remove an image."""
         await self._calls.call(image_key(image), "remove_image", lambda: self._images.remove_image(image))

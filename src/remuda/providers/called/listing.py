@@ -6,8 +6,6 @@ from typing import TypeVar
 
 from remuda.providers.calls import Calls
 
-__all__ = ["EVERYTHING", "listed"]
-
 ItemT = TypeVar("ItemT")
 
 EVERYTHING = "everything"

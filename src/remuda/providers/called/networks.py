@@ -15,15 +15,6 @@ from remuda.providers.contract.networks import (
     Tenancy,
 )
 
-__all__ = [
-    "GROUP_VERBS",
-    "NETWORK_VERBS",
-    "TENANCY_VERBS",
-    "CalledNetworks",
-    "CalledSecurityGroups",
-    "CalledTenancies",
-]
-
 TENANCY_VERBS = ("converge_tenancy", "find_tenancy", "remove_tenancy", "tenancies")
 """What is asked about tenancies."""
 NETWORK_VERBS = ("converge_network", "find_network", "remove_network", "networks")
@@ -43,15 +34,12 @@ class CalledTenancies:
         await self._calls.call(wanted.name, "converge_tenancy", lambda: self._tenancies.converge_tenancy(wanted))
 
     async def find_tenancy(self, name: str) -> Tenancy | None:
-        """Look for a tenancy."""
         return await self._calls.call(name, "find_tenancy", lambda: self._tenancies.find_tenancy(name), safe=True)
 
     async def remove_tenancy(self, name: str) -> None:
-        """Remove a tenancy."""
         await self._calls.call(name, "remove_tenancy", lambda: self._tenancies.remove_tenancy(name))
 
     def tenancies(self) -> AsyncIterator[Sequence[Tenancy]]:
-        """Yield all tenancies."""
         return listed(self._calls, "tenancies", self._tenancies.tenancies)
 
 
@@ -68,17 +56,14 @@ class CalledNetworks:
         )
 
     async def find_network(self, handle: Handle) -> Network | None:
-        """Look for a network."""
         return await self._calls.call(
             handle.name, "find_network", lambda: self._networks.find_network(handle), safe=True
         )
 
     async def remove_network(self, handle: Handle) -> None:
-        """Remove a network."""
         await self._calls.call(handle.name, "remove_network", lambda: self._networks.remove_network(handle))
 
     def networks(self) -> AsyncIterator[Sequence[Network]]:
-        """Yield all networks."""
         return listed(self._calls, "networks", self._networks.networks)
 
 
@@ -93,13 +78,10 @@ class CalledSecurityGroups:
         return await self._calls.call(wanted.handle.name, "converge_group", lambda: self._groups.converge_group(wanted))
 
     async def find_group(self, handle: Handle) -> SecurityGroup | None:
-        """Look for a group."""
         return await self._calls.call(handle.name, "find_group", lambda: self._groups.find_group(handle), safe=True)
 
     async def remove_group(self, handle: Handle) -> None:
-        """Remove a group."""
         await self._calls.call(handle.name, "remove_group", lambda: self._groups.remove_group(handle))
 
     def groups(self) -> AsyncIterator[Sequence[SecurityGroup]]:
-        """Yield all groups."""
         return listed(self._calls, "groups", self._groups.groups)

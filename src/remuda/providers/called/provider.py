@@ -34,8 +34,6 @@ from remuda.providers.called.storage import STORAGE_VERBS, CalledFileStorages
 from remuda.providers.calls import Calls
 from remuda.providers.contract.provider import Provider
 
-__all__ = ["VERBS", "called", "verbs_of"]
-
 CapabilityT = TypeVar("CapabilityT")
 CalledT = TypeVar("CalledT")
 

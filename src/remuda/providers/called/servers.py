@@ -19,17 +19,6 @@ from remuda.providers.contract.servers import (
     Snapshots,
 )
 
-__all__ = [
-    "CONSOLE_VERBS",
-    "PORT_VERBS",
-    "SERVER_VERBS",
-    "SNAPSHOT_VERBS",
-    "CalledConsoles",
-    "CalledPorts",
-    "CalledServers",
-    "CalledSnapshots",
-]
-
 PORT_VERBS = ("converge_port", "find_port", "remove_port", "ports")
 """What is asked about ports."""
 SERVER_VERBS = (
@@ -60,15 +49,12 @@ class CalledPorts:
         return await self._calls.call(wanted.handle.name, "converge_port", lambda: self._ports.converge_port(wanted))
 
     async def find_port(self, handle: Handle) -> Port | None:
-        """Look for a port."""
         return await self._calls.call(handle.name, "find_port", lambda: self._ports.find_port(handle), safe=True)
 
     async def remove_port(self, handle: Handle) -> None:
-        """Remove a port."""
         await self._calls.call(handle.name, "remove_port", lambda: self._ports.remove_port(handle))
 
     def ports(self) -> AsyncIterator[Sequence[Port]]:
-        """Yield all ports."""
         return listed(self._calls, "ports", self._ports.ports)
 
 
@@ -79,36 +65,28 @@ class CalledServers:
         self._servers, self._calls = servers, calls
 
     async def create_server(self, wanted: ServerSpec) -> Server:
-        """Make a server."""
         return await self._calls.call(wanted.handle.name, "create_server", lambda: self._servers.create_server(wanted))
 
     async def find_server(self, handle: Handle) -> Server | None:
-        """Look for a server."""
         return await self._calls.call(handle.name, "find_server", lambda: self._servers.find_server(handle), safe=True)
 
     async def remove_server(self, handle: Handle) -> None:
-        """Remove a server."""
         await self._calls.call(handle.name, "remove_server", lambda: self._servers.remove_server(handle))
 
     async def start_server(self, handle: Handle) -> None:
-        """Start a server."""
         await self._calls.call(handle.name, "start_server", lambda: self._servers.start_server(handle))
 
     async def stop_server(self, handle: Handle) -> None:
-        """Stop a server."""
         await self._calls.call(handle.name, "stop_server", lambda: self._servers.stop_server(handle))
 
     async def reboot_server(self, handle: Handle, *, hard: bool) -> None:
-        """Reboot a server."""
         await self._calls.call(handle.name, "reboot_server", lambda: self._servers.reboot_server(handle, hard=hard))
 
     async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
-        """Put another image on a server."""
         rebuild = self._servers.rebuild_server
         await self._calls.call(handle.name, "rebuild_server", lambda: rebuild(handle, image, user_data))
 
     def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
-        """Yield all servers."""
         return listed(self._calls, "sightings", self._servers.sightings)
 
 

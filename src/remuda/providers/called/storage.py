@@ -7,8 +7,6 @@ from remuda.providers.calls import Calls
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.storage import FileStorage, FileStorages, FileStorageSpec, StorageClass
 
-__all__ = ["STORAGE_VERBS", "CalledFileStorages"]
-
 STORAGE_VERBS = ("storage_classes", "converge_storage", "find_storage", "remove_storage", "storages")
 """What is asked about file storage."""
 
@@ -30,7 +28,6 @@ class CalledFileStorages:
         )
 
     async def find_storage(self, handle: Handle) -> FileStorage | None:
-        """Look for a storage."""
         return await self._calls.call(
             handle.name, "find_storage", lambda: self._storages.find_storage(handle), safe=True
         )
@@ -40,5 +37,4 @@ class CalledFileStorages:
         await self._calls.call(handle.name, "remove_storage", lambda: self._storages.remove_storage(handle))
 
     def storages(self) -> AsyncIterator[Sequence[FileStorage]]:
-        """Yield all storages."""
         return listed(self._calls, "storages", self._storages.storages)

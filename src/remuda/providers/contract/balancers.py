@@ -6,8 +6,6 @@ from typing import Literal, Protocol
 
 from remuda.providers.contract.names import Handle
 
-__all__ = ["HealthCheck", "Listener", "LoadBalancer", "LoadBalancerSpec", "LoadBalancers", "Member"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Member:

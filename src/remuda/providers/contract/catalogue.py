@@ -5,23 +5,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Literal, Protocol
 
-__all__ = [
-    "Architecture",
-    "Catalogue",
-    "ExternalNetwork",
-    "ExternalNetworks",
-    "Flavor",
-    "Gpu",
-    "Image",
-    "ImageGpu",
-    "ImageState",
-    "Images",
-    "NewImage",
-    "OperatingSystem",
-    "Vendor",
-    "Virtualization",
-]
-
 Architecture = Literal["x86_64", "aarch64"]
 """What a processor understands."""
 Virtualization = Literal["virtualized", "baremetal", "any"]

@@ -4,8 +4,6 @@
 
 from remuda.kernel.errors import RemudaError
 
-__all__ = ["InUse", "NoCapacity", "Refused", "WrongState"]
-
 
 class WrongState(RemudaError):
     """Raised when a thing is not in a state in which it can do this; wait until it is, or bring it there."""

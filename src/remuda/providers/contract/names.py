@@ -6,19 +6,6 @@ and its port does not: the port, with its addresses, is what a replaced server h
 
 import msgspec
 
-__all__ = [
-    "Handle",
-    "balancer_name",
-    "group_name",
-    "id_in",
-    "network_name",
-    "port_name",
-    "server_name",
-    "storage_name",
-    "tenancy_name",
-    "uid_in",
-]
-
 
 class Handle(msgspec.Struct, frozen=True, order=True, gc=False):
     """Where something is: its name, and the tenancy that has it. Listings have many: no collector looks at them."""

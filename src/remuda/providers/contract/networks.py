@@ -6,21 +6,6 @@ from typing import Literal, Protocol
 
 from remuda.providers.contract.names import Handle
 
-__all__ = [
-    "Direction",
-    "Network",
-    "NetworkSpec",
-    "Networks",
-    "Range",
-    "Route",
-    "Rule",
-    "SecurityGroup",
-    "SecurityGroups",
-    "Tenancies",
-    "Tenancy",
-    "Traffic",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenancy:

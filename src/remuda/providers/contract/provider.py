@@ -11,8 +11,6 @@ from remuda.providers.contract.networks import Networks, SecurityGroups, Tenanci
 from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
 from remuda.providers.contract.storage import FileStorages
 
-__all__ = ["CloudEvent", "Events", "Provider", "ProviderType", "Subject"]
-
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
 """The sorts of provider there are."""
 

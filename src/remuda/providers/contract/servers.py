@@ -10,19 +10,6 @@ import msgspec
 from remuda.providers.contract.catalogue import Image, NewImage
 from remuda.providers.contract.names import Handle
 
-__all__ = [
-    "Consoles",
-    "Port",
-    "PortSpec",
-    "Ports",
-    "Server",
-    "ServerSpec",
-    "ServerState",
-    "Servers",
-    "Sighting",
-    "Snapshots",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSpec:

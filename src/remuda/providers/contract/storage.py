@@ -7,8 +7,6 @@ from typing import Literal, Protocol
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.networks import Range
 
-__all__ = ["Attachment", "FileStorage", "FileStorageSpec", "FileStorages", "SnapshotPolicy", "StorageClass"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClass:

@@ -15,8 +15,6 @@ from remuda.providers.kubernetes.nodes import NODE_CLASS, Node, NodeClass, offer
 from remuda.store.kubernetes.client import ApiClient, Request
 from remuda.store.kubernetes.login import Login
 
-__all__ = ["KubernetesCloud"]
-
 _PAGE = 100  # a node is tens of kilobytes, most of which is of no interest here
 _SILENT = "The cluster of this region does not answer as it should: try again later."
 
@@ -52,7 +50,6 @@ class KubernetesCloud:
             raise Unavailable(_SILENT) from None
 
     async def close(self) -> None:
-        """Close all connections."""
         if self._client is not None:
             await self._client.close()
             self._client = None

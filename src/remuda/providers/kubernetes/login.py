@@ -11,8 +11,6 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.store.kubernetes.login import Source
 
-__all__ = ["source_of"]
-
 
 def source_of(kubeconfig: Secret) -> Source:
     """Return what says where the cluster is and who we are to it, or raise Unavailable when it is asked."""

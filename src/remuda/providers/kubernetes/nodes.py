@@ -9,8 +9,6 @@ import msgspec
 
 from remuda.providers.contract.catalogue import Architecture, Flavor, Gpu
 
-__all__ = ["NODE_CLASS", "Node", "NodeClass", "offered"]
-
 NODE_CLASS = "kubernetes.region.unikorn-cloud.org/node-class"
 """The label by which a node says what class it is of."""
 
@@ -53,7 +51,6 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def node_class(self) -> str:
-        """The id of its class."""
         return self.metadata.labels.get(NODE_CLASS, "")
 
     @property

@@ -10,8 +10,6 @@ from remuda.providers.contract.networks import Network
 from remuda.providers.simulated.catalogue import Catalogue
 from remuda.providers.simulated.storage import Storage
 
-__all__ = ["Addresses"]
-
 
 @dataclass(frozen=True, slots=True)
 class Addresses:

@@ -15,8 +15,6 @@ from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.networks import SimNetworks
 from remuda.providers.simulated.shelf import encode
 
-__all__ = ["SimLoadBalancers"]
-
 _LIST = (
     "SELECT document, state, tenancy, name FROM balancers WHERE (tenancy, name) > (?, ?) ORDER BY tenancy, name LIMIT ?"
 )
@@ -39,7 +37,6 @@ class SimLoadBalancers:
         return await self._desk.change("converge_balancer", lambda: self._converge(wanted))
 
     async def find_balancer(self, handle: Handle) -> LoadBalancer | None:
-        """Look for a load balancer."""
         return await self._desk.find("find_balancer", "balancer", handle, self._read)
 
     async def remove_balancer(self, handle: Handle) -> None:
@@ -47,7 +44,6 @@ class SimLoadBalancers:
         await self._desk.change("remove_balancer", lambda: self._remove(handle))
 
     def balancers(self) -> AsyncIterator[Sequence[LoadBalancer]]:
-        """Yield all load balancers, in parts."""
         return self._desk.parts("balancers", "balancer", self._page, lambda each: each.spec.handle)
 
     def _read(self, handle: Handle) -> LoadBalancer | None:

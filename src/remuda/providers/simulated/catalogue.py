@@ -10,8 +10,6 @@ from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
 from remuda.providers.contract.storage import StorageClass
 from remuda.providers.simulated.latency import INSTANT, Latency
 
-__all__ = ["NOWHERE", "Catalogue", "Hosts", "Times", "instant"]
-
 NOWHERE = "https://console.sim.invalid"
 """Where consoles are of which nobody has said where they are."""
 
@@ -67,7 +65,6 @@ class Catalogue:
     """How often what goes wrong, by the name of the fault, between 0 and 1."""
 
     def flavor(self, flavor: str) -> Flavor | None:
-        """Return a flavor by its id."""
         return next((each for each in self.flavors if each.id == flavor), None)
 
     def image(self, image: str) -> Image | None:

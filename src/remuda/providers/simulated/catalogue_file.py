@@ -30,8 +30,6 @@ from remuda.providers.simulated.latency import INSTANT, Latency
 from remuda.providers.simulated.reading import read_table
 from remuda.providers.simulated.verbs import VERBS
 
-__all__ = ["load_catalogues", "parse_catalogues"]
-
 _GIB = 2**30
 _CREATED = datetime.fromtimestamp(1742000000, UTC)
 _WIDEST = 16

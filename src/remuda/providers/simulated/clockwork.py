@@ -14,8 +14,6 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.providers.simulated.storage import Storage
 
-__all__ = ["Clockwork"]
-
 _SLACK_S = 1e-6  # more than the rounding of times
 _AT_ONCE = 500
 _PATIENCE_S = 1.0

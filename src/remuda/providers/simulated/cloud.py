@@ -33,8 +33,6 @@ from remuda.providers.simulated.servers import SimServers
 from remuda.providers.simulated.storage import open_storage
 from remuda.providers.simulated.tenancies import SimTenancies
 
-__all__ = ["SimulatedCloud", "open_cloud"]
-
 _POLL_S = 0.5
 
 

@@ -23,8 +23,6 @@ from remuda.providers.simulated.past import Past
 from remuda.providers.simulated.storage import Storage
 from remuda.providers.simulated.together import Together
 
-__all__ = ["PART", "Desk"]
-
 T = TypeVar("T")
 Page = tuple[Sequence[T], Any]
 
@@ -89,7 +87,6 @@ class Desk:
         return read()
 
     async def find(self, verb: str, subject: Subject, handle: Handle, read: Callable[[Handle], T | None]) -> T | None:
-        """Read one thing."""
         await self._begin(verb)
         self.clockwork.settle()
         found = read(handle)

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import apsw
 
-__all__ = ["Disk"]
-
 _LOG_BYTES = 4 * 2**20
 
 

@@ -11,8 +11,6 @@ from weakref import ref
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.simulated.faults import Faults
 
-__all__ = ["Announcements"]
-
 
 class _Listener(AsyncIterator[CloudEvent]):
     def __init__(self) -> None:

@@ -10,8 +10,6 @@ from typing import Literal, Protocol
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["FAULTS", "Calm", "CloudFailed", "DrawnFaults", "Fault", "FaultBounds", "Faults", "RateLimited"]
-
 Fault = Literal[
     "timeout_done",
     "error_done",

@@ -15,8 +15,6 @@ from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.networks import SimNetworks
 from remuda.providers.simulated.shelf import encode
 
-__all__ = ["SimFileStorages"]
-
 _ONE = "SELECT document, used_bytes, name FROM storages WHERE name = ?"
 _LIST = "SELECT document, used_bytes, name FROM storages WHERE name > ? ORDER BY name LIMIT ?"
 _decode = msgspec.msgpack.Decoder(FileStorage).decode
@@ -39,7 +37,6 @@ class SimFileStorages:
         return await self._desk.change("converge_storage", lambda: self._converge(wanted))
 
     async def find_storage(self, handle: Handle) -> FileStorage | None:
-        """Look for a storage."""
         return await self._desk.find("find_storage", "storage", handle, self._read)
 
     async def remove_storage(self, handle: Handle) -> None:
@@ -47,7 +44,6 @@ class SimFileStorages:
         await self._desk.change("remove_storage", lambda: self._remove(handle))
 
     def storages(self) -> AsyncIterator[Sequence[FileStorage]]:
-        """Yield all storages, in parts."""
         return self._desk.parts("storages", "storage", self._page, lambda each: each.spec.handle)
 
     def _read(self, handle: Handle) -> FileStorage | None:

@@ -8,8 +8,6 @@ from remuda.providers.simulated.clockwork import Clockwork
 from remuda.providers.simulated.desk import Desk
 from remuda.providers.simulated.storage import Storage
 
-__all__ = ["Ground"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:

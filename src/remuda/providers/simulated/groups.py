@@ -9,8 +9,6 @@ from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.shelf import Shelf, encode
 from remuda.providers.simulated.tenancies import check_tenancy
 
-__all__ = ["SimSecurityGroups"]
-
 
 class SimSecurityGroups:
     """Keeps security groups."""
@@ -26,7 +24,6 @@ class SimSecurityGroups:
         return await self._desk.change("converge_group", lambda: self._converge(wanted))
 
     async def find_group(self, handle: Handle) -> SecurityGroup | None:
-        """Look for a group."""
         return await self._desk.find("find_group", "group", handle, self.shelf.read)
 
     async def remove_group(self, handle: Handle) -> None:
@@ -34,7 +31,6 @@ class SimSecurityGroups:
         await self._desk.change("remove_group", lambda: self._remove(handle))
 
     def groups(self) -> AsyncIterator[Sequence[SecurityGroup]]:
-        """Yield all groups, in parts."""
         return self._desk.parts("groups", "group", self.shelf.page, lambda each: each.handle)
 
     def _converge(self, wanted: SecurityGroup) -> SecurityGroup:

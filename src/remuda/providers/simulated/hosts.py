@@ -7,8 +7,6 @@ from remuda.providers.contract.errors import NoCapacity, Refused
 from remuda.providers.simulated.catalogue import Catalogue
 from remuda.providers.simulated.storage import Storage
 
-__all__ = ["HostsOfFlavors"]
-
 
 @dataclass(frozen=True, slots=True)
 class HostsOfFlavors:

@@ -17,8 +17,6 @@ from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.lives import Lives
 from remuda.providers.simulated.times import as_datetime
 
-__all__ = ["SimImages"]
-
 _GIB = 2**30
 _COLUMNS = "SELECT document, size_gib, state, created FROM images"
 _encode = msgspec.msgpack.Encoder().encode
@@ -42,7 +40,6 @@ class SimImages:
         return found
 
     async def find_image(self, image: str) -> Image | None:
-        """Return one image."""
         return await self._desk.find("find_image", "image", Handle("", image), lambda handle: self.read(handle.name))
 
     async def create_image(self, wanted: NewImage, content: AsyncIterator[bytes]) -> Image:
@@ -68,7 +65,6 @@ class SimImages:
         return await self._desk.change("snapshot_server", lambda: self._snapshot(handle, wanted))
 
     def read(self, image: str) -> Image | None:
-        """Return an image as it is."""
         built_in = self._catalogue.image(image)
         if built_in is not None:
             return built_in

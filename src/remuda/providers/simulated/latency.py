@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["INSTANT", "Delay", "Latency"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:

@@ -22,8 +22,6 @@ from remuda.providers.simulated.shelf import encode
 from remuda.providers.simulated.storage import Storage
 from remuda.providers.simulated.times import as_datetime
 
-__all__ = ["Boot", "Life", "Lives", "Next"]
-
 Boot = tuple[float, float]
 """When a server began to boot, and how long that takes."""
 Next = Literal["building", "running", "stopped", "gone"]
@@ -60,7 +58,6 @@ class Lives:
         clockwork.add("servers", self._move)
 
     def read(self, handle: Handle) -> Server | None:
-        """Return a server as it is."""
         row = self._storage.row(_BY_HANDLE, (handle.tenancy, handle.name))
         return None if row is None else _server(row)
 

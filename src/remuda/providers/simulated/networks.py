@@ -12,8 +12,6 @@ from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.shelf import Shelf, encode
 from remuda.providers.simulated.tenancies import check_tenancy
 
-__all__ = ["SimNetworks"]
-
 
 class SimNetworks:
     """Keeps networks."""
@@ -29,7 +27,6 @@ class SimNetworks:
         return await self._desk.change("converge_network", lambda: self._converge(wanted))
 
     async def find_network(self, handle: Handle) -> Network | None:
-        """Look for a network."""
         return await self._desk.find("find_network", "network", handle, self.shelf.read)
 
     async def remove_network(self, handle: Handle) -> None:
@@ -37,7 +34,6 @@ class SimNetworks:
         await self._desk.change("remove_network", lambda: self._remove(handle))
 
     def networks(self) -> AsyncIterator[Sequence[Network]]:
-        """Yield all networks, in parts."""
         return self._desk.parts("networks", "network", self.shelf.page, lambda each: each.spec.handle)
 
     def _converge(self, wanted: NetworkSpec) -> Network:

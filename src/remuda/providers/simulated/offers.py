@@ -6,8 +6,6 @@ from remuda.providers.contract.catalogue import ExternalNetwork, Flavor
 from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.hosts import HostsOfFlavors
 
-__all__ = ["SimOffers"]
-
 
 class SimOffers:
     """Offers flavors and ways out."""
@@ -17,11 +15,9 @@ class SimOffers:
         self._hosts = HostsOfFlavors(ground.storage)
 
     async def flavors(self) -> Sequence[Flavor]:
-        """Return what is offered now."""
         return await self._desk.look(
             "flavors", lambda: [self._hosts.with_free_places(each) for each in self._catalogue.flavors]
         )
 
     async def external_networks(self) -> Sequence[ExternalNetwork]:
-        """Return what is offered now."""
         return await self._desk.look("external_networks", lambda: self._catalogue.external_networks)

@@ -16,8 +16,6 @@ from remuda.providers.simulated.clockwork import Clockwork
 from remuda.providers.simulated.lives import Lives
 from remuda.providers.simulated.storage import Storage, open_storage
 
-__all__ = ["Operator", "open_operator"]
-
 _ENDING: frozenset[ServerState] = frozenset({"removing"})
 
 
@@ -42,7 +40,6 @@ class Operator:
         return self._enter(server, {"running"}, "stopped")
 
     def fail(self, server: str, why: str = "the host died") -> Handle:
-        """Break a server."""
         return self._enter(server, None, "failed", fault=why)
 
     def migrate(self, server: str) -> str:

@@ -11,8 +11,6 @@ from typing import Any
 from remuda.providers.contract.names import Handle
 from remuda.providers.contract.provider import Subject
 
-__all__ = ["Past"]
-
 _Key = tuple[Subject, Handle]
 
 

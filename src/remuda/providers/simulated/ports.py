@@ -13,8 +13,6 @@ from remuda.providers.simulated.groups import SimSecurityGroups
 from remuda.providers.simulated.networks import SimNetworks
 from remuda.providers.simulated.shelf import Shelf, encode
 
-__all__ = ["SimPorts"]
-
 
 class SimPorts:
     """Keeps ports."""
@@ -31,7 +29,6 @@ class SimPorts:
         return await self._desk.change("converge_port", lambda: self._converge(wanted))
 
     async def find_port(self, handle: Handle) -> Port | None:
-        """Look for a port."""
         return await self._desk.find("find_port", "port", handle, self.read)
 
     async def remove_port(self, handle: Handle) -> None:
@@ -39,11 +36,9 @@ class SimPorts:
         await self._desk.change("remove_port", lambda: self._remove(handle))
 
     def ports(self) -> AsyncIterator[Sequence[Port]]:
-        """Yield all ports, in parts."""
         return self._desk.parts("ports", "port", self._page, lambda each: each.spec.handle)
 
     def read(self, handle: Handle) -> Port | None:
-        """Return a port as it is."""
         spec = self._shelf.read(handle)
         return None if spec is None else self._whole(spec)
 

@@ -8,8 +8,6 @@ from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 from remuda.kernel.errors import Invalid
 from remuda.kernel.nearest import nearest
 
-__all__ = ["read_table"]
-
 T = TypeVar("T")
 
 _FORMS: Mapping[Any, tuple[type | tuple[type, ...], str, str]] = {

@@ -15,8 +15,6 @@ from remuda.providers.simulated.images import SimImages
 from remuda.providers.simulated.lives import Lives, Next
 from remuda.providers.simulated.ports import SimPorts
 
-__all__ = ["SimServers"]
-
 _SIGHTINGS = "SELECT tenancy, name, version, number FROM servers WHERE number > ? ORDER BY number LIMIT ?"
 _GIB = 2**30
 
@@ -35,7 +33,6 @@ class SimServers:
         return await self._desk.change("create_server", lambda: self._create(wanted))
 
     async def find_server(self, handle: Handle) -> Server | None:
-        """Look for a server."""
         return await self._desk.find("find_server", "server", handle, self._lives.read)
 
     async def remove_server(self, handle: Handle) -> None:
@@ -60,7 +57,6 @@ class SimServers:
         await self._desk.change("rebuild_server", lambda: self._rebuild(handle, image, user_data))
 
     def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
-        """Yield all servers, in parts."""
         return self._desk.parts(
             "sightings",
             "server",

@@ -10,8 +10,6 @@ from remuda.providers.contract.names import Handle
 from remuda.providers.simulated.desk import PART
 from remuda.providers.simulated.storage import Storage
 
-__all__ = ["Shelf", "encode"]
-
 T = TypeVar("T")
 
 encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
@@ -32,7 +30,6 @@ class Shelf(Generic[T]):
         self._remove = f"DELETE FROM {table} WHERE tenancy = ? AND name = ?"  # noqa: S608  same
 
     def read(self, handle: Handle) -> T | None:
-        """Return one, if it is there."""
         row = self._storage.row(self._find, (handle.tenancy, handle.name))
         return None if row is None else self._decode(row[0])
 

@@ -21,8 +21,6 @@ from remuda.providers.simulated.times import CloudTime
 from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.file import opening_error
 
-__all__ = ["IsTold", "Storage", "Syncs", "open_storage"]
-
 T = TypeVar("T")
 _Touched = tuple[int, CloudEvent]
 
@@ -131,7 +129,6 @@ class Storage:
         return found[0] if found else None
 
     def rows(self, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-        """Return all rows."""
         try:
             return self._execute(query, values).fetchall()
         except apsw.Error as error:

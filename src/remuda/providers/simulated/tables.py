@@ -5,8 +5,6 @@ in one state until that moment, and in the other from then on. `changes` is what
 open; its sequence numbers are the versions of servers.
 """
 
-__all__ = ["APPLICATION_ID", "SCHEMA", "SCHEMA_VERSION"]
-
 APPLICATION_ID = 0x52454D43
 """Marks a file as a simulated cloud ('REMC' in the SQLite header)."""
 SCHEMA_VERSION = 1

@@ -13,8 +13,6 @@ from remuda.providers.simulated.desk import PART
 from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.storage import Storage
 
-__all__ = ["SimTenancies", "check_tenancy"]
-
 _FILLED_BY = ("networks", "groups")  # everything else is on a network
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Tenancy).decode
@@ -32,7 +30,6 @@ class SimTenancies:
         await self._desk.change("converge_tenancy", lambda: self._converge(wanted))
 
     async def find_tenancy(self, name: str) -> Tenancy | None:
-        """Look for a tenancy."""
         return await self._desk.find("find_tenancy", "tenancy", Handle("", name), lambda each: self.read(each.name))
 
     async def remove_tenancy(self, name: str) -> None:
@@ -40,11 +37,9 @@ class SimTenancies:
         await self._desk.change("remove_tenancy", lambda: self._remove(name))
 
     def tenancies(self) -> AsyncIterator[Sequence[Tenancy]]:
-        """Yield all tenancies, in parts."""
         return self._desk.parts("tenancies", "tenancy", self._page, lambda each: Handle("", each.name))
 
     def read(self, name: str) -> Tenancy | None:
-        """Return a tenancy as it is."""
         row = self._storage.row("SELECT document FROM tenancies WHERE name = ?", (name,))
         return None if row is None else _decode(row[0])
 

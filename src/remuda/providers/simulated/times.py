@@ -9,8 +9,6 @@ from datetime import UTC, datetime
 
 from remuda.kernel.clock import Clock
 
-__all__ = ["CloudTime", "as_datetime"]
-
 
 class CloudTime:
     """Seconds since 1970, as the cloud has them."""
@@ -20,7 +18,6 @@ class CloudTime:
         self._start = max(clock.now().timestamp(), last) - clock.monotonic()
 
     def now(self) -> float:
-        """Return the time."""
         return self._start + self._clock.monotonic()
 
 

@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from remuda.providers.simulated.clockwork import Clockwork
 from remuda.providers.simulated.storage import IsTold, Storage
 
-__all__ = ["Together"]
-
 T = TypeVar("T")
 
 

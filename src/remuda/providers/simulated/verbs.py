@@ -6,8 +6,6 @@ from remuda.providers.contract.networks import Networks, SecurityGroups, Tenanci
 from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
 from remuda.providers.contract.storage import FileStorages
 
-__all__ = ["VERBS"]
-
 _CAPABILITIES = (
     *(Catalogue, ExternalNetworks, Images, Tenancies, Networks, SecurityGroups),
     *(Ports, Servers, Consoles, Snapshots, LoadBalancers, FileStorages),

@@ -5,8 +5,6 @@ from remuda.region.authorities import handlers, wire
 from remuda.region.permissions import permission
 from remuda.resources.querying import ProjectQuery
 
-__all__ = ["AUTHORITIES", "routes"]
-
 AUTHORITIES = "/api/v2/sshcertificateauthorities"
 """All authorities."""
 _AUTHORITY = f"{AUTHORITIES}/{{sshCertificateAuthorityID}}"

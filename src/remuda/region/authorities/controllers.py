@@ -6,8 +6,9 @@ from remuda.charging.changing import made_by
 from remuda.charging.making import OPERATION_OPEN, begins, is_being_made
 from remuda.charging.ports import Place
 from remuda.operations.kinds import Operation
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source
@@ -17,8 +18,6 @@ from remuda.region.ports import IdentityPort
 from remuda.resources.labels import organization_of, project_of
 from remuda.resources.lifecycle import IN_CARE
 from remuda.store.contract import Store
-
-__all__ = ["AuthorityController", "driver"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,27 +9,22 @@ from remuda.region.authorities.service import Authorities
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.resources.querying import ProjectQuery
 
-__all__ = ["create", "delete", "get", "list_all"]
-
 
 async def list_all(
     authorities: Authorities, call: Call[Nothing, ProjectQuery, Nothing]
 ) -> Collection[SSHCertificateAuthority, list[wire.AuthorityRead]]:
-    """List authorities."""
     return await authorities.list(call.context, call.query)
 
 
 async def create(
     authorities: Authorities, call: Call[Nothing, Nothing, wire.AuthorityCreate]
 ) -> Shown[wire.AuthorityRead]:
-    """Make an authority."""
     return Shown(AUTHORITY_VIEW, await authorities.create(call.context, call.body))
 
 
 async def get(
     authorities: Authorities, call: Call[wire.AuthorityPath, Nothing, Nothing]
 ) -> Rendered[wire.AuthorityRead]:
-    """Read an authority."""
     found = await authorities.get(call.context, call.path.authority)
     return untag(await authorities.store.get_view(SSHCertificateAuthority, found.name, AUTHORITY_VIEW))
 

@@ -18,8 +18,6 @@ from remuda.resources.regional import API_VERSION, SECOND
 from remuda.resources.reserved import own_tags
 from remuda.resources.wire import MetadataWrite
 
-__all__ = ["AUTHORITY_VIEW", "check_new", "new_authority", "read_authority", "writable_authority"]
-
 
 def check_new(wanted: AuthorityCreate, by: Principal) -> None:
     """Refuse what no authority can be, and tags that are not the caller's to give."""

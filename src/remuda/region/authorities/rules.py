@@ -16,8 +16,6 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat,
 
 from remuda.kernel.errors import Invalid
 
-__all__ = ["AUTHORITY_KEY_TYPES", "authority_key"]
-
 AUTHORITY_KEY_TYPES = frozenset(
     {"ssh-ed25519", "ssh-rsa", "ecdsa-sha2-nistp256", "ecdsa-sha2-nistp384", "ecdsa-sha2-nistp521"}
 )

@@ -16,8 +16,6 @@ from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 
-__all__ = ["CREATE_AUTHORITY", "AuthorityPorts", "NewAuthority", "bound", "reference_of"]
-
 
 class NewAuthority(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to make an authority."""

@@ -27,8 +27,6 @@ from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["Authorities"]
-
 _ENDPOINT = "sshcertificateauthorities:v2"
 
 
@@ -55,7 +53,6 @@ class Authorities:
         )
 
     async def create(self, context: Context, wanted: AuthorityCreate) -> SSHCertificateAuthority:
-        """Make an authority."""
         spec, principal = wanted.spec, context.principal
         place = Place(spec.organization_id, spec.project_id)
         right = permission(_ENDPOINT, "create")
@@ -74,7 +71,6 @@ class Authorities:
         return await self.store.get(SSHCertificateAuthority, done.spec.subject)
 
     async def get(self, context: Context, authority: str) -> SSHCertificateAuthority:
-        """Return an authority."""
         return await self._authority(context, permission(_ENDPOINT, "read"), authority)
 
     async def delete(self, context: Context, authority: str) -> None:

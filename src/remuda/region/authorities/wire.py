@@ -7,8 +7,6 @@ import msgspec
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
-__all__ = ["AuthorityCreate", "AuthorityCreateSpec", "AuthorityPath", "AuthorityRead", "AuthoritySpecWire"]
-
 
 class AuthoritySpecWire(Wire, frozen=True):
     """Whose certificates servers believe."""

@@ -15,8 +15,6 @@ from remuda.region.permissions import permission
 from remuda.resources import offers
 from remuda.resources.about import DAY_S, protected_resource_route, version_route
 
-__all__ = ["routes"]
-
 _PINNED = "A flavor that can only be pinned to a piece of infrastructure is shown to those who may make servers."
 
 

@@ -31,8 +31,6 @@ from remuda.region.permissions import permission
 from remuda.region.ports import Providers
 from remuda.store.contract import Store
 
-__all__ = ["Cloud", "Clouds", "is_visible", "need"]
-
 CapabilityT = TypeVar("CapabilityT")
 AnswerT = TypeVar("AnswerT")
 

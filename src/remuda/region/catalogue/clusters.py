@@ -10,8 +10,6 @@ from remuda.region.kinds import hardware
 from remuda.region.kinds.region_kubernetes import KubernetesNode
 from remuda.region.kinds.regions import RegionSpec
 
-__all__ = ["cluster_of"]
-
 
 def cluster_of(spec: RegionSpec, *, clock: Clock) -> KubernetesCloud | None:
     """Return the cluster that a region stands for, or None if it stands for none that can be reached from here."""

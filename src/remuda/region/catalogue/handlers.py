@@ -16,22 +16,8 @@ from remuda.resources.offers import (
 )
 from remuda.resources.wire import VersionRead
 
-__all__ = [
-    "get_region",
-    "get_region_detail",
-    "list_external_networks",
-    "list_external_networks_in",
-    "list_flavors",
-    "list_flavors_in",
-    "list_regions",
-    "list_regions_in",
-    "read_protected_resource",
-    "read_version",
-]
-
 
 async def list_regions(catalogue: Catalogue, call: Call[Nothing, Nothing, Nothing]) -> list[RegionRead]:
-    """List the regions."""
     return await catalogue.regions(call.context)
 
 
@@ -41,7 +27,6 @@ async def list_regions_in(catalogue: Catalogue, call: Call[OrganizationPath, Not
 
 
 async def get_region(catalogue: Catalogue, call: Call[RegionPath, Nothing, Nothing]) -> RegionRead:
-    """Read a region."""
     return await catalogue.region(call.context, call.path.region)
 
 

@@ -17,8 +17,6 @@ from typing import Generic, TypeVar
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 
-__all__ = ["Freshness", "Recent"]
-
 AnswerT = TypeVar("AnswerT")
 
 

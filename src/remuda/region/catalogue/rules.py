@@ -29,8 +29,6 @@ from remuda.resources.offers import (
 )
 from remuda.resources.wire import StaticMetadataRead
 
-__all__ = ["read_detail", "read_external_network", "read_flavor", "read_region", "size_of", "usable_flavors"]
-
 _NO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # no provider says when a flavor was made: clients know this for "not known"
 _GB = 10**9
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from datetime import datetime, timedelta
 from functools import partial
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
@@ -32,8 +32,6 @@ from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["CONFIGURED", "WITHDRAWN", "is_withdrawn", "region_id", "seed_regions"]
-
 CONFIGURED = f"{OURS}/configured"
 """Annotation: the configuration has made it, and the configuration withdraws it."""
 WITHDRAWN = f"{OURS}/withdrawn"
@@ -41,7 +39,6 @@ WITHDRAWN = f"{OURS}/withdrawn"
 
 _NAMESPACE = "b58a53e7-5a29-5b6b-a4f3-0d5c6a1f5f0c"
 _LONG = timedelta(hours=1)
-replace = msgspec.structs.replace
 
 
 def region_id(name: str) -> str:

@@ -23,8 +23,6 @@ from remuda.resources.offers import (
 )
 from remuda.resources.wire import VersionRead
 
-__all__ = ["SERVICE_NAME", "Catalogue"]
-
 SERVICE_NAME = "unikorn-region-server"
 """What region calls itself: clients look for its beginning, up to the second dash."""
 
@@ -45,7 +43,6 @@ class Catalogue:
         return [read_region(region, self.clouds.capabilities(region)) for region in found]
 
     async def region(self, context: Context, region: str) -> RegionRead:
-        """Return a region."""
         _allow(context, "regions", None)
         found = await self.clouds.see(context.principal, region)
         return read_region(found, self.clouds.capabilities(found))

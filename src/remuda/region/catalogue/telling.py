@@ -7,8 +7,6 @@ from remuda.kernel.errors import Malformed, NotFound
 from remuda.providers.contract.errors import WrongState
 from remuda.providers.slots import Refused
 
-__all__ = ["told"]
-
 AnswerT = TypeVar("AnswerT")
 
 

@@ -10,14 +10,6 @@ from remuda.providers.contract.provider import ProviderType
 from remuda.resources.offers import RegionFeatures
 from remuda.resources.wire import MetadataRead
 
-__all__ = [
-    "ExternalNetworkRead",
-    "FlavorQuery",
-    "KubernetesWire",
-    "RegionDetailRead",
-    "RegionDetailSpecWire",
-]
-
 
 class FlavorQuery(Parameters, frozen=True):
     """How to list flavors."""

@@ -24,8 +24,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
-__all__ = ["ROOTS", "ProjectConsumer"]
-
 ROOTS: Sequence[type[Resource]] = (Identity, FileStorage, SSHCertificateAuthority)
 """What stands in a project by itself: everything else has one of these as its owner, or its owner's."""
 

@@ -5,8 +5,6 @@ from remuda.region.filestorage import handlers, wire
 from remuda.region.permissions import permission
 from remuda.resources.querying import RegionalQuery
 
-__all__ = ["CLASSES", "FILE_STORAGE", "routes"]
-
 FILE_STORAGE = "/api/v2/filestorage"
 """All file storage."""
 CLASSES = "/api/v2/filestorageclasses"

@@ -29,8 +29,6 @@ from remuda.resources.regional import is_second, region_of
 from remuda.resources.writing import each_once
 from remuda.store.contract import Store
 
-__all__ = ["Attaching"]
-
 _FIELD = "spec.attachments.networkIds"
 _NONE_USABLE = "network storage range does not contain any usable addresses"
 

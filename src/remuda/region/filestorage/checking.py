@@ -7,8 +7,6 @@ from remuda.region.filestorage.wire import PolicyWire, ScheduleWire
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.quantities import GIB
 
-__all__ = ["SYSTEM_DEFAULT", "check_policies", "check_room", "check_size"]
-
 SYSTEM_DEFAULT = "system-default"
 """The name of the policy that the default protection is stored as; nobody else may use it."""
 

@@ -11,8 +11,8 @@ import re
 from datetime import datetime
 from functools import partial
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
@@ -29,15 +29,12 @@ from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["OFFERED_AS", "ClassKeeper", "class_id", "is_offered", "offered_as", "seed_classes"]
-
 OFFERED_AS = f"{OURS}/offered-as"
 """Annotation: what the provider calls a class that it offers."""
 
 _EVERY_S = 300.0
 _NO_NAME = re.compile(r"[^0-9A-Za-z_.-]+")
 _LONGEST_NAME = 63
-replace = msgspec.structs.replace
 
 
 def class_id(region: str, offered: str) -> str:

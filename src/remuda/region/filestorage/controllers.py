@@ -28,8 +28,9 @@ from remuda.providers.contract.storage import Attachment as CloudAttachment
 from remuda.providers.contract.storage import FileStorage as CloudStorage
 from remuda.providers.contract.storage import FileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.storage import SnapshotPolicy as CloudPolicy
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, through
@@ -52,8 +53,6 @@ from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
-
-__all__ = ["FileStorageController", "driver"]
 
 _LOOK_S = 300.0
 """How often to see how full storage is, where the provider tells nothing by itself."""

@@ -10,23 +10,18 @@ from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.resources.querying import RegionalQuery
 
-__all__ = ["create", "delete", "get", "list_all", "list_classes", "update"]
-
 
 async def list_all(
     room: FileStorageRoom, call: Call[Nothing, RegionalQuery, Nothing]
 ) -> Collection[FileStorage, list[wire.StorageRead]]:
-    """List file storage."""
     return await room.list(call.context, call.query)
 
 
 async def create(room: FileStorageRoom, call: Call[Nothing, Nothing, wire.StorageCreate]) -> Shown[wire.StorageRead]:
-    """Make file storage."""
     return Shown(STORAGE_VIEW, await room.create(call.context, call.body))
 
 
 async def get(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> Rendered[wire.StorageRead]:
-    """Read file storage."""
     found = await room.get(call.context, call.path.storage)
     return untag(await room.store.get_view(FileStorage, found.name, STORAGE_VIEW))
 
@@ -34,17 +29,14 @@ async def get(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothi
 async def update(
     room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, wire.StorageUpdate]
 ) -> Shown[wire.StorageRead]:
-    """Change file storage."""
     return Shown(STORAGE_VIEW, await room.update(call.context, call.path.storage, call.body))
 
 
 async def delete(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> None:
-    """Give file storage up."""
     await room.delete(call.context, call.path.storage)
 
 
 async def list_classes(
     room: FileStorageRoom, call: Call[Nothing, wire.ClassQuery, Nothing]
 ) -> Collection[FileStorageClass, list[wire.ClassRead]]:
-    """List the classes of file storage."""
     return await room.list_classes(call.context, call.query)

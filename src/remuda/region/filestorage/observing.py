@@ -6,7 +6,7 @@ it was first seen to be that.
 
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition, set_condition
 from remuda.providers.contract.names import id_in
@@ -20,10 +20,6 @@ from remuda.region.kinds.filestorage import (
     SnapshotPolicyStatus,
 )
 from remuda.region.kinds.lifecycle import IpRange
-
-__all__ = ["seen_as"]
-
-replace = msgspec.structs.replace
 
 
 def seen_as(storage: FileStorage, found: CloudStorage, now: datetime) -> FileStorage:

@@ -34,8 +34,6 @@ from remuda.resources import regional
 from remuda.resources.metadata import read_metadata, read_project_metadata, writable_metadata
 from remuda.resources.wire import Provisioning
 
-__all__ = ["CLASS_VIEW", "STORAGE_VIEW", "parallelism_of", "read_class", "read_storage", "writable_storage"]
-
 _DEFAULT_PARALLELISM = 4
 _STATUS: dict[str, Provisioning] = {
     "Provisioned": "provisioned",

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.charging.ports import Amount, Charge, Place
@@ -18,23 +19,11 @@ from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import changed_metadata, check_tags, new_metadata, stored_tags
 from remuda.resources.reserved import own_tags, replaced_tags
 
-__all__ = [
-    "changed_storage",
-    "charge_of",
-    "check_tags_of",
-    "is_protected",
-    "new_storage",
-    "reference_of",
-    "to_cloud",
-    "users_policies",
-]
-
 _DEFAULT_POLICY = SnapshotPolicy(
     name=SYSTEM_DEFAULT,
     schedule=Schedule(interval="daily", time_of_day="04:00Z"),
     retention=Retention(keep=7),
 )
-replace = msgspec.structs.replace
 
 
 def reference_of(operation: str) -> str:

@@ -23,17 +23,6 @@ from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 
-__all__ = [
-    "CREATE_STORAGE",
-    "UPDATE_STORAGE",
-    "ChangedStorage",
-    "NewStorage",
-    "Resized",
-    "StoragePorts",
-    "bound",
-    "charge_for",
-]
-
 
 class NewStorage(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to make file storage."""
@@ -130,7 +119,6 @@ class ChangedStorage(Change[FileStorageSpec, Resized], frozen=True, kw_only=True
 
 
 def charge_for(storage: FileStorage) -> Charge:
-    """Return what stored file storage costs."""
     payer, spec = payer_of(storage), storage.spec
     return rules.charge_of(storage.name, spec.operation, payer, spec.size, turn=turn_of(storage))
 

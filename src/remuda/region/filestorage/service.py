@@ -50,8 +50,6 @@ from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["FileStorageRoom"]
-
 _ENDPOINT = "filestorage:v2"
 _READ_CLASSES = permission("filestorageclass:v2", "read")
 _Classes = Collection[FileStorageClass, list[ClassRead]]
@@ -120,7 +118,6 @@ class FileStorageRoom:
         return await self.store.get(FileStorage, done.spec.subject)
 
     async def get(self, context: Context, storage: str) -> FileStorage:
-        """Return file storage."""
         return await self._storage(context, permission(_ENDPOINT, "read"), storage)
 
     async def update(self, context: Context, storage: str, wanted: StorageUpdate) -> FileStorage:

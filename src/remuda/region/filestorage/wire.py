@@ -14,28 +14,6 @@ from remuda.region.kinds.snapshots import DayOfWeek, Interval
 from remuda.region.kinds.storageclasses import FileProtocol
 from remuda.resources.wire import MetadataRead, MetadataWrite, ProjectMetadataRead, Provisioning
 
-__all__ = [
-    "AttachmentStatusRead",
-    "AttachmentsWire",
-    "ClassQuery",
-    "ClassRead",
-    "ClassSpecRead",
-    "NfsWire",
-    "PolicyStatusRead",
-    "PolicyWire",
-    "RetentionWire",
-    "ScheduleWire",
-    "StorageCreate",
-    "StorageCreateSpec",
-    "StoragePath",
-    "StorageRead",
-    "StorageSpecWire",
-    "StorageStatusRead",
-    "StorageTypeWire",
-    "StorageUpdate",
-    "UsageRead",
-]
-
 
 class NfsWire(Wire, frozen=True):
     """What only NFS asks for."""

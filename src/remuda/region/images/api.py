@@ -7,8 +7,6 @@ from remuda.region.permissions import permission
 from remuda.resources import offers
 from remuda.resources.about import DAY_S
 
-__all__ = ["IMAGES", "IMAGES_OF_ORGANIZATION", "routes"]
-
 IMAGES = f"{REGION}/images"
 """The images of a region."""
 IMAGES_OF_ORGANIZATION = f"{REGION_OF_ORGANIZATION}/images"

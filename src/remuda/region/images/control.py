@@ -7,8 +7,9 @@ from remuda.outbound.guarded import Guarded
 from remuda.outbound.reach import Reach
 from remuda.outbound.resolving import SystemResolver
 from remuda.providers.called.catalogue import UPLOAD_S
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.images.controllers import ImageController
 from remuda.region.images.fetching import ImageFetcher, Limits
@@ -16,8 +17,6 @@ from remuda.region.images.transfers import Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.region.settings import RegionSettings
 from remuda.resources.lifecycle import IN_CARE
-
-__all__ = ["ATTEMPTS", "AT_ONCE", "ImageDriver", "driver", "fetcher_of"]
 
 ATTEMPTS = 5
 """How often an image is fetched at most, if trouble on the way is all that keeps it from coming."""

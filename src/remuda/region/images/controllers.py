@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.charging.making import SOON_S
 from remuda.charging.unmaking import unmake
@@ -39,15 +39,12 @@ from remuda.resources.reading import is_there
 from remuda.resources.regional import region_of
 from remuda.store.contract import Store
 
-__all__ = ["KEPT", "ImageController"]
-
 KEPT = timedelta(seconds=60)
 """How long a ready image is remembered: longer than any process keeps what its provider said."""
 
 _PROGRESS_S = 10.0  # so often it is written down how much has come
 _UNEXPLAINED = "it could not be brought to the provider"
 _LOST = Unavailable("The provider took it and does not have it: import it again.")
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,8 +20,6 @@ from typing import NamedTuple, Self
 from remuda.kernel.errors import Invalid, Malformed, Unavailable
 from remuda.outbound.guarded import Guarded, Opened, Unfetchable
 
-__all__ = ["Download", "ImageFetcher", "Limits", "Peeked"]
-
 _SECTOR = 512
 _BOOT_MARK = b"\x55\xaa"
 _FIELD = "spec.uri"

@@ -7,8 +7,6 @@ from remuda.region.images.rules import read_image
 from remuda.region.paths import OrganizationRegionPath, RegionPath
 from remuda.resources import offers
 
-__all__ = ["create_snapshot", "delete", "import_image", "list_ready", "query"]
-
 
 async def query(room: ImageRoom, call: Call[RegionPath, wire.ImageQuery, Nothing]) -> list[offers.ImageRead]:
     """List the images that a query asks for."""
@@ -23,7 +21,6 @@ async def list_ready(room: ImageRoom, call: Call[OrganizationRegionPath, Nothing
 async def import_image(
     room: ImageRoom, call: Call[OrganizationRegionPath, Nothing, wire.ImageCreate]
 ) -> offers.ImageRead:
-    """Have an image fetched."""
     return read_image(await room.images.import_from(call.context, call.path, call.body))
 
 

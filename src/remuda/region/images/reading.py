@@ -17,8 +17,6 @@ from remuda.resources.reading import find
 from remuda.resources.regional import REGION, region_of
 from remuda.store.contract import Store
 
-__all__ = ["find_image", "images_of", "is_available"]
-
 
 def is_available(image: Image, organization: str) -> bool:
     """Tell whether an organization may use an image."""

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from remuda.region.images.service import Images
 from remuda.region.images.snapshots import Snapshots
 
-__all__ = ["ImageRoom"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageRoom:

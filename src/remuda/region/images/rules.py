@@ -28,16 +28,6 @@ from remuda.resources.regional import REGION
 from remuda.resources.reserved import own_tags, writable_tags
 from remuda.resources.wire import MetadataWrite, StaticMetadataRead, TagWire
 
-__all__ = [
-    "asked_for",
-    "check_new",
-    "image_of",
-    "new_import",
-    "read_image",
-    "snapshot_of",
-    "to_cloud",
-]
-
 _GIB = 2**30
 convert = msgspec.convert
 _SOURCE = "images.unikorn-cloud.org:source"

@@ -30,8 +30,6 @@ from remuda.resources.regional import region_of
 from remuda.resources.writing import witnessed
 from remuda.store.contract import Store
 
-__all__ = ["Images"]
-
 _READ = permission("images", "read")
 
 

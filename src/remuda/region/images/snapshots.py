@@ -27,8 +27,6 @@ from remuda.resources.scoping import allow_for
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 
-__all__ = ["Snapshots"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshots:

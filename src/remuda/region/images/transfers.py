@@ -22,8 +22,6 @@ from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import Images, NewImage
 from remuda.region.images.fetching import ImageFetcher
 
-__all__ = ["Transfer", "Transfers"]
-
 
 class _BrokenOffError(Exception):
     """Ends a provider's call because there is no more content; it says nothing about the provider."""

@@ -10,16 +10,6 @@ from remuda.providers.contract.catalogue import Architecture, ImageState, Virtua
 from remuda.resources.offers import ImageGpuWire, ImageOsWire, SoftwareVersions
 from remuda.resources.wire import MetadataWrite
 
-__all__ = [
-    "ImageCreate",
-    "ImageCreateSpec",
-    "ImagePath",
-    "ImageQuery",
-    "SnapshotCreate",
-    "SnapshotCreateSpec",
-    "SnapshotPath",
-]
-
 _Word = Annotated[str, msgspec.Meta(max_length=255)]
 _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255, examples=["v1.2.3"])]
 

@@ -14,8 +14,6 @@ from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["ADDRESS", "Address", "AddressSpec", "address_name"]
-
 
 def address_name(network: str, ip: IPv4Address) -> str:
     """Return the name of the object that stands for an address of a network."""

@@ -1,7 +1,5 @@
 """The API groups that region's kinds belong to."""
 
-__all__ = ["OURS", "SHARED", "VERSION"]
-
 SHARED = "region.unikorn-cloud.org"
 """Kinds that existing clusters have too."""
 OURS = "region.remuda"

@@ -6,8 +6,6 @@ from remuda.resources.lifecycle import LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["AUTHORITY", "SSHCertificateAuthority", "SSHCertificateAuthoritySpec"]
-
 
 class SSHCertificateAuthoritySpec(StoredStruct, frozen=True):
     """Which key signs the certificates."""

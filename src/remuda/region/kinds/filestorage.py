@@ -17,17 +17,6 @@ from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "FILE_STORAGE",
-    "Attachment",
-    "AttachmentStatus",
-    "FileStorage",
-    "FileStorageSpec",
-    "FileStorageStatus",
-    "Nfs",
-    "SnapshotPolicyStatus",
-]
-
 
 class Attachment(StoredStruct, frozen=True):
     """A network from which it can be mounted, and the addresses there that are its own."""

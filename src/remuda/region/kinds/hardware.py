@@ -4,8 +4,6 @@ from typing import Literal
 
 from remuda.store.objects import StoredStruct
 
-__all__ = ["Architecture", "Cpu", "Gpu", "GpuVendor"]
-
 Architecture = Literal["x86_64", "aarch64"]
 """Which instructions a processor knows."""
 

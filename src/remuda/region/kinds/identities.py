@@ -15,15 +15,6 @@ from remuda.resources.lifecycle import LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "IDENTITY",
-    "OPENSTACK_IDENTITY",
-    "Identity",
-    "IdentitySpec",
-    "OpenstackIdentity",
-    "OpenstackIdentitySpec",
-]
-
 
 class IdentitySpec(StoredStruct, frozen=True):
     """Which sort of cloud it is for."""

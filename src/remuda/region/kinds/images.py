@@ -15,17 +15,6 @@ from remuda.resources.lifecycle import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "IMAGE_IMPORT",
-    "ImageGpu",
-    "ImageImport",
-    "ImageImportSpec",
-    "ImageImportStatus",
-    "ImageOs",
-    "ImageState",
-    "Virtualization",
-]
-
 ImageState = Literal["pending", "creating", "ready", "failed"]
 """How far an image is."""
 

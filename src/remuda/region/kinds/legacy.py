@@ -9,18 +9,6 @@ from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "OPENSTACK_NETWORK",
-    "OPENSTACK_SECURITY_GROUP",
-    "OPENSTACK_SERVER",
-    "OpenstackNetwork",
-    "OpenstackNetworkSpec",
-    "OpenstackSecurityGroup",
-    "OpenstackSecurityGroupSpec",
-    "OpenstackServer",
-    "OpenstackServerSpec",
-]
-
 
 class OpenstackNetworkSpec(StoredStruct, frozen=True):
     """A network's ids."""

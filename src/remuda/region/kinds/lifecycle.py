@@ -4,8 +4,6 @@ from typing import Literal
 
 from remuda.store.objects import StoredStruct
 
-__all__ = ["IpRange", "ProviderType", "Settling"]
-
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
 """What sort of cloud something is on."""
 

@@ -15,19 +15,6 @@ from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "ADDRESS_TAKEN",
-    "LOAD_BALANCER",
-    "HealthCheck",
-    "Listener",
-    "ListenerProtocol",
-    "LoadBalancer",
-    "LoadBalancerSpec",
-    "LoadBalancerStatus",
-    "Member",
-    "Pool",
-]
-
 ADDRESS_TAKEN = "AddressTaken"
 """Why a load balancer is not made that asked for an address which something else has."""
 

@@ -17,18 +17,6 @@ from remuda.resources.regional import REGION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "NETWORK",
-    "VLANS_EXHAUSTED",
-    "Network",
-    "NetworkOpenstack",
-    "NetworkSpec",
-    "NetworkStatus",
-    "Reservations",
-    "Route",
-]
-
-
 VLANS_EXHAUSTED = "VLANsExhausted"
 """Why a network is not made whose region has no free VLAN."""
 

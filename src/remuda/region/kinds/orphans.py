@@ -20,8 +20,6 @@ from remuda.resources import regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 
-__all__ = ["HOLD_ADDRESSES", "ORPHAN", "Claim", "Orphan", "OrphanSpec", "Why", "claimed", "new_orphan", "orphan_id"]
-
 Why = Literal["ObjectUnknown", "ObjectLetGo", "ObjectAbandoned", "Superseded"]
 """Why it is nobody's: our store knows nothing of its object; its object was deleted, and the provider had nothing more;
 an operator let its object go without it; its object has another server in its place."""
@@ -55,7 +53,6 @@ class OrphanSpec(StoredStruct, frozen=True):
 
     @property
     def handle(self) -> Handle:
-        """Where it is."""
         return Handle(self.tenancy, self.provider_name)
 
     @property

@@ -1,7 +1,5 @@
 """Sizes. Stored ones are bytes, as whole numbers; people speak of GiB."""
 
-__all__ = ["GIB", "gib_of"]
-
 GIB = 1 << 30
 """Bytes of one GiB."""
 

@@ -5,8 +5,6 @@ It is said in annotations, so that it reaches the controller as an event, in whi
 
 from remuda.store.objects import Resource
 
-__all__ = ["ABANDONED", "ABANDONMENT", "RETRIED", "is_abandoned"]
-
 RETRIED = "remuda/retried"
 """The annotation whose every change has a controller look at once; its value is the operation that asked for it."""
 ABANDONED = "remuda/abandoned"

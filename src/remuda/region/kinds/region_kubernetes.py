@@ -7,8 +7,6 @@ from remuda.region.kinds.hardware import Cpu, Gpu
 from remuda.store.objects import StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = ["KubernetesNode", "RegionKubernetes", "SecretName"]
-
 
 class SecretName(StoredStruct, frozen=True):
     """Names a secret of the cluster that the objects are stored in."""

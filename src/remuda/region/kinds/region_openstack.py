@@ -10,29 +10,6 @@ from remuda.region.kinds.region_kubernetes import SecretName
 from remuda.store.objects import StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "BlockStorage",
-    "Chosen",
-    "Compute",
-    "ExternalNetworks",
-    "FlavorMetadata",
-    "Flavors",
-    "ImageSelector",
-    "Images",
-    "Networks",
-    "PlacementPreflight",
-    "ProviderNetworks",
-    "RegionOpenstack",
-    "Roles",
-    "ServiceAccount",
-    "TaggedSelector",
-    "Vlan",
-    "VlanSegment",
-    "VolumeClassMetadata",
-    "VolumeClasses",
-    "VolumePerformance",
-]
-
 
 class Chosen(StoredStruct, frozen=True):
     """What is on offer, by the cloud's ids."""

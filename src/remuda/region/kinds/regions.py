@@ -12,8 +12,6 @@ from remuda.resources.lifecycle import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["REGION", "Region", "RegionOrganization", "RegionSecurity", "RegionSimulated", "RegionSpec", "RegionStatus"]
-
 
 class RegionOrganization(StoredStruct, frozen=True):
     """An organization that may see a region."""

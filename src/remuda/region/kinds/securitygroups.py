@@ -8,17 +8,6 @@ from remuda.resources.lifecycle import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "SECURITY_GROUP",
-    "Direction",
-    "PortRange",
-    "Protocol",
-    "Rule",
-    "RulePort",
-    "SecurityGroup",
-    "SecurityGroupSpec",
-]
-
 Direction = Literal["ingress", "egress"]
 """Which way, as the server sees it."""
 

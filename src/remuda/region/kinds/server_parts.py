@@ -7,22 +7,6 @@ import msgspec
 from remuda.region.kinds.lifecycle import Settling
 from remuda.store.objects import StoredStruct
 
-__all__ = [
-    "AddressPair",
-    "Adopted",
-    "PublicIpAllocation",
-    "Rebuild",
-    "RebuildState",
-    "Replacement",
-    "ServerGroup",
-    "ServerImage",
-    "ServerNetwork",
-    "ServerVolume",
-    "ServerVolumeStatus",
-    "SshInjection",
-    "Stands",
-]
-
 SshInjection = Literal["ca", "identityKeypair", "none"]
 """Who can log in: whoever has a certificate, whoever has the identity's key, or nobody that we know of."""
 

@@ -37,20 +37,6 @@ from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed
 
-__all__ = [
-    "ADDRESSES_EXHAUSTED",
-    "SERVER",
-    "Phase",
-    "Server",
-    "ServerSpec",
-    "ServerStatus",
-    "awaited_place",
-    "cloud_uid_of",
-    "drift_of",
-    "is_drifted",
-    "standing_of",
-]
-
 ADDRESSES_EXHAUSTED = "AddressesExhausted"
 """Why a server is not made whose network has no free address."""
 
@@ -165,7 +151,6 @@ def is_drifted(server: Server) -> bool:
 
 
 def standing_of(server: Server) -> Standing:
-    """Return how a server stands."""
     return Standing(
         region=server.metadata.labels.get(REGION, ""),
         phase=(server.status.phase or "Pending").lower(),

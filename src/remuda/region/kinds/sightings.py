@@ -4,8 +4,6 @@ from remuda.region.kinds.api_groups import OURS, VERSION
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["SIGHTING_DIGEST", "SightingDigest", "SightingDigestSpec"]
-
 
 class SightingDigestSpec(StoredStruct, frozen=True):
     """What was last seen."""

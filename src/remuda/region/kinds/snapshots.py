@@ -4,8 +4,6 @@ from typing import Literal
 
 from remuda.store.objects import StoredStruct
 
-__all__ = ["DayOfWeek", "Interval", "Retention", "Schedule", "SnapshotPolicy"]
-
 Interval = Literal["hourly", "daily", "weekly", "monthly"]
 """How often."""
 

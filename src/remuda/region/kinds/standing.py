@@ -2,8 +2,6 @@
 
 from typing import NamedTuple
 
-__all__ = ["DRIFTED", "Standing"]
-
 DRIFTED = "Drifted"
 """The condition that says whether a server is another at its provider than it was made."""
 

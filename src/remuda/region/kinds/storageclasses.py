@@ -9,17 +9,6 @@ from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = [
-    "FILE_STORAGE_CLASS",
-    "FILE_STORAGE_PROVISIONER",
-    "ConfigName",
-    "FileProtocol",
-    "FileStorageClass",
-    "FileStorageClassSpec",
-    "FileStorageProvisioner",
-    "FileStorageProvisionerSpec",
-]
-
 FileProtocol = Literal["nfsv3", "nfsv4"]
 """How storage of a class can be mounted."""
 

@@ -7,8 +7,6 @@ from remuda.region.kinds.lifecycle import ProviderType
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["VLAN_ALLOCATION", "TakenVlan", "VLANAllocation", "VLANAllocationSpec", "region_of_vlans", "vlans_name"]
-
 
 def vlans_name(provider: ProviderType, region: str) -> str:
     """Return the name of the object that has a region's VLANs."""

@@ -10,8 +10,6 @@ from remuda.resources.lifecycle import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["VOLUME", "Claim", "Volume", "VolumeSpec", "VolumeStatus"]
-
 
 class Claim(StoredStruct, frozen=True):
     """Who wants a volume for itself."""

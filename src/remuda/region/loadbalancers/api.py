@@ -5,8 +5,6 @@ from remuda.region.loadbalancers import handlers, wire
 from remuda.region.permissions import permission
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = ["LOAD_BALANCERS", "routes"]
-
 LOAD_BALANCERS = "/api/v2/loadbalancers"
 """All load balancers."""
 _LOAD_BALANCER = f"{LOAD_BALANCERS}/{{loadBalancerID}}"

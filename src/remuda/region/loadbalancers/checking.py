@@ -13,8 +13,6 @@ from remuda.resources.ipv4 import address_or_refuse, prefix_or_refuse
 from remuda.resources.reading import find, is_there
 from remuda.store.contract import Store
 
-__all__ = ["check_listeners", "check_same_listeners", "refuse_held"]
-
 
 async def refuse_held(store: Store, network: Network, ip: IPv4Address, *, but_for: str) -> None:
     """Refuse an address that is already something else's, unless that is about to give it back.

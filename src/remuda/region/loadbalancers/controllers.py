@@ -6,7 +6,7 @@ It goes in the other order: the balancer, its address, what it cost.
 from dataclasses import dataclass
 from ipaddress import IPv4Address
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.charging.changing import about
 from remuda.charging.in_hand import is_in_hand
@@ -29,8 +29,9 @@ from remuda.providers.contract.balancers import LoadBalancerSpec as CloudBalance
 from remuda.providers.contract.balancers import Member as CloudMember
 from remuda.providers.contract.errors import NoCapacity
 from remuda.providers.contract.names import Handle, balancer_name
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled, through
@@ -50,10 +51,6 @@ from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK, identity_of, network_of, region_of
 from remuda.store.contract import Store
-
-__all__ = ["LoadBalancerController", "driver"]
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

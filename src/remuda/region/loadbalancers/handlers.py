@@ -8,25 +8,20 @@ from remuda.region.loadbalancers import rules, wire
 from remuda.region.loadbalancers.service import LoadBalancers
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = ["create", "delete", "get", "list_all", "update"]
-
 
 async def list_all(
     balancers: LoadBalancers, call: Call[Nothing, NetworkedQuery, Nothing]
 ) -> Collection[LoadBalancer, list[wire.BalancerRead]]:
-    """List load balancers."""
     return await balancers.list(call.context, call.query)
 
 
 async def create(
     balancers: LoadBalancers, call: Call[Nothing, Nothing, wire.BalancerCreate]
 ) -> Shown[wire.BalancerRead]:
-    """Make a load balancer."""
     return Shown(rules.BALANCER_VIEW, await balancers.create(call.context, call.body))
 
 
 async def get(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> Rendered[wire.BalancerRead]:
-    """Read a load balancer."""
     found = await balancers.get(call.context, call.path.balancer)
     return untag(await balancers.store.get_view(LoadBalancer, found.name, rules.BALANCER_VIEW))
 
@@ -34,10 +29,8 @@ async def get(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, N
 async def update(
     balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, wire.BalancerUpdate]
 ) -> Shown[wire.BalancerRead]:
-    """Change a load balancer."""
     return Shown(rules.BALANCER_VIEW, await balancers.update(call.context, call.path.balancer, call.body))
 
 
 async def delete(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> None:
-    """Give a load balancer up."""
     await balancers.delete(call.context, call.path.balancer)

@@ -4,6 +4,7 @@ from datetime import datetime
 from ipaddress import IPv4Network
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.charging.ports import Amount, Charge, Place
@@ -41,17 +42,7 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, replaced_tags
 
-__all__ = [
-    "BALANCER_VIEW",
-    "changed_balancer",
-    "charge_of",
-    "new_balancer",
-    "read_balancer",
-    "writable_balancer",
-]
-
 _IDLE_S = 60
-replace = msgspec.structs.replace
 
 
 def charge_of(balancer: str, operation: str, payer: Place, *, is_public: bool, turn: int = 0) -> Charge:

@@ -20,16 +20,6 @@ from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 
-__all__ = [
-    "CREATE_BALANCER",
-    "UPDATE_BALANCER",
-    "BalancerPorts",
-    "ChangedBalancer",
-    "NewBalancer",
-    "bound",
-    "charge_for",
-]
-
 
 class NewBalancer(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to make a load balancer."""

@@ -38,8 +38,6 @@ from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["LoadBalancers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBalancers:
@@ -86,7 +84,6 @@ class LoadBalancers:
         return await self.store.get(LoadBalancer, done.spec.subject)
 
     async def get(self, context: Context, balancer: str) -> LoadBalancer:
-        """Return a load balancer."""
         return await self._balancer(context, permission("loadbalancers:v2", "read"), balancer)
 
     async def update(self, context: Context, balancer: str, wanted: BalancerUpdate) -> LoadBalancer:

@@ -7,20 +7,6 @@ import msgspec
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
-__all__ = [
-    "BalancerCreate",
-    "BalancerCreateSpec",
-    "BalancerPath",
-    "BalancerRead",
-    "BalancerSpecWire",
-    "BalancerStatusRead",
-    "BalancerUpdate",
-    "HealthCheckWire",
-    "ListenerWire",
-    "MemberWire",
-    "PoolWire",
-]
-
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])"
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 _Seconds = Annotated[int, msgspec.Meta(ge=1, le=300)]

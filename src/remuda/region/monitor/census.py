@@ -23,8 +23,6 @@ from remuda.region.kinds.standing import Standing
 from remuda.region.monitor.metrics import PHASES, MonitorMetrics
 from remuda.store.contract import Change, Store
 
-__all__ = ["Census"]
-
 _BREATH_S = 0.02
 
 

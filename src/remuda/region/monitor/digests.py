@@ -10,8 +10,6 @@ from collections import Counter
 from hashlib import blake2b
 from zlib import crc32
 
-__all__ = ["Digests"]
-
 _PARTS = 8_192
 _WRAP = 1 << 32
 _NOTHING = bytes(4 * _PARTS)
@@ -50,7 +48,6 @@ class Digests:
         return self._sums[part] == other.of_part(part) != 0
 
     def of_part(self, part: int) -> int:
-        """Return the digest of a part."""
         return self._sums[part]
 
     def to_bytes(self) -> bytes:

@@ -19,8 +19,6 @@ from remuda.region.kinds.servers import Server
 from remuda.region.monitor.ports import is_as_wanted
 from remuda.store.objects import Resource
 
-__all__ = ["SUBJECTS", "Holding", "find_holding", "holdings_of"]
-
 SUBJECTS: tuple[Subject, ...] = ("server", "port", "balancer", "storage", "group", "network", "tenancy")
 """The sorts that are looked at."""
 

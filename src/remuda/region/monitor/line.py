@@ -7,8 +7,6 @@ packed together.
 
 from collections import deque
 
-__all__ = ["Line"]
-
 _PACK = 500
 _BETWEEN = "\n"
 
@@ -25,7 +23,6 @@ class Line:
         return len(self._next) + _PACK * len(self._packs) + len(self._last)
 
     def put(self, name: str) -> None:
-        """Have a name wait."""
         self._last.append(name)
         if len(self._last) == _PACK:
             self._packs.append(_BETWEEN.join(self._last))

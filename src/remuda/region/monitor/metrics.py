@@ -23,8 +23,6 @@ from prometheus_client import CollectorRegistry, Gauge, Histogram
 
 from remuda.region.monitor.holdings import SUBJECTS
 
-__all__ = ["PHASES", "MonitorMetrics"]
-
 PHASES: Final = ("pending", "queued", "building", "running", "stopping", "stopped")
 """The phases of servers, in the lower case in which metrics have them."""
 

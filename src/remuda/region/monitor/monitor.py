@@ -28,8 +28,6 @@ from remuda.region.servers.looking import Looking
 from remuda.resources.regional import REGION
 from remuda.store.logs import Log
 
-__all__ = ["Monitor", "Watch", "monitor_of"]
-
 
 def monitor_of(ports: RegionPorts, clouds: Clouds, wake: Callable[[str], None]) -> "Monitor":
     """Return the monitor of the region service; `wake` is that of the controller of servers."""
@@ -78,7 +76,6 @@ class Monitor:
         await while_leading(self._ports.leader, self._lead)
 
     def watch(self, region: str) -> Watch:
-        """Return what looks at a region."""
         clock, settings, store = self._ports.clock, self._settings, self._ports.store
         polling = PollPorts(
             looking=self._looking,

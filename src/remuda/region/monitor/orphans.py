@@ -13,8 +13,8 @@ from collections.abc import Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
-import msgspec
 import structlog
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.providers.contract.errors import InUse
@@ -35,11 +35,8 @@ from remuda.resources.reading import find
 from remuda.resources.regional import REGION
 from remuda.store.objects import Resource
 
-__all__ = ["OrphanSearch", "orphan_breaker"]
-
 _PAGE = 100
 _FEW = Limit(always=20)
-replace = msgspec.structs.replace
 
 
 def orphan_breaker(ports: ReconcilePorts) -> Breaker:

@@ -20,8 +20,6 @@ from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 from remuda.store.objects import Resource
 
-__all__ = ["Owners"]
-
 _PAGE = 100
 _MOST_PAGES = 20
 _LET_GO = "LetGo"

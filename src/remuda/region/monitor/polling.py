@@ -25,8 +25,6 @@ from remuda.region.monitor.line import Line
 from remuda.region.monitor.remembering import Memory
 from remuda.region.servers.looking import Looking
 
-__all__ = ["Poll", "PollPorts"]
-
 _STRIDE = 100
 _NEW = 10
 """So many new servers are looked at in a row: the pause after them is how long one that has changed may wait."""

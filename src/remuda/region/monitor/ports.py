@@ -8,8 +8,6 @@ from remuda.providers.contract.names import id_in
 from remuda.providers.contract.servers import Port
 from remuda.region.kinds.servers import Server
 
-__all__ = ["is_as_wanted"]
-
 
 def is_as_wanted(port: Port, server: Server) -> bool:
     """Tell whether a port has the groups, the sources and the sort of address that its server is to have."""

@@ -12,8 +12,6 @@ from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["Memory"]
-
 
 @dataclass(slots=True)
 class Memory:

@@ -3,8 +3,6 @@
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = ["MonitorSettings"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MonitorSettings:

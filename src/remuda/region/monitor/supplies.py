@@ -18,8 +18,6 @@ from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK, REGION
 from remuda.store.contract import Store
 
-__all__ = ["Supplies"]
-
 _PAGE = 100
 
 

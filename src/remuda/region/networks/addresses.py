@@ -23,8 +23,6 @@ from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 
-__all__ = ["find_address", "find_held", "give_address_back", "give_held_back", "take_address", "take_this_address"]
-
 _TRIES = 8
 
 

@@ -5,8 +5,6 @@ from remuda.region.networks import handlers, wire
 from remuda.region.permissions import permission
 from remuda.resources.querying import RegionalQuery
 
-__all__ = ["NETWORKS", "routes"]
-
 NETWORKS = "/api/v2/networks"
 """All networks."""
 _NETWORK = f"{NETWORKS}/{{networkID}}"

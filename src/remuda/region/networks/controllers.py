@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.charging.changing import made_by
 from remuda.charging.making import (
@@ -32,8 +32,9 @@ from remuda.providers.contract.errors import InUse
 from remuda.providers.contract.networks import Network as CloudNetwork
 from remuda.providers.contract.networks import NetworkSpec as CloudNetworkSpec
 from remuda.providers.contract.networks import Range, Route, Tenancy
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled, through
@@ -56,10 +57,6 @@ from remuda.resources.regional import IDENTITY as IDENTITY_LABEL
 from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
-
-__all__ = ["IdentityController", "NetworkController", "drivers"]
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,23 +8,18 @@ from remuda.region.networks import rules, wire
 from remuda.region.networks.service import Networks
 from remuda.resources.querying import RegionalQuery
 
-__all__ = ["add_reference", "create", "delete", "get", "list_all", "remove_reference", "update"]
-
 
 async def list_all(
     networks: Networks, call: Call[Nothing, RegionalQuery, Nothing]
 ) -> Collection[Network, list[wire.NetworkRead]]:
-    """List networks."""
     return await networks.list(call.context, call.query)
 
 
 async def create(networks: Networks, call: Call[Nothing, Nothing, wire.NetworkCreate]) -> Shown[wire.NetworkRead]:
-    """Make a network."""
     return Shown(rules.NETWORK_VIEW, await networks.create(call.context, call.body))
 
 
 async def get(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]) -> Rendered[wire.NetworkRead]:
-    """Read a network."""
     found = await networks.get(call.context, call.path.network)
     return untag(await networks.store.get_view(Network, found.name, rules.NETWORK_VIEW))
 
@@ -32,7 +27,6 @@ async def get(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]
 async def update(
     networks: Networks, call: Call[wire.NetworkPath, Nothing, wire.NetworkUpdate]
 ) -> Shown[wire.NetworkRead]:
-    """Change a network."""
     return Shown(rules.NETWORK_VIEW, await networks.update(call.context, call.path.network, call.body))
 
 
@@ -42,7 +36,6 @@ async def delete(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothi
 
 
 async def add_reference(networks: Networks, call: Call[wire.ReferencePath, Nothing, Nothing]) -> None:
-    """Keep a network."""
     await networks.add_reference(call.context, call.path.network, call.path.reference)
 
 

@@ -13,8 +13,6 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 
-__all__ = ["KeyPair", "new_key_pair"]
-
 _TYPE = b"ssh-ed25519"
 _SEED_BYTES = 32
 _CHECK_BYTES = 4
@@ -31,7 +29,6 @@ class KeyPair:
 
 
 def new_key_pair(randomness: Randomness) -> KeyPair:
-    """Return a fresh key pair."""
     seed, check = randomness.token_bytes(_SEED_BYTES), randomness.token_bytes(_CHECK_BYTES)
     point = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
     public = _text(_TYPE) + _text(point)

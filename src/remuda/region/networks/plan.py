@@ -23,22 +23,6 @@ from itertools import chain
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.resources.ipv4 import address_or_refuse, prefix_or_refuse
 
-__all__ = [
-    "DEFAULT_RESERVATIONS",
-    "AddressRange",
-    "Plan",
-    "Reservations",
-    "free_address",
-    "mac_of",
-    "plan_of",
-    "probe_order",
-    "read_nameserver",
-    "read_network_prefix",
-    "read_nexthop",
-    "read_route_prefix",
-    "read_vip",
-]
-
 _LONGEST_MASK = 24
 _BITS = 32
 

@@ -3,7 +3,7 @@
 from datetime import datetime
 from ipaddress import IPv4Network
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
@@ -37,23 +37,7 @@ from remuda.resources.reserved import own_tags, replaced_tags
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 
-__all__ = [
-    "NETWORK_VIEW",
-    "changed_network",
-    "check_new",
-    "check_update",
-    "identity_id",
-    "new_identity",
-    "new_network",
-    "plan_of",
-    "read_network",
-    "tenancy_of",
-    "to_cloud",
-    "writable_network",
-]
-
 _HIDDEN_NAME = "networkv2-service-principal"
-replace = msgspec.structs.replace
 
 
 def check_new(wanted: NetworkCreate, by: Principal) -> None:

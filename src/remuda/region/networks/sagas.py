@@ -24,8 +24,6 @@ from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["CREATE_NETWORK", "NetworkPorts", "NewNetwork", "bound", "charge_of", "reference_of"]
-
 
 class NewNetwork(msgspec.Struct, frozen=True, kw_only=True):
     """What is needed to make a network."""

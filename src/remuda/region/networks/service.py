@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
 from remuda.access.context import Context
@@ -37,10 +37,6 @@ from remuda.resources.regional import identity_of, is_second
 from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
-
-__all__ = ["Networks"]
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +88,6 @@ class Networks:
         return await self.store.get(Network, done.spec.subject)
 
     async def get(self, context: Context, network: str) -> Network:
-        """Return a network."""
         return await self._network(context, permission("networks:v2", "read"), network)
 
     async def update(self, context: Context, network: str, wanted: NetworkUpdate) -> Network:

@@ -10,7 +10,7 @@ provider. (Whoever abandons a network leaves its VLAN to whatever may still be t
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict
 from remuda.region.catalogue.clouds import Cloud, need
@@ -22,10 +22,7 @@ from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 
-__all__ = ["give_vlan_back", "segments_of", "take_vlan"]
-
 _ALL = (range(1, 4095),)
-replace = msgspec.structs.replace
 
 
 def segments_of(region: Region) -> Sequence[range]:

@@ -7,19 +7,6 @@ import msgspec
 from remuda.http.routes import ENCODED_TWICE, Id, Parameters, Wire
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
-__all__ = [
-    "NetworkCreate",
-    "NetworkCreateSpec",
-    "NetworkPath",
-    "NetworkRead",
-    "NetworkSpecWire",
-    "NetworkStatusRead",
-    "NetworkUpdate",
-    "ReferencePath",
-    "ReservationsWire",
-    "RouteWire",
-]
-
 _Length = Annotated[int, msgspec.Meta(ge=0, le=30)]
 _Some = msgspec.Meta(max_length=64)
 

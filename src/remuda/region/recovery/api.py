@@ -5,8 +5,6 @@ from remuda.region.permissions import permission
 from remuda.region.recovery import handlers, wire
 from remuda.region.servers.wire import ServerRead
 
-__all__ = ["routes"]
-
 _RECOVERY = "/api/v2/recovery"
 _OBJECT = f"{_RECOVERY}/{{kind}}/{{id}}"
 _ORPHANS = f"{_RECOVERY}/orphans"

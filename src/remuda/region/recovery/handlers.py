@@ -9,13 +9,10 @@ from remuda.region.recovery.service import Recovery
 from remuda.region.servers.rules import SERVER_VIEW
 from remuda.region.servers.wire import ServerRead
 
-__all__ = ["abandon", "adopt", "forget", "list_orphans", "release", "retry"]
-
 
 async def list_orphans(
     recovery: Recovery, call: Call[Nothing, wire.OrphanQuery, Nothing]
 ) -> Collection[Orphan, list[wire.OrphanRead]]:
-    """List orphans."""
     return await recovery.orphans(call.context, call.query)
 
 

@@ -17,8 +17,6 @@ from remuda.region.securitygroups.rules import handle_of
 from remuda.region.servers.clouding import port_handle, server_handle
 from remuda.store.objects import Resource
 
-__all__ = ["KIND_OF", "things_of"]
-
 KIND_OF: Mapping[RecoverableSort, type[Resource]] = {
     "identities": Identity,
     "networks": Network,

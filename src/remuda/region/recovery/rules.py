@@ -6,6 +6,7 @@ from datetime import datetime
 from ipaddress import IPv4Address
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
@@ -26,22 +27,6 @@ from remuda.region.servers.wire import NetworkingWire, ServerCreate, ServerCreat
 from remuda.resources.regional import REGION, region_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import ResourceT
-
-__all__ = [
-    "ORPHAN_VIEW",
-    "Lost",
-    "adopted_server",
-    "annotated",
-    "check_adoptable",
-    "check_place",
-    "claimed_for",
-    "is_given_up",
-    "port_of",
-    "read_orphan",
-    "retried_server",
-]
-
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

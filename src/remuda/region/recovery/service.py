@@ -48,8 +48,6 @@ from remuda.store.contract import Store
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource
 
-__all__ = ["Recovery"]
-
 _RIGHT = permission("regions", "update")
 """To change a region is for those who run the platform, and so is this."""
 

@@ -8,19 +8,6 @@ import msgspec
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
 from remuda.resources.wire import Name
 
-__all__ = [
-    "AbandonWrite",
-    "AdoptWrite",
-    "ForgetWrite",
-    "OrphanPath",
-    "OrphanQuery",
-    "OrphanRead",
-    "OrphanSubject",
-    "OrphanWhy",
-    "RecoverablePath",
-    "RecoverableSort",
-]
-
 RecoverableSort = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]
 """What has something at a provider, by the plural under which it is stored."""
 OrphanSubject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]

@@ -5,8 +5,6 @@ from remuda.region.permissions import permission
 from remuda.region.securitygroups import handlers, wire
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = ["SECURITY_GROUPS", "routes"]
-
 SECURITY_GROUPS = "/api/v2/securitygroups"
 """All security groups."""
 _GROUP = f"{SECURITY_GROUPS}/{{securityGroupID}}"

@@ -4,8 +4,9 @@ from dataclasses import dataclass
 
 from remuda.charging.making import SOON_S, is_provisioned
 from remuda.providers.contract.errors import InUse
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled
@@ -20,8 +21,6 @@ from remuda.resources import regional
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.store.contract import Store
-
-__all__ = ["SecurityGroupController", "driver"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,23 +8,18 @@ from remuda.region.securitygroups import rules, wire
 from remuda.region.securitygroups.service import SecurityGroups
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = ["create", "delete", "get", "list_all", "update"]
-
 
 async def list_all(
     groups: SecurityGroups, call: Call[Nothing, NetworkedQuery, Nothing]
 ) -> Collection[SecurityGroup, list[wire.GroupRead]]:
-    """List security groups."""
     return await groups.list(call.context, call.query)
 
 
 async def create(groups: SecurityGroups, call: Call[Nothing, Nothing, wire.GroupCreate]) -> Shown[wire.GroupRead]:
-    """Make a security group."""
     return Shown(rules.GROUP_VIEW, await groups.create(call.context, call.body))
 
 
 async def get(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> Rendered[wire.GroupRead]:
-    """Read a security group."""
     found = await groups.get(call.context, call.path.group)
     return untag(await groups.store.get_view(SecurityGroup, found.name, rules.GROUP_VIEW))
 
@@ -32,10 +27,8 @@ async def get(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothin
 async def update(
     groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, wire.GroupUpdate]
 ) -> Shown[wire.GroupRead]:
-    """Change a security group."""
     return Shown(rules.GROUP_VIEW, await groups.update(call.context, call.path.group, call.body))
 
 
 async def delete(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> None:
-    """Give a security group up."""
     await groups.delete(call.context, call.path.group)

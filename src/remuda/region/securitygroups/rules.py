@@ -6,7 +6,7 @@ first one, or beside a protocol that has no ports, says nothing, and is dropped:
 
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
@@ -39,20 +39,9 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, replaced_tags
 
-__all__ = [
-    "GROUP_VIEW",
-    "changed_group",
-    "handle_of",
-    "new_group",
-    "read_group",
-    "to_cloud",
-    "writable_group",
-]
-
 _ANYWHERE = "0.0.0.0/0"
 _WITH_PORTS = frozenset({"tcp", "udp"})
 _OF_NETWORK = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.IDENTITY)
-replace = msgspec.structs.replace
 
 
 def new_group(group: str, wanted: GroupCreate, network: Network, by: Principal) -> SecurityGroup:

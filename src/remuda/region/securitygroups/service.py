@@ -29,8 +29,6 @@ from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
-__all__ = ["SecurityGroups"]
-
 _ENDPOINT = "securitygroups:v2"
 
 
@@ -70,7 +68,6 @@ class SecurityGroups:
             return await self.store.get(SecurityGroup, group.name)  # the same request, whose answer was lost
 
     async def get(self, context: Context, group: str) -> SecurityGroup:
-        """Return a security group."""
         return await self._group(context, permission(_ENDPOINT, "read"), group)
 
     async def update(self, context: Context, group: str, wanted: GroupUpdate) -> SecurityGroup:

@@ -8,17 +8,6 @@ from remuda.http.routes import Id, Parameters, Wire
 from remuda.region.kinds.securitygroups import Direction, Protocol
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
-__all__ = [
-    "GroupCreate",
-    "GroupCreateSpec",
-    "GroupPath",
-    "GroupRead",
-    "GroupSpecWire",
-    "GroupStatusRead",
-    "GroupUpdate",
-    "RuleWire",
-]
-
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 
 

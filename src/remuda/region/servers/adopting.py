@@ -8,8 +8,6 @@ from remuda.region.kinds.servers import Server
 from remuda.region.networks.addresses import take_this_address
 from remuda.store.contract import Store
 
-__all__ = ["take_adopted_address"]
-
 
 async def take_adopted_address(store: Store, network: Network, server: Server) -> Address | None:
     """Give an adopted server the address that it has, or return None if another has it.

@@ -5,8 +5,6 @@ from remuda.region.permissions import permission
 from remuda.region.servers import handlers, wire
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = ["SERVERS", "routes"]
-
 SERVERS = "/api/v2/servers"
 """All servers."""
 _SERVER = f"{SERVERS}/{{serverID}}"

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from remuda.kernel.errors import Invalid, NoRoom, NotFound
 from remuda.providers.contract.catalogue import Flavor, Image
 
-__all__ = ["check_fit", "check_room", "find_flavor"]
-
 _GIB = 1 << 30
 _VIRTUALIZATIONS = {"virtualized", "baremetal", "any", ""}
 

@@ -19,8 +19,6 @@ from remuda.region.servers.userdata.augmenting import augmented
 from remuda.resources.labels import NAME, organization_of, project_of
 from remuda.resources.regional import region_of
 
-__all__ = ["number_in", "numbers_of", "port_handle", "server_handle", "wanted_port", "wanted_server"]
-
 
 def number_in(name: str) -> int | None:
     """Return how many replacements a server's name at its provider counts, or None if it is no such name."""

@@ -1,8 +1,9 @@
 """The controller of servers, and what wakes it."""
 
 from remuda.charging.making import is_provisioned
-from remuda.reconcile.driver import Driver, DriverSettings, ReconcilePorts
+from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.kinds.addresses import Address
@@ -13,8 +14,6 @@ from remuda.region.servers.controllers import ServerController
 from remuda.region.servers.placing import Places
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import NETWORK, network_of
-
-__all__ = ["driver"]
 
 
 def driver(

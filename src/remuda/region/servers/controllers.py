@@ -15,7 +15,7 @@ import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.charging.making import SOON_S, is_provisioned
 from remuda.kernel.clock import Clock
@@ -48,10 +48,7 @@ from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, network_of, region_of
 from remuda.store.contract import Store
 
-__all__ = ["ServerController"]
-
 Step = Result | Outcome[Server]
-replace = msgspec.structs.replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,17 +6,13 @@ put something else there ourselves, by a replacement or a rebuild, nothing is sa
 
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
 from remuda.region.kinds.standing import DRIFTED
-
-__all__ = ["with_drift"]
-
-replace = msgspec.structs.replace
 
 
 def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:

@@ -10,36 +10,16 @@ from remuda.region.servers import rules, wire
 from remuda.region.servers.room import ServerRoom
 from remuda.resources.querying import NetworkedQuery
 
-__all__ = [
-    "console_output",
-    "create",
-    "delete",
-    "get",
-    "hard_reboot",
-    "list_all",
-    "open_console",
-    "replace",
-    "soft_reboot",
-    "ssh_key",
-    "start",
-    "stop",
-    "tell_again",
-    "tell_created",
-    "update",
-]
-
 _OnServer = Call[wire.ServerPath, Nothing, Nothing]
 
 
 async def list_all(
     room: ServerRoom, call: Call[Nothing, NetworkedQuery, Nothing]
 ) -> Collection[Server, list[wire.ServerRead]]:
-    """List servers."""
     return await room.servers.list(call.context, call.query)
 
 
 async def create(room: ServerRoom, call: Call[Nothing, Nothing, wire.ServerCreate]) -> Shown[wire.ServerRead]:
-    """Make a server."""
     return Shown(rules.SERVER_VIEW, await room.servers.create(call.context, call.body))
 
 
@@ -49,7 +29,6 @@ async def tell_created(room: ServerRoom, call: Call[Nothing, Nothing, wire.Serve
 
 
 async def get(room: ServerRoom, call: _OnServer) -> Rendered[wire.ServerRead]:
-    """Read a server."""
     found = await room.servers.get(call.context, call.path.server)
     return untag(await room.servers.store.get_view(Server, found.name, rules.SERVER_VIEW))
 
@@ -57,7 +36,6 @@ async def get(room: ServerRoom, call: _OnServer) -> Rendered[wire.ServerRead]:
 async def update(
     room: ServerRoom, call: Call[wire.ServerPath, wire.RevisionQuery, wire.ServerUpdate]
 ) -> Shown[wire.ServerRead]:
-    """Change a server."""
     server, revision = call.path.server, call.query.revision
     return Shown(rules.SERVER_VIEW, await room.servers.update(call.context, server, call.body, revision=revision))
 
@@ -81,12 +59,10 @@ async def delete(room: ServerRoom, call: _OnServer) -> None:
 
 
 async def start(room: ServerRoom, call: _OnServer) -> None:
-    """Start a server."""
     await room.verbs.start(call.context, call.path.server)
 
 
 async def stop(room: ServerRoom, call: _OnServer) -> None:
-    """Stop a server."""
     await room.verbs.stop(call.context, call.path.server)
 
 

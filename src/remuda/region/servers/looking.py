@@ -19,8 +19,6 @@ from remuda.resources.regional import identity_of, region_of
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store
 
-__all__ = ["Looking"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Looking:

@@ -3,7 +3,7 @@
 Each step is written down before the provider is asked, so that whoever comes back after a crash goes on from there.
 """
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.charging.making import SOON_S
 from remuda.kernel.errors import NotFound
@@ -17,10 +17,7 @@ from remuda.region.catalogue.clouds import Cloud, need
 from remuda.region.kinds.server_parts import Rebuild, Replacement
 from remuda.region.kinds.servers import Server
 
-__all__ = ["counted", "done_with", "rebuild", "settled", "try_again", "with_status"]
-
 _QUIET: frozenset[ServerState] = frozenset({"running", "stopped", "suspended", "failed"})
-replace = msgspec.structs.replace
 
 
 def with_status(server: Server, **changes: object) -> Server:

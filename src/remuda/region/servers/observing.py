@@ -6,14 +6,12 @@ It is a projection and no more: whatever is seen, nothing is done about it here.
 from datetime import datetime
 from typing import Literal
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition, set_condition
 from remuda.providers.contract.servers import Port, ServerState
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.servers import Phase, Server, ServerStatus
-
-__all__ = ["absent", "observed", "with_health"]
 
 _PHASES: dict[ServerState, Phase] = {
     "queued": "Queued",
@@ -26,8 +24,6 @@ _PHASES: dict[ServerState, Phase] = {
 """What is in none of these says nothing about power: the phase stays as it was."""
 
 Health = tuple[Literal["True", "False", "Unknown"], str, str]
-
-replace = msgspec.structs.replace
 
 
 def observed(server: Server, found: CloudServer, port: Port | None, now: datetime) -> Server:

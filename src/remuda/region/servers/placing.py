@@ -18,8 +18,6 @@ from remuda.region.servers.choosing import find_flavor
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 
-__all__ = ["Places"]
-
 
 @dataclass(frozen=True, slots=True)
 class Places:

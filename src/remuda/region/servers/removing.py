@@ -13,8 +13,6 @@ from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.clouding import number_in, port_handle, server_handle
 
-__all__ = ["all_gone", "remove_late", "things_of"]
-
 _Find = Callable[[Handle], Awaitable[object | None]]
 _Remove = Callable[[Handle], Awaitable[None]]
 Thing = tuple[Handle, _Find, _Remove]

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.region.kinds.server_parts import Replacement, ServerImage, Stands
@@ -10,10 +10,6 @@ from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.servers.rules import hidden_user_data
 from remuda.region.servers.wire import ReplaceWrite, SshInjectionWire
 from remuda.resources.metadata import changed_metadata, writable_metadata
-
-__all__ = ["replaced_server", "what_stands"]
-
-replace = msgspec.structs.replace
 
 
 def replaced_server(server: Server, wanted: ReplaceWrite, by: Principal, *, operation: str, now: datetime) -> Server:

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from remuda.region.servers.service import Servers
 from remuda.region.servers.verbs import Verbs
 
-__all__ = ["ServerRoom"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerRoom:

@@ -3,7 +3,7 @@
 from datetime import datetime
 from ipaddress import IPv4Network
 
-import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
@@ -36,24 +36,6 @@ from remuda.resources.metadata import (
 )
 from remuda.resources.reserved import own_tags, relabelled, replaced_tags, tag_labels
 from remuda.resources.writing import each_once
-
-__all__ = [
-    "SERVER_VIEW",
-    "changed_server",
-    "check_injection",
-    "check_revision",
-    "check_sources",
-    "check_update",
-    "hidden_user_data",
-    "injection_of",
-    "new_server",
-    "read_server",
-    "server_id",
-    "user_data_of",
-    "writable_server",
-]
-
-replace = msgspec.structs.replace
 
 
 def server_id(network: str, name: str) -> str:

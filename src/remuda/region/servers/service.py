@@ -36,8 +36,6 @@ from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
-__all__ = ["Servers"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Servers:
@@ -90,7 +88,6 @@ class Servers:
         return found
 
     async def get(self, context: Context, server: str) -> Server:
-        """Return a server."""
         return await self.find(context, permission("servers", "read"), server)
 
     async def update(

@@ -24,8 +24,6 @@ from remuda.region.servers.service import Servers
 from remuda.resources.regional import identity_of, region_of
 from remuda.store.contract import Store
 
-__all__ = ["Verbs"]
-
 _UPDATE = permission("servers", "update")
 
 
@@ -39,19 +37,16 @@ class Verbs:
     looking: Looking
 
     async def start(self, context: Context, server: str) -> None:
-        """Start a stopped server."""
         found, cloud, handle = await self._target(context, server)
         await told(need(cloud.provider.servers).start_server(handle), "server cannot be started in its current state")
         await self._look(found)
 
     async def stop(self, context: Context, server: str) -> None:
-        """Stop a running server."""
         found, cloud, handle = await self._target(context, server)
         await told(need(cloud.provider.servers).stop_server(handle), "server cannot be stopped in its current state")
         await self._look(found)
 
     async def reboot(self, context: Context, server: str, how: Literal["soft", "hard"]) -> None:
-        """Reboot a running server."""
         found, cloud, handle = await self._target(context, server)
         rebooting = need(cloud.provider.servers).reboot_server(handle, hard=how == "hard")
         await told(rebooting, "server cannot be rebooted in its current state")

@@ -8,25 +8,6 @@ from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
 
-__all__ = [
-    "ConsoleOutputRead",
-    "ConsoleQuery",
-    "ConsoleSessionRead",
-    "NetworkingWire",
-    "PowerState",
-    "ReplaceWrite",
-    "RevisionQuery",
-    "ServerCreate",
-    "ServerCreateSpec",
-    "ServerPath",
-    "ServerRead",
-    "ServerSpecWire",
-    "ServerStatusRead",
-    "ServerUpdate",
-    "SshInjectionWire",
-    "SshKeyRead",
-]
-
 PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
 """Where in its life a server is."""
 SshInjectionWire = Literal["ca", "identityKeypair", "none"]

@@ -3,8 +3,6 @@
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 
-__all__ = ["Backoff", "Backoffs"]
-
 
 class Backoff:
     """The pauses between attempts at one thing: each up to twice as long as the one before."""

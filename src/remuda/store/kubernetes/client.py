@@ -20,8 +20,6 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, OutcomeUnknown, ServerUnreachable, Unavailable
 from remuda.store.kubernetes.login import Credentials, Login
 
-__all__ = ["Answer", "ApiClient", "Failure", "Request", "Verb"]
-
 Verb = Literal["create", "get", "list", "update", "update_status", "delete", "watch"]
 """What can be asked of the API server, by which requests are counted."""
 
@@ -122,7 +120,6 @@ class ApiClient:
         self._session = aiohttp.ClientSession(connector=connector, headers=headers, middlewares=(_sent_once,))
 
     async def close(self) -> None:
-        """Close all connections."""
         await self._session.close()
         for _ in range(_CLOSING_ROUNDS):
             await self._clock.sleep(0)  # an aborted connection lets go of its socket in one of the loop's next rounds

@@ -26,8 +26,6 @@ from remuda.store.objects import HAS_CHILDREN, IN_USE, OwnerReference, Resource
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.terms import MARKED
 
-__all__ = ["Collector"]
-
 _FIRST_S, _LONGEST_S = 0.5, 30.0
 _LOOK_ANYWAY_S = 60.0
 

@@ -6,8 +6,6 @@ from typing import Any
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.kinds import JOURNAL
 
-__all__ = ["definition", "definitions"]
-
 _AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
 
 

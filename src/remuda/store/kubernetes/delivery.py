@@ -13,8 +13,6 @@ from remuda.store.kinds import Kind
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import Reader
 
-__all__ = ["Delivery", "Written"]
-
 ResultT = TypeVar("ResultT", bound=Resource | None)
 
 

@@ -9,8 +9,6 @@ import structlog
 from remuda.kernel.errors import RemudaError, Unavailable
 from remuda.store.kubernetes.backoff import Backoffs
 
-__all__ = ["Errands"]
-
 _FIRST_S, _LONGEST_S = 0.2, 30.0
 
 
@@ -38,7 +36,6 @@ class Errands:
         self._news.set()
 
     async def run(self) -> None:
-        """Run errands, for ever."""
         while True:
             if not self._pending:
                 self._backoff.reset()

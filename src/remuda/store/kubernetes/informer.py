@@ -18,8 +18,6 @@ from remuda.store.kubernetes.mirror import Change, Mirror, head_of
 from remuda.store.kubernetes.resources import ResourceApi, Watched
 from remuda.store.readside.feed import Feed
 
-__all__ = ["Informer"]
-
 _PAGE = 500
 _WATCH_S = 240
 _PAUSE_S = 0.1

@@ -28,8 +28,6 @@ from remuda.store.kubernetes.writer import Writer
 from remuda.store.logs import LogPage, Record, Retention
 from remuda.store.parts import field_index
 
-__all__ = ["JournalLog", "Sink"]
-
 ResultT = TypeVar("ResultT")
 Sink = Callable[[Record, datetime], None]
 """Takes the records of one stream out of the store."""

@@ -5,15 +5,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.store.checks import check_limit
 from remuda.store.kubernetes.kinds import Journal, JournalEntry, JournalSpec
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.objects import Metadata
-
-__all__ = ["empty", "grown", "journal_name", "page_of"]
-
-replace = msgspec.structs.replace
 
 _KEPT = 200
 _KEPT_BYTES = 256 << 10

@@ -5,8 +5,6 @@ from datetime import datetime
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 
-__all__ = ["JOURNAL", "Journal", "JournalEntry", "JournalSpec"]
-
 
 class JournalEntry(StoredStruct, frozen=True):
     """One record. `data` is JSON as text, because its shape is not ours to declare."""

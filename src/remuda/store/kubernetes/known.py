@@ -14,8 +14,6 @@ from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import Current
 from remuda.store.readside.terms import OWNER
 
-__all__ = ["Known"]
-
 _SLICE = 25
 """Objects that are read before others get their turn."""
 
@@ -60,7 +58,6 @@ class Known:
             await self._reader.pause()
 
     async def children(self, owner: Resource) -> AsyncIterator[tuple[Kind[Any], Resource]]:
-        """Yield what an owner owns."""
         for kind in self._reader.registry.kinds:
             async for child in self.under(kind, OWNER, owner.uid):
                 yield kind, child

@@ -12,8 +12,6 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 
 from remuda.kernel.errors import RemudaError, Unavailable, Unusable
 
-__all__ = ["Credentials", "Login", "Source", "kubeconfig"]
-
 Source = Callable[[], SingleConfig]
 """Says, each time it is asked, where the API server is and who we are to it."""
 

@@ -19,8 +19,6 @@ from remuda.store.kubernetes.resources import Listed, ResourceApi
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import Reader
 
-__all__ = ["Looking", "Sight"]
-
 _PAGE = 500
 _SLICE = 100
 _CATCH_UP_S = 1.0

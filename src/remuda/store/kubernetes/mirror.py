@@ -23,8 +23,6 @@ from remuda.store.readside.feed import Feed, Landed
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
 
-__all__ = ["Change", "Differences", "Mirror", "Move", "Notice", "head_of", "stripped"]
-
 Change = tuple[str, msgspec.Raw]
 """The type of a watch's event, and the document it brings."""
 Move = tuple[Resource | None, Resource | None]

@@ -12,8 +12,6 @@ from remuda.store.kubernetes.resources import ResourceApi
 from remuda.store.objects import OwnerReference, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 
-__all__ = ["References", "Target"]
-
 Target = tuple[str, str]
 """Qualified kind and name."""
 

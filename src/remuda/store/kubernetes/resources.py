@@ -20,8 +20,6 @@ from remuda.store.kinds import Kind
 from remuda.store.kubernetes.client import Answer, ApiClient, Request, Verb
 from remuda.store.objects import ResourceT
 
-__all__ = ["Listed", "ResourceApi", "Watched"]
-
 Policy = Literal["Foreground", "Background"]
 PartT = TypeVar("PartT")
 

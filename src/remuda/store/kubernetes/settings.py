@@ -9,8 +9,6 @@ from remuda.store.kubernetes.journal import Sink
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.upkeep import UpkeepSettings
 
-__all__ = ["KubernetesPorts", "KubernetesSettings"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class KubernetesPorts:

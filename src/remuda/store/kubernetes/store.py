@@ -21,7 +21,7 @@ from remuda.store.kubernetes.informer import Informer
 from remuda.store.kubernetes.journal import JournalLog
 from remuda.store.kubernetes.kinds import JOURNAL
 from remuda.store.kubernetes.known import Known
-from remuda.store.kubernetes.login import Login, Source, kubeconfig
+from remuda.store.kubernetes.login import Login, Source
 from remuda.store.kubernetes.looking import Looking
 from remuda.store.kubernetes.mirror import Mirror, Move
 from remuda.store.kubernetes.resources import ResourceApi
@@ -38,8 +38,6 @@ from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import Tables
 from remuda.store.readside.terms import Names
 from remuda.store.readside.upkeep import send_bookmarks
-
-__all__ = ["KubernetesPorts", "KubernetesSettings", "KubernetesStore", "kubeconfig", "open_kubernetes_store"]
 
 ResultT = TypeVar("ResultT", bound=Resource | None)
 AnyT = TypeVar("AnyT")

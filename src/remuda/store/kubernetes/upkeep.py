@@ -11,8 +11,6 @@ from remuda.store.readside.feed import Landed
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.upkeep import UpkeepSettings
 
-__all__ = ["Upkeep"]
-
 _SLICE_ROWS = 200
 
 

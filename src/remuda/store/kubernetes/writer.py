@@ -24,8 +24,6 @@ from remuda.store.lifecycle import check_precondition, newborn, with_finalizers,
 from remuda.store.objects import HAS_CHILDREN, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 
-__all__ = ["Writer"]
-
 _FIRST_S, _LONGEST_S = 0.005, 0.2
 
 
@@ -81,7 +79,6 @@ class Writer:
         return Written(kind, written, gone=written if is_gone else None)
 
     async def update_status(self, wanted: ResourceT) -> Written[ResourceT]:
-        """Write status."""
         kind = self._registry.of(type(wanted))
         document, stored = await self._stored(kind, wanted, version=wanted.version)
         check_status(kind, wanted)

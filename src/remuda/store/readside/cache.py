@@ -20,8 +20,6 @@ import msgspec
 from remuda.store.contract import View
 from remuda.store.objects import ResourceT
 
-__all__ = ["Cache", "Entry"]
-
 _LOST = 500
 """After so many entries that went, young objects are looked at."""
 
@@ -46,7 +44,6 @@ class Entry(msgspec.Struct, Generic[ResourceT], gc=False):
         return None if self.others is None else self.others.get(view)
 
     def keep(self, view: View[ResourceT], rendered: bytes) -> None:
-        """Remember what was rendered."""
         self.weight += len(rendered)
         if self.view is None:
             self.view, self.rendered = view, rendered

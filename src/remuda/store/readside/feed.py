@@ -15,8 +15,6 @@ from remuda.store.contract import Change
 from remuda.store.objects import ResourceT
 from remuda.store.readside.tables import ChangeCode
 
-__all__ = ["Feed", "Landed"]
-
 
 class Landed(msgspec.Struct, Generic[ResourceT], frozen=True, gc=False):
     """A change that is durable, as watchers need it."""

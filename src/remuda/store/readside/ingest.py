@@ -14,8 +14,6 @@ from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tab
 from remuda.store.readside.terms import Names, moved_terms, terms_of
 from remuda.store.readside.watching import landed
 
-__all__ = ["Ingest", "Later"]
-
 Later = Callable[[Callable[[], None]], None]
 """Takes work that has to be done in the same transaction, and not at once."""
 

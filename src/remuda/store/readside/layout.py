@@ -7,8 +7,6 @@ compaction removes.
 
 import apsw
 
-__all__ = ["APPLICATION_ID", "MIGRATIONS", "TABLES", "migrate"]
-
 APPLICATION_ID = 0x52454D55
 """Marks a file as ours ('REMU' in the SQLite header)."""
 

@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from remuda.store.readside.tables import Tables
 from remuda.store.readside.terms import IndexedTerm
 
-__all__ = ["Orders"]
-
 _FEW = 10
 """A term with fewer entries than this is as rare as need be."""
 _COUNTS = (200, 1_000, 5_000)

@@ -7,8 +7,6 @@ import msgspec
 
 from remuda.kernel.errors import Invalid
 
-__all__ = ["Position", "read_token", "write_token"]
-
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
     """How far a list has come."""

@@ -25,8 +25,6 @@ from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import DELETED, Tables
 from remuda.store.readside.terms import OWNER, IndexedTerm, Names, reference_index
 
-__all__ = ["Reader", "ReaderSettings"]
-
 ItemT = TypeVar("ItemT")
 
 _ALL = -1  # SQLite's word for no limit
@@ -87,7 +85,6 @@ class Reader:
         }
 
     def feed(self, kind: Kind[Any]) -> Feed:
-        """Return the changes of a kind."""
         return self._feeds[self.names.kind(kind)]
 
     def feeds(self) -> Iterator[Feed]:
@@ -159,7 +156,6 @@ class Reader:
         return self._cache.find(number, name) or self._load(kind, number, name)
 
     def find(self, kind: Kind[ResourceT], name: str) -> ResourceT | None:
-        """Return an object, or None."""
         entry = self.entry(kind, name)
         return entry.resource if entry else None
 
@@ -252,7 +248,6 @@ class Reader:
         return self._orders.rarest_first(terms) if len(terms) == len(found) else None
 
     def children(self, owner: Resource, *, limit: int = _ALL) -> Sequence[tuple[Kind[Any], str]]:
-        """Return what an owner owns."""
         found: list[tuple[Kind[Any], str]] = []
         for kind in self.registry.kinds:
             where = self.names.find_index(self.names.kind(kind), OWNER)

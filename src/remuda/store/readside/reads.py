@@ -9,8 +9,6 @@ from remuda.store.parts import Part
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.watching import watch
 
-__all__ = ["Reads"]
-
 
 class Reads:
     """Get, list and watch over a reader. A backend adds the writes."""
@@ -60,7 +58,6 @@ class Reads:
         limit: int | None = None,
         after: str | None = None,
     ) -> Page[bytes]:
-        """Return what `list` does, rendered."""
         of, reader = self.registry.of(kind), self._reader
         with reader.storage:
             return await reader.page(

@@ -8,8 +8,6 @@ from typing import Any
 
 import apsw
 
-__all__ = ["Sql"]
-
 
 class Sql:
     """One connection's statements: call it with SQL and bindings, get all rows."""

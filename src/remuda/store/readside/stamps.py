@@ -17,8 +17,6 @@ from remuda.store.objects import Resource
 from remuda.store.parts import NAME_INDEX, Part, Term, field_index, label_index
 from remuda.store.readside.feed import Landed
 
-__all__ = ["Stamps"]
-
 _LATELY = 4_096
 """Terms of one kind whose last change is remembered."""
 _AT_ONCE = 1_000

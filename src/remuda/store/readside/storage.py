@@ -7,8 +7,6 @@ import apsw
 
 from remuda.kernel.errors import StorageFailing, StorageFull, StoreClosed, StoreDamaged
 
-__all__ = ["Storage", "storage_error"]
-
 
 class Storage:
     """The file behind a reader, as a context in which SQLite's errors become ours."""

@@ -13,8 +13,6 @@ import msgspec
 from remuda.store.readside.sql import Sql
 from remuda.store.readside.terms import IndexedTerm
 
-__all__ = ["ADDED", "DELETED", "MODIFIED", "ChangeCode", "Current", "Revision", "Tables"]
-
 ChangeCode = Literal[1, 2, 3]
 """What a revision did to its object, as the tables have it."""
 

@@ -14,16 +14,6 @@ from remuda.store.objects import ResourceT
 from remuda.store.parts import Term, field_index, label_index
 from remuda.store.readside.sql import Sql
 
-__all__ = [
-    "MARKED",
-    "OWNER",
-    "IndexedTerm",
-    "Names",
-    "moved_terms",
-    "reference_index",
-    "terms_of",
-]
-
 IndexedTerm = tuple[int, str]
 """A term with the number that a file knows the index by."""
 
@@ -101,7 +91,6 @@ class Names:
         self._fresh.clear()
 
     def kind(self, kind: Kind[Any]) -> int:
-        """Return the number of a kind."""
         return self._kinds[kind.qualified]
 
     def find_index(self, kind: int, name: str) -> int | None:

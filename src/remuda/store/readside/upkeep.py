@@ -7,8 +7,6 @@ from remuda.kernel.clock import Clock
 from remuda.store.logs import DEFAULT_RETENTION, Retention
 from remuda.store.readside.reader import Reader
 
-__all__ = ["UpkeepSettings", "send_bookmarks"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class UpkeepSettings:

@@ -14,8 +14,6 @@ from remuda.store.readside.feed import Landed
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
 
-__all__ = ["landed", "watch"]
-
 _SLICE = 100
 """Changes that are read before others get their turn."""
 _TYPES = {ADDED: "added", MODIFIED: "modified", DELETED: "deleted"}

@@ -16,8 +16,6 @@ from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.lanes import Lane, run_in
 
-__all__ = ["back_up", "copy_store"]
-
 
 async def back_up(file: OpenFile, lane: Lane, target: Path) -> None:
     """Write a copy of the store to `target`, which must not exist yet."""

@@ -28,8 +28,6 @@ from remuda.store.readside.tables import Tables
 from remuda.store.readside.terms import OWNER, Names, reference_index
 from remuda.store.sqlite.logs import LogTables
 
-__all__ = ["Batch", "WriteSide"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class WriteSide:
@@ -135,7 +133,6 @@ class Batch:
         return last
 
     def log(self, records: Sequence[Record]) -> None:
-        """Append log records to this commit."""
         once = [(record.stream, record.subject) for record in records if record.once]
         for stream, subject in once:
             if once.count((stream, subject)) > 1 or self._side.logs.has(stream, subject):

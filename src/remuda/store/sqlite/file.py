@@ -22,8 +22,6 @@ from remuda.kernel.errors import (
 )
 from remuda.store.readside.layout import APPLICATION_ID, MIGRATIONS, migrate
 
-__all__ = ["OpenFile", "check_header", "open_file", "opening_error", "take_lock"]
-
 _PAGE_SIZE = 8192
 _PAGE_CACHE_KIB = 32 * 1024
 

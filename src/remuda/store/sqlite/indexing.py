@@ -9,8 +9,6 @@ from remuda.store.objects import Resource
 from remuda.store.readside.tables import Tables
 from remuda.store.readside.terms import Names, terms_of
 
-__all__ = ["admit_kinds"]
-
 _STEP = 500
 
 

@@ -21,8 +21,6 @@ from remuda.store.sqlite.backup import copy_store
 from remuda.store.sqlite.file import check_header, opening_error
 from remuda.store.sqlite.upkeep import damage_of
 
-__all__ = ["Inspection", "inspected"]
-
 _PATIENCE_MS = 5_000
 
 

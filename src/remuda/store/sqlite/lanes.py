@@ -12,8 +12,6 @@ import threading
 from collections.abc import Callable
 from typing import Protocol, TypeVar
 
-__all__ = ["Done", "Lane", "ThreadLane", "Work", "run_in"]
-
 ResultT = TypeVar("ResultT")
 
 Work = Callable[[], None]
@@ -45,7 +43,6 @@ class ThreadLane:
         self._thread.start()
 
     def submit(self, work: Work, done: Done) -> None:
-        """Run `work` in the thread."""
         self._queue.put((work, done, asyncio.get_running_loop()))
 
     def close(self) -> None:

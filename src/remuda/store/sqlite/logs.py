@@ -11,8 +11,6 @@ from remuda.store.checks import check_limit
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.readside.sql import Sql
 
-__all__ = ["LogTables"]
-
 _AFTER_ALL = 2**63 - 1
 
 
@@ -23,7 +21,6 @@ class LogTables:
         self._run = Sql(connection)
 
     def append(self, records: Iterable[Record], now: datetime) -> None:
-        """Keep records."""
         time = now.timestamp()
         self._run.each(
             "INSERT INTO logs (stream, subject, time, data) VALUES (?, ?, ?, ?)",

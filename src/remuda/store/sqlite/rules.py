@@ -27,8 +27,6 @@ from remuda.store.logs import Record
 from remuda.store.objects import FOREGROUND, IN_USE, OwnerReference, Resource, ResourceT
 from remuda.store.sqlite.batch import Batch
 
-__all__ = ["create", "delete", "update", "update_status"]
-
 _CASCADE_STEP = 20
 
 
@@ -74,7 +72,6 @@ def update(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence
 
 
 def update_status(batch: Batch, kind: Kind[ResourceT], wanted: ResourceT, log: Sequence[Record]) -> ResourceT:
-    """Write status."""
     stored = _find(batch, kind, wanted.name)
     check_precondition(kind, stored, uid=wanted.uid, version=wanted.version)
     check_status(kind, wanted)

@@ -34,8 +34,6 @@ from remuda.store.sqlite.logs import LogTables
 from remuda.store.sqlite.upkeep import Integrity, Upkeep, check_integrity
 from remuda.store.sqlite.writer import Writer
 
-__all__ = ["SqlitePorts", "SqliteSettings", "SqliteStore", "open_store"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SqlitePorts:

@@ -19,8 +19,6 @@ from remuda.store.sqlite.file import OpenFile
 from remuda.store.sqlite.lanes import Lane, run_in
 from remuda.store.sqlite.writer import Writer
 
-__all__ = ["Integrity", "Upkeep", "check_integrity", "damage_of"]
-
 Integrity = Literal["sound", "unchecked", "checking", "damaged"]
 """What is known of a file: only after an unclean stop is it not known to be sound."""
 

@@ -19,8 +19,6 @@ from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.batch import Batch, WriteSide
 from remuda.store.sqlite.lanes import Lane
 
-__all__ = ["CHECKPOINT_PAGES", "Writer"]
-
 ResultT = TypeVar("ResultT")
 Apply = Callable[[Batch], Any]
 

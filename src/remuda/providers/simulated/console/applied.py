@@ -17,8 +17,6 @@ from remuda.cloudinit.recognising import Unrecognized, content_type_of
 from remuda.providers.simulated.console.cloudconfig import Unreadable, read_archive, read_cloud_config
 from remuda.providers.simulated.console.keys import fingerprint
 
-__all__ = ["Applied", "apply"]
-
 _MOST = 64
 _MOST_PARTS = 8
 _DEEPEST = 4

@@ -8,8 +8,6 @@ from remuda.providers.contract.catalogue import Flavor, Image
 from remuda.providers.simulated.console.applied import Applied
 from remuda.providers.simulated.console.keys import fingerprint, host_keys
 
-__all__ = ["Machine", "boot_log", "power_off_log"]
-
 _USUAL_S = 2.0
 _CLOUD_INIT = "24.3.1"
 

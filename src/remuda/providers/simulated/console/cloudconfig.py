@@ -10,8 +10,6 @@ from typing import Any
 
 import yaml
 
-__all__ = ["Unreadable", "read_archive", "read_cloud_config"]
-
 _DEEPEST = 16
 _MOST_EVENTS = 2000
 

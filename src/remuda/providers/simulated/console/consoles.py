@@ -16,8 +16,6 @@ from remuda.providers.simulated.ports import SimPorts
 from remuda.providers.simulated.tenancies import SimTenancies
 from remuda.providers.simulated.times import as_datetime
 
-__all__ = ["SimConsoles"]
-
 _TOKEN_BYTES = 24
 _VISIBLE: frozenset[ServerState] = frozenset({"building", "running", "stopping", "rebuilding"})
 _OFF: frozenset[ServerState] = frozenset({"stopped", "failed", "removing"})

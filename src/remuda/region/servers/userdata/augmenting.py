@@ -17,8 +17,6 @@ import yaml
 from remuda.cloudinit.multipart import read_message
 from remuda.cloudinit.recognising import content_type_of
 
-__all__ = ["PART_NAME", "augmented"]
-
 PART_NAME = "unikorn-ssh-certificate-authority"
 """What our part is called in a message."""
 
