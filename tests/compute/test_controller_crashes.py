@@ -10,17 +10,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.kernel.errors import AnswerNotKept, Conflict, Unavailable
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import at, held, is_nothing
-from tests.compute.controlling import (
-    SMALL,
-    at_cloud,
-    begun_anew,
-    change,
-    events,
-    made,
-    network_of,
-    rest,
-    server_of,
-)
+from tests.compute.controlling import SMALL, at_cloud, begun_anew, change, events, made, network_of, rest, server_of
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.region.house import STANDARD
 

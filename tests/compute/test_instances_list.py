@@ -7,16 +7,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.http.lists.sse import EventReader
 from remuda.resources.labels import NAME, ORGANIZATION, PROJECT
 from remuda.resources.regional import NETWORK, REGION
-from tests.compute.asking import (
-    ABSENT,
-    NOT_FOUND,
-    OUT_OF_ORGANIZATION,
-    OUT_OF_PROJECT,
-    at,
-    forbidden,
-    made,
-    settle,
-)
+from tests.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.example.client import Client
 from tests.region.house import NORTH

@@ -9,9 +9,7 @@ import msgspec
 import pytest
 
 from remuda.kernel.errors import Unavailable
-from tests.example.authenticator import (
-    ORGANIZATION,
-)
+from tests.example.authenticator import ORGANIZATION
 from tests.example.customers import MOUNTS, YARDS
 from tests.example.kinds import IN_CARE, Ledger, Mount, Stall, Yard
 from tests.example.running import Running, new_mount, new_yard, running, serving

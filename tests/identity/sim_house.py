@@ -23,9 +23,7 @@ from tests.example.flaky import FlakyWatches
 from tests.example.house import Finds
 from tests.example.validating import Validated
 from tests.example.watchdog import at_once
-from tests.identity.login_ground import (
-    nobody_answers,
-)
+from tests.identity.login_ground import nobody_answers
 from tests.identity.sim_expecting import Expecting, Machine
 from tests.identity.sim_guests import GUESTS
 from tests.identity.sim_readers import Readers

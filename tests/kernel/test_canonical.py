@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.kernel.canonical import canonical_json, digest
+from remuda.kernel.encoding import canonical_json, digest
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 

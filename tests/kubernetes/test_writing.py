@@ -8,15 +8,7 @@ from pathlib import Path
 import pytest
 from msgspec import structs
 
-from remuda.kernel.errors import (
-    Conflict,
-    Invalid,
-    NotFound,
-    OutcomeUnknown,
-    ReferenceRefused,
-    Unavailable,
-    Unusable,
-)
+from remuda.kernel.errors import Conflict, Invalid, NotFound, OutcomeUnknown, ReferenceRefused, Unavailable, Unusable
 from remuda.store.kubernetes.store import KubernetesStore
 from tests.contract.kinds import (
     CORRAL,

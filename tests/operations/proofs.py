@@ -24,14 +24,7 @@ from remuda.operations.registry import Sagas
 from tests.operations.crashing import crash_everywhere, crash_in_recovery
 from tests.operations.fuse import MOMENTS
 from tests.operations.hooks import Point, points
-from tests.operations.meeting import (
-    cancel_at,
-    meet_at,
-    meet_freely,
-    meet_in_undoing,
-    meet_then_fail,
-    overtake_at,
-)
+from tests.operations.meeting import cancel_at, meet_at, meet_freely, meet_in_undoing, meet_then_fail, overtake_at
 from tests.operations.stage import Proof
 from tests.operations.stumbling import (
     fail_step,

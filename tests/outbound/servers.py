@@ -16,8 +16,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 from cryptography.x509.oid import NameOID
 
-from remuda.outbound.guarded import Guarded, Unfetchable
-from remuda.outbound.reach import Address, Reach
+from remuda.outbound.addresses import Address, Reach
+from remuda.outbound.fetch import Guarded, Unfetchable
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]
 

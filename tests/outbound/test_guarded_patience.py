@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from remuda.outbound.guarded import Guarded, Patience
+from remuda.outbound.fetch import Guarded, Patience
 from tests.outbound.servers import HERE, Names, refusal_of, serving
 
 NO_NAMES = Names({})

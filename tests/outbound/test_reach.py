@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.outbound.reach import Reach, unmapped
+from remuda.outbound.addresses import Reach, unmapped
 
 OUTSIDE = [
     *("1.1.1.1", "8.8.8.8", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0", "126.255.255.255"),

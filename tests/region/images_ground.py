@@ -11,7 +11,7 @@ from typing import Any
 from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.outbound.guarded import Guarded, Opened, Unfetchable
+from remuda.outbound.fetch import Guarded, Opened, Unfetchable
 from remuda.providers.contract.catalogue import Image, Images, NewImage, OperatingSystem
 from remuda.providers.contract.provider import Provider
 from remuda.providers.settings import CallSettings

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 
 from remuda.kernel.errors import Invalid, Malformed, RemudaError, Unavailable
-from remuda.outbound.guarded import Guarded, Patience
-from remuda.outbound.reach import Reach
+from remuda.outbound.addresses import Reach
+from remuda.outbound.fetch import Guarded, Patience
 from remuda.region.images.fetching import ImageFetcher, Limits, Peeked
 from tests.outbound.servers import HERE, Answer, Names, redirecting, saying, serving
 

@@ -12,8 +12,8 @@ import pytest
 
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.outbound.guarded import Guarded, Patience
-from remuda.outbound.reach import Reach
+from remuda.outbound.addresses import Reach
+from remuda.outbound.fetch import Guarded, Patience
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.cloud import open_cloud

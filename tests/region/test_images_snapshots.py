@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
-from remuda.outbound.guarded import Guarded
+from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.catalogue import Image
 from remuda.region.images import api
 from remuda.region.images.fetching import ImageFetcher

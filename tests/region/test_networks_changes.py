@@ -12,11 +12,7 @@ from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.networks import service
 from remuda.region.networks.api import NETWORKS
 from remuda.store.objects import Metadata
-from tests.region.networks_asking import (
-    REFERENCE,
-    reference_at,
-    update,
-)
+from tests.region.networks_asking import REFERENCE, reference_at, update
 from tests.region.networks_ground import TENANT, Ground, network, on_ground
 from tests.region.room import ORG, OTHER_REGION, member, refusal
 

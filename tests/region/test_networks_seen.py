@@ -8,16 +8,7 @@ from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION
 from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
-from tests.region.networks_asking import (
-    INSIDER,
-    NOT_FOUND,
-    OUTSIDE,
-    READER,
-    STRANGER,
-    forbidden,
-    reference_at,
-    update,
-)
+from tests.region.networks_asking import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, reference_at, update
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, network, on_ground
 from tests.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, everywhere, member, refusal
 

@@ -13,17 +13,7 @@ from remuda.region.networks.addresses import take_this_address
 from remuda.region.networks.plan import mac_of
 from remuda.region.networks.rules import plan_of
 from tests.region.room import refusal
-from tests.region.servers_ground import (
-    DEBIAN,
-    SMALL,
-    TENANT,
-    UBUNTU,
-    Yard,
-    encoded,
-    in_yard,
-    update,
-    wanted,
-)
+from tests.region.servers_ground import DEBIAN, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update, wanted
 from tests.region.shown import shown_of
 
 

@@ -6,13 +6,7 @@ from remuda.providers.simulated.faults import FaultBounds
 from remuda.region.servers.api import SERVERS
 from tests.example.contract import Reply
 from tests.region.room import refusal
-from tests.region.servers_ground import (
-    SMALL,
-    TENANT,
-    UBUNTU,
-    Yard,
-    in_yard,
-)
+from tests.region.servers_ground import SMALL, TENANT, UBUNTU, Yard, in_yard
 
 
 def test_an_address_is_given_back_after_the_cloud_has_let_go_of_it() -> None:

@@ -16,16 +16,7 @@ from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION, IDENTITY, NETWORK
 from remuda.resources.regional import REGION as REGION_LABEL
 from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
-from tests.region.servers_ground import (
-    COMPUTE,
-    RIGHTS,
-    TENANT,
-    UBUNTU,
-    Yard,
-    encoded,
-    in_yard,
-    wanted,
-)
+from tests.region.servers_ground import COMPUTE, RIGHTS, TENANT, UBUNTU, Yard, encoded, in_yard, wanted
 from tests.region.shown import shown_of
 
 

@@ -8,8 +8,8 @@ until 1.4.0: no cloud-init applies base64, so what it stands for is meant. It is
 import base64
 
 from remuda.cloudinit.multipart import DEEPEST
-from remuda.cloudinit.parts import is_gzip, parts
 from remuda.cloudinit.recognising import Unrecognized
+from remuda.cloudinit.user_data import is_gzip, parts
 from remuda.kernel.errors import Invalid, Malformed
 
 LONGEST_USER_DATA = 64 * 1024

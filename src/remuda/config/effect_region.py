@@ -12,8 +12,8 @@ from remuda.config.load import Misconfigured
 from remuda.config.schema import Configuration
 from remuda.config.schema_region import Cluster, ClusterNode, NodeGpu, PhysicalNetwork, Region
 from remuda.kernel.errors import Invalid, Unavailable
-from remuda.kernel.nearest import nearest
 from remuda.kernel.secrets import Secret
+from remuda.kernel.text import nearest
 from remuda.providers.simulated.catalogue import Catalogue, instant
 from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.kinds.hardware import Cpu, Gpu

@@ -16,7 +16,7 @@ from typing import Any
 from remuda.config.about import Setting
 from remuda.config.schema import SETTINGS
 from remuda.kernel.errors import Invalid
-from remuda.kernel.nearest import nearest
+from remuda.kernel.text import nearest
 
 SHORT: Mapping[str, str] = {"REMUDA_DATA": "server.data", "REMUDA_LISTEN": "server.listen", "REMUDA_CONFIG": ""}
 """Variables with names of their own; the last one names the file."""

@@ -12,8 +12,8 @@ from remuda.config.about import About
 from remuda.config.durations import duration_text, parse_duration
 from remuda.http.edge.server import Address
 from remuda.kernel.errors import Invalid
-from remuda.kernel.nearest import nearest
 from remuda.kernel.secrets import Secret
+from remuda.kernel.text import nearest
 
 HIDDEN = "…"
 """What is shown of a secret."""

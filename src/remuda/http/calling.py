@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-# httpx2 imports these two when its first request goes out, and would hold the loop for that long.
 import anyio._backends._asyncio  # noqa: F401  to have it imported
 import httpcore2  # noqa: F401  same
 import httpx2
@@ -25,6 +24,9 @@ from remuda.http.remote import Credentials
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
 from remuda.kernel.randomness import Randomness
+
+# httpx2 imports these two when its first request goes out, and would hold the loop for that long.
+
 
 _FINE = range(200, 300)
 _LOST_BY_A_PROXY = {502, 504}

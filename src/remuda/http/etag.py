@@ -16,7 +16,7 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.http.replies import AnswerT, Rendered
-from remuda.kernel.canonical import canonical_json
+from remuda.kernel.encoding import canonical_json
 from remuda.kernel.errors import PreconditionFailed
 from remuda.store.contract import View
 from remuda.store.objects import Resource, ResourceT

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from ipaddress import ip_address
 from typing import Protocol
 
-from remuda.outbound.reach import Address
+from remuda.outbound.addresses import Address
 
 
 class Resolver(Protocol):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address
 from urllib.parse import urljoin
 
-from remuda.outbound.reach import Address
+from remuda.outbound.addresses import Address
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _LONGEST = 4096

@@ -11,7 +11,7 @@ from typing import Protocol
 from remuda.assembling import ServicePorts
 from remuda.charging.ports import Ledger, Place, ProjectSeen
 from remuda.http.authentication import Authenticator
-from remuda.outbound.guarded import Guarded
+from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.scans import ScanSettings

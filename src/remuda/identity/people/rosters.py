@@ -10,15 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.identity.kinds.claims import Mark
-from remuda.identity.kinds.people import (
-    Group,
-    GroupSpec,
-    Subject,
-    account_member,
-    membership_id,
-    user_id,
-    user_member,
-)
+from remuda.identity.kinds.people import Group, GroupSpec, Subject, account_member, membership_id, user_id, user_member
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

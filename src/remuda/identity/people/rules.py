@@ -23,14 +23,7 @@ from remuda.identity.kinds.people import (
 from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.people.rosters import membership_of
-from remuda.identity.people.wire import (
-    AccountRead,
-    AccountSpecWire,
-    AccountStatus,
-    UserRead,
-    UserSpecWire,
-    UserStatus,
-)
+from remuda.identity.people.wire import AccountRead, AccountSpecWire, AccountStatus, UserRead, UserSpecWire, UserStatus
 from remuda.identity.tokens.service import Issued
 from remuda.kernel.errors import Malformed
 from remuda.kernel.folding import folded

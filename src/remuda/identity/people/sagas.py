@@ -11,13 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from remuda.identity.kinds.claims import Claim
-from remuda.identity.kinds.people import (
-    ORGANIZATION_USER,
-    SERVICE_ACCOUNT,
-    OrganizationUser,
-    ServiceAccount,
-    user_id,
-)
+from remuda.identity.kinds.people import ORGANIZATION_USER, SERVICE_ACCOUNT, OrganizationUser, ServiceAccount, user_id
 from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people import rules

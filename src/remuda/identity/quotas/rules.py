@@ -10,16 +10,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
-from remuda.identity.kinds.quotas import (
-    Allocation,
-    AllocationSpec,
-    Amount,
-    Amounts,
-    Life,
-    Limit,
-    Limits,
-    QuotaSpec,
-)
+from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Amount, Amounts, Life, Limit, Limits, QuotaSpec
 from remuda.identity.quotas import wire
 from remuda.identity.quotas.amounts import MOST, of_kind, used
 from remuda.identity.quotas.heads import Catalogue, limits_of, project_ledger

@@ -19,14 +19,7 @@ from remuda.identity.rights.acl import AccessLists, Standing
 from remuda.identity.rights.bindings import Bindings, check_group_role
 from remuda.identity.rights.grants import check_grant, is_grantable
 from remuda.identity.rights.roles import role_id
-from remuda.identity.rights.wire import (
-    AclRead,
-    RevocationRead,
-    RoleRead,
-    read_acl,
-    read_role,
-    revocation_view,
-)
+from remuda.identity.rights.wire import AclRead, RevocationRead, RoleRead, read_acl, read_role, revocation_view
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearers import Bearer
 from remuda.kernel.errors import Invalid, Malformed, NotFound, Unauthenticated

@@ -76,10 +76,8 @@ from remuda.kernel.errors.requests import (
     TooSlow,
     Unauthenticated,
 )
-from remuda.kernel.errors.root import (
-    RemudaError,
-)
-from remuda.kernel.errors.trouble import (
+from remuda.kernel.errors.root import RemudaError
+from remuda.kernel.errors.unavailable import (
     OutcomeUnknown,
     ServerUnreachable,
     StorageFailing,

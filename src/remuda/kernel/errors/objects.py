@@ -1,8 +1,8 @@
 """What is wrong with an object: as it was sent, as it stands, or as it is stored."""
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
-
 from remuda.kernel.errors.root import RemudaError
+
+# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 
 
 class Invalid(RemudaError):

@@ -1,11 +1,11 @@
 """What is wrong with a request, whatever it is about."""
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
-
 from collections.abc import Sequence
 from typing import Any
 
 from remuda.kernel.errors.root import RemudaError
+
+# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 
 
 class Malformed(RemudaError):

@@ -1,8 +1,8 @@
 """What a provider says when it says no, beside that something is not there, or there already."""
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
-
 from remuda.kernel.errors import RemudaError
+
+# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 
 
 class WrongState(RemudaError):

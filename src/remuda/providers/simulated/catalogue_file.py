@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Protocol
 
 from remuda.kernel.errors import Invalid
-from remuda.kernel.nearest import nearest
+from remuda.kernel.text import nearest
 from remuda.providers.contract.catalogue import (
     Architecture,
     ExternalNetwork,

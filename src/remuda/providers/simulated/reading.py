@@ -6,7 +6,7 @@ from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from remuda.kernel.errors import Invalid
-from remuda.kernel.nearest import nearest
+from remuda.kernel.text import nearest
 
 T = TypeVar("T")
 

@@ -7,13 +7,7 @@ from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead, Autho
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.resources.labels import ORGANIZATION, PROJECT
 from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.metadata import (
-    check_tags,
-    new_metadata,
-    read_project_metadata,
-    stored_tags,
-    writable_metadata,
-)
+from remuda.resources.metadata import check_tags, new_metadata, read_project_metadata, stored_tags, writable_metadata
 from remuda.resources.regional import API_VERSION, SECOND
 from remuda.resources.reserved import own_tags
 from remuda.resources.wire import MetadataWrite

@@ -12,15 +12,11 @@ from remuda.access.context import Context
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.catalogue.rules import read_detail, read_region, usable_flavors
-from remuda.region.catalogue.wire import (
-    RegionDetailRead,
-)
+from remuda.region.catalogue.wire import RegionDetailRead
 from remuda.region.permissions import permission
 from remuda.region.settings import RegionSettings
 from remuda.resources.about import OpenIdProtectedResource, protected_resource
-from remuda.resources.offers import (
-    RegionRead,
-)
+from remuda.resources.offers import RegionRead
 from remuda.resources.wire import VersionRead
 
 SERVICE_NAME = "unikorn-region-server"

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from remuda.kernel.errors import Invalid, Malformed, Unavailable
-from remuda.outbound.guarded import Guarded, Opened, Unfetchable
+from remuda.outbound.fetch import Guarded, Opened, Unfetchable
 
 _SECTOR = 512
 _BOOT_MARK = b"\x55\xaa"

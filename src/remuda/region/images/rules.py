@@ -9,21 +9,12 @@ from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
 from remuda.providers.contract.catalogue import Image, ImageGpu, NewImage, OperatingSystem
-from remuda.region.images.wire import (
-    ImageCreate,
-    ImageQuery,
-)
+from remuda.region.images.wire import ImageCreate, ImageQuery
 from remuda.region.kinds import images as stored
 from remuda.resources.labels import NAME, ORGANIZATION, organization_of
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import check_tags, new_metadata, stored_tags
-from remuda.resources.offers import (
-    ImageGpuWire,
-    ImageOsWire,
-    ImageRead,
-    ImageSpecRead,
-    ImageStatusRead,
-)
+from remuda.resources.offers import ImageGpuWire, ImageOsWire, ImageRead, ImageSpecRead, ImageStatusRead
 from remuda.resources.regional import REGION
 from remuda.resources.reserved import own_tags, writable_tags
 from remuda.resources.wire import MetadataWrite, StaticMetadataRead, TagWire

@@ -6,16 +6,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from remuda.kernel.errors import (
-    AlreadyExists,
-    Conflict,
-    Gone,
-    Invalid,
-    NotFound,
-    OutcomeUnknown,
-    Unavailable,
-    Unusable,
-)
+from remuda.kernel.errors import AlreadyExists, Conflict, Gone, Invalid, NotFound, OutcomeUnknown, Unavailable, Unusable
 from remuda.store.kinds import Kind
 from remuda.store.kubernetes.client import Answer, ApiClient, Request, Verb
 from remuda.store.objects import ResourceT

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from remuda.cloudinit.parts import Part, parts
 from remuda.cloudinit.recognising import Unrecognized, content_type_of
+from remuda.cloudinit.user_data import Part, parts
 from remuda.providers.simulated.console.cloudconfig import Unreadable, read_archive, read_cloud_config
 from remuda.providers.simulated.console.keys import fingerprint
 

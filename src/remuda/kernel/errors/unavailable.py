@@ -1,8 +1,8 @@
 """What does not work right now, and what will not until somebody acts."""
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
-
 from remuda.kernel.errors.root import RemudaError
+
+# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 
 
 class Unavailable(RemudaError):

@@ -16,8 +16,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.outbound.addresses import Address, Reach
 from remuda.outbound.clients import new_client, new_tls
-from remuda.outbound.reach import Address, Reach
 from remuda.outbound.resolving import Resolver
 from remuda.outbound.targets import Target, read_target
 
