@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from bench.kinds import BORN, MACHINE, REGISTRY, SEALER, Machine, machine
 from remuda.store.codec import Codec, codecs
+from remuda.store.readside.index import Names, terms_of
 from remuda.store.readside.tables import ADDED, MODIFIED, ChangeCode, Tables
-from remuda.store.readside.terms import Names, terms_of
 from remuda.store.sqlite.file import open_file
 from remuda.store.sqlite.indexing import admit_kinds
 

@@ -26,7 +26,7 @@ from remuda.http.edge.server import Address, Server
 from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from remuda.store.sqlite.store import open_store
 
 __all__ = ["Child", "serving"]

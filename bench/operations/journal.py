@@ -11,7 +11,7 @@ from bench.loops import run
 from bench.operations.saga import BUILD, BUILD_IN_VAIN, Ground, Order, operations_on, run_saga
 from bench.report import Measure, at_most
 from remuda.operations.steps import Saga
-from remuda.store.sqlite.lanes import Done, ThreadLane, Work
+from remuda.store.sqlite.executor import Done, ThreadLane, Work
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["measures"]

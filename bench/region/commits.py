@@ -12,7 +12,7 @@ from bench.report import Measure, at_most, figure
 from remuda.charging.making import is_provisioned
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.store.sqlite.lanes import Done, ThreadLane, Work
+from remuda.store.sqlite.executor import Done, ThreadLane, Work
 from remuda.store.sqlite.store import SqlitePorts
 
 __all__ = ["CountingLane", "measures"]

@@ -10,8 +10,8 @@ from bench.kinds import SEALER
 from remuda.app import registry
 from remuda.store.codec import codecs
 from remuda.store.objects import Resource
+from remuda.store.readside.index import Names, terms_of
 from remuda.store.readside.tables import ADDED, MODIFIED, ChangeCode, Tables
-from remuda.store.readside.terms import Names, terms_of
 from remuda.store.sqlite.file import open_file
 from remuda.store.sqlite.indexing import admit_kinds
 

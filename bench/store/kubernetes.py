@@ -18,7 +18,7 @@ from remuda.kernel.clock import SystemClock
 from remuda.store.codec import Codec
 from remuda.store.kubernetes.client import ApiClient
 from remuda.store.kubernetes.login import Login, kubeconfig
-from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.settings import KubernetesSettings
 from remuda.store.kubernetes.store import open_kubernetes_store
 from remuda.store.lifecycle import newborn

@@ -36,7 +36,7 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.logs import log_to
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from remuda.version import describe

@@ -13,10 +13,10 @@ from remuda.kernel.clock import SystemClock
 from remuda.store.codec import codecs
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource
+from remuda.store.readside.index import terms_of
 from remuda.store.readside.tables import DELETED
-from remuda.store.readside.terms import terms_of
+from remuda.store.sqlite.maintenance import Integrity
 from remuda.store.sqlite.store import SqliteStore
-from remuda.store.sqlite.upkeep import Integrity
 from tests.contract.kinds import REGISTRY
 from tests.durability.load import STREAM, Herd, Trait, Writer, herd_after
 from tests.sim.store import SEALER

@@ -11,7 +11,7 @@ import pytest
 
 from remuda.kernel.errors import RemudaError, StoreDamaged, StoreForeign, Unreadable
 from remuda.store.logs import Record
-from remuda.store.sqlite.upkeep import Integrity
+from remuda.store.sqlite.maintenance import Integrity
 from tests.contract.kinds import RANCH, REGISTRY, Corral, Horse, HorseSpec, Ranch, corral, horse, ranch
 from tests.durability.checks import integrity_found, spoil, steps_logged
 from tests.durability.load import STREAM, Writer

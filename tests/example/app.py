@@ -26,7 +26,7 @@ from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.kinds import BREAKER, LEASE
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from remuda.store.kinds import Registry
 from tests.example.authenticator import PROJECTS, TokenAuthenticator
 from tests.example.contract import contract_of

@@ -11,7 +11,7 @@ from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import Source, intent_changed, through, version_changed
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from tests.example.calling import VERBS, CalledPasture
 from tests.example.controllers import LedgerController, MountController, YardController
 from tests.example.kinds import IN_CARE, IN_PASTURE, Ledger, Mount, Yard

@@ -12,8 +12,8 @@ from aiohttp import web
 from msgspec import structs
 
 from remuda.store.contract import Change
+from remuda.store.readside.index import IndexedTerm
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.terms import IndexedTerm
 from tests.contract.kinds import HORSE, REGISTRY, Corral, Horse, HorseSpec, corral, horse
 from tests.kubernetes.cluster import Cluster, OwnCluster, own_cluster
 from tests.kubernetes.harness import opened

@@ -11,7 +11,7 @@ from remuda.kernel.errors import Gone
 from remuda.store.codec import Codec
 from remuda.store.kubernetes.client import ApiClient
 from remuda.store.kubernetes.login import Login, kubeconfig
-from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.store import open_kubernetes_store
 from remuda.store.readside.upkeep import UpkeepSettings
 from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse

@@ -12,7 +12,7 @@ from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
 from remuda.store.kubernetes.login import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
-from remuda.store.resealing import reseal
+from remuda.store.reseal import reseal
 from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, HorseStatus, horse
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import settings_for

@@ -15,8 +15,8 @@ from remuda.operations.registry import Bound
 from remuda.operations.reporter import Reporter
 from remuda.operations.settings import OperationSettings
 from remuda.operations.steps import AnySaga
+from remuda.store.background import Duties, Duty
 from remuda.store.contract import Store
-from remuda.store.duties import Duties, Duty
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.operations.fuse import CrashError, Fuse, FusedStore

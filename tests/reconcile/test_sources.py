@@ -23,8 +23,8 @@ from remuda.reconcile.sources import (
     through,
     version_changed,
 )
+from remuda.store.background import Duties
 from remuda.store.contract import Event
-from remuda.store.duties import Duties
 from remuda.store.objects import Metadata, Resource
 from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, Trough, TroughSpec, animal, farm, recoloured
 from tests.sim.runner import World, simulate

@@ -38,7 +38,7 @@ from remuda.region.networks import controllers as networks_controllers
 from remuda.region.networks import sagas as networks_sagas
 from remuda.region.networks.service import Networks
 from remuda.region.waking import Waking
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore
 from tests.region.identity_port import MemoryIdentity

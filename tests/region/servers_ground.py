@@ -58,7 +58,7 @@ from remuda.region.servers.room import ServerRoom
 from remuda.region.servers.service import Servers
 from remuda.region.servers.verbs import Verbs
 from remuda.region.waking import Waking
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.contract import Reply

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 from remuda.kernel.randomness import Randomness
-from remuda.store.sqlite.lanes import Done, Work
+from remuda.store.sqlite.executor import Done, Work
 
 
 class SimLane:

@@ -10,7 +10,7 @@ import apsw
 from remuda.kernel.errors import StoreInaccessible
 from remuda.kernel.randomness import Randomness
 from remuda.store.kinds import Registry
-from remuda.store.sqlite.lanes import Done, Work
+from remuda.store.sqlite.executor import Done, Work
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.sim.faults import FaultMenu
 from tests.sim.lanes import SimLane

@@ -6,10 +6,10 @@ from typing import Annotated
 import pytest
 
 from remuda.kernel.errors import Invalid
-from remuda.store.checks import check_spec
 from remuda.store.kinds import Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 from remuda.store.schema import keyed
+from remuda.store.validation import check_spec
 
 
 class Nail(StoredStruct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from tests.sim.runner import World, simulate
 
 

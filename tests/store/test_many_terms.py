@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from remuda.store.readside.index import IndexedTerm
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.terms import IndexedTerm
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Corral, Horse, HorseSpec, corral, horse
 from tests.durability.checks import audit

@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from remuda.store.contract import Change
 from remuda.store.readside.cache import Cache, Entry
-from remuda.store.readside.feed import Feed, Landed
+from remuda.store.readside.change_feed import Feed, Landed
 from remuda.store.readside.tables import MODIFIED
 from tests.contract.kinds import Horse, horse
 

@@ -7,7 +7,7 @@ import pytest
 from remuda.kernel.errors import Unsealable
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
-from remuda.store.resealing import reseal
+from remuda.store.reseal import reseal
 from remuda.store.sqlite.store import open_store
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from remuda.store.sqlite.lanes import Done, Lane, Work
+from remuda.store.sqlite.executor import Done, Lane, Work
 from remuda.store.sqlite.store import SqlitePorts, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, horse
 from tests.sim.store import SEALER

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.store.kept import Kept
+from remuda.store.derived import Kept
 from remuda.store.parts import Part, indexed, labelled, named
 from remuda.store.readside import stamps as module
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
 from remuda.store.readside.stamps import Stamps
 from remuda.store.readside.tables import ADDED, MODIFIED, Revision
 from remuda.store.readside.watching import landed

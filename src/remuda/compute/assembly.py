@@ -10,7 +10,7 @@ from remuda.compute.rooms import rooms
 from remuda.http.api import Api
 from remuda.http.lists.watch import WatchPorts
 from remuda.operations.recovery import Recovery
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 
 
 class ComputeApp:

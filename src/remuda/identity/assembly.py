@@ -36,7 +36,7 @@ from remuda.identity.tokens import controllers as token_controllers
 from remuda.identity.tokens.room import token_room
 from remuda.operations.recovery import Recovery
 from remuda.reconcile.driver import Driver
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from remuda.version import release
 
 

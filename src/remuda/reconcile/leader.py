@@ -23,8 +23,8 @@ from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.kinds import LeaseRecord, LeaseSpec
 from remuda.reconcile.reporter import Reporter, Silent, tell
+from remuda.store.background import Duties
 from remuda.store.contract import Store
-from remuda.store.duties import Duties
 from remuda.store.objects import Metadata
 
 

@@ -12,7 +12,7 @@ from remuda.reconcile.run import Cause, Run
 from remuda.reconcile.scans import Finds, Scan
 from remuda.reconcile.sources import Source, Watcher
 from remuda.reconcile.workers import Workers
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 from remuda.store.objects import Resource
 
 

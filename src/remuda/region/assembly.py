@@ -18,7 +18,7 @@ from remuda.region.monitor.monitor import monitor_of
 from remuda.region.ports import RegionPorts
 from remuda.region.rooms import rooms
 from remuda.region.waking import Waking
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 
 
 class RegionApp:

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from remuda.kernel.errors import Invalid
-from remuda.store.checks import check_qualified
 from remuda.store.objects import OURS
+from remuda.store.validation import check_qualified
 
 _NAMED = 5
 _NOUNS: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
-from remuda.store.checks import check_selector
+from remuda.store.validation import check_selector
 
 _RESERVED = re.compile(r"(?:([a-z0-9-]+)\.)*?([a-z0-9-]+)\.unikorn-cloud\.org[/:]", re.IGNORECASE)
 _SERVICE_NAMES = ("unikorn-", "uni-")

@@ -3,8 +3,8 @@
 from typing import Any
 
 from remuda.kernel.errors import Conflict, Invalid, NotFound
-from remuda.store.checks import check_size
 from remuda.store.objects import ResourceT
+from remuda.store.validation import check_size
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.kinds import Corral, Ranch
 from tests.contract.laws import deleting as laws

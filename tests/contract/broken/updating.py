@@ -6,9 +6,9 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, ReferenceRefused
-from remuda.store.checks import check_resource, check_size, check_status
 from remuda.store.lifecycle import with_intent, with_status
 from remuda.store.objects import ResourceT
+from remuda.store.validation import check_resource, check_size, check_status
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.laws import updating as laws
 from tests.contract.steps import with_metadata

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from remuda.kernel.errors import Gone, Invalid
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.objects import ResourceT
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.harness import A_WHILE_S

@@ -30,7 +30,7 @@ from remuda.http.pages import answer_page
 from remuda.http.routes import AnyRoute, Call, Nothing, Route, Wire
 from remuda.http.tables import Table
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
-from remuda.store.sqlite.upkeep import Integrity
+from remuda.store.sqlite.maintenance import Integrity
 from remuda.version import ServiceDescriptor
 
 Check = Callable[[], Iterable[tuple[str, str]]]

@@ -26,7 +26,7 @@ from remuda.http.edge.protocol import Connection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness
-from remuda.store.duties import Duties
+from remuda.store.background import Duties
 
 _BACKLOG = 2048
 _SWEEP_S = 0.5

@@ -30,7 +30,7 @@ from remuda.identity.tokens.hashing import token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unauthenticated
 from remuda.store.contract import Store
-from remuda.store.kept import Kept
+from remuda.store.derived import Kept
 from remuda.store.parts import Part, named
 
 _REMEMBERED = 8192

@@ -7,7 +7,7 @@ from remuda.access.principal import Permission
 from remuda.identity.kinds.rights import Grant, Role, RoleSpec
 from remuda.kernel.errors import NotFound
 from remuda.store.contract import Store
-from remuda.store.kept import Kept
+from remuda.store.derived import Kept
 
 _COMBINATIONS = 1024
 _ROLES = (Role,)

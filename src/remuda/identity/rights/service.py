@@ -25,7 +25,7 @@ from remuda.identity.tokens.bearers import Bearer
 from remuda.kernel.errors import Invalid, Malformed, NotFound, Unauthenticated
 from remuda.resources.labels import NAME, organization_of
 from remuda.store.contract import Store
-from remuda.store.kept import Kept
+from remuda.store.derived import Kept
 
 READ_ROLES = permission("roles", "read")
 """The right to list the roles that an organization's groups can have."""

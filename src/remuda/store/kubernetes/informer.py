@@ -15,8 +15,8 @@ from remuda.kernel.errors import Gone, Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.mirror import Change, Mirror, head_of
-from remuda.store.kubernetes.resources import ResourceApi, Watched
-from remuda.store.readside.feed import Feed
+from remuda.store.kubernetes.resource_client import ResourceApi, Watched
+from remuda.store.readside.change_feed import Feed
 
 _PAGE = 500
 _WATCH_S = 240

@@ -7,10 +7,10 @@ from datetime import datetime
 import msgspec
 from msgspec.structs import replace
 
-from remuda.store.checks import check_limit
 from remuda.store.kubernetes.kinds import Journal, JournalEntry, JournalSpec
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.objects import Metadata
+from remuda.store.validation import check_limit
 
 _KEPT = 200
 _KEPT_BYTES = 256 << 10

@@ -10,9 +10,9 @@ from typing import Any
 
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.index import OWNER
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import Current
-from remuda.store.readside.terms import OWNER
 
 _SLICE = 25
 """Objects that are read before others get their turn."""

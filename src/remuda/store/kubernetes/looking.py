@@ -15,7 +15,7 @@ from remuda.store.codec import Codec
 from remuda.store.kinds import Kind
 from remuda.store.kubernetes.known import Known
 from remuda.store.kubernetes.references import Target
-from remuda.store.kubernetes.resources import Listed, ResourceApi
+from remuda.store.kubernetes.resource_client import Listed, ResourceApi
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import Reader
 

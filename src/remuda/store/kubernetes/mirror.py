@@ -19,7 +19,7 @@ from remuda.store.codec import Codec
 from remuda.store.kinds import Kind
 from remuda.store.kubernetes.known import Known
 from remuda.store.objects import Resource
-from remuda.store.readside.feed import Feed, Landed
+from remuda.store.readside.change_feed import Feed, Landed
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
 

@@ -8,7 +8,7 @@ import msgspec
 from remuda.kernel.errors import NotFound, OwnerRefused, ReferenceRefused
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.known import Known
-from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.objects import OwnerReference, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 

@@ -8,15 +8,15 @@ import apsw
 
 from remuda.kernel.errors import Conflict
 from remuda.kernel.sealing import Sealer
+from remuda.store.background import Duties
 from remuda.store.codec import Codec, codecs
 from remuda.store.contract import View
-from remuda.store.duties import Duties
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.client import ApiClient
-from remuda.store.kubernetes.collector import Collector
 from remuda.store.kubernetes.delivery import Delivery, Written
 from remuda.store.kubernetes.errands import Errands
+from remuda.store.kubernetes.garbage_collector import Collector
 from remuda.store.kubernetes.informer import Informer
 from remuda.store.kubernetes.journal import JournalLog
 from remuda.store.kubernetes.kinds import JOURNAL
@@ -24,19 +24,19 @@ from remuda.store.kubernetes.known import Known
 from remuda.store.kubernetes.login import Login, Source
 from remuda.store.kubernetes.looking import Looking
 from remuda.store.kubernetes.mirror import Mirror, Move
-from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.settings import KubernetesPorts, KubernetesSettings
 from remuda.store.kubernetes.upkeep import Upkeep
 from remuda.store.kubernetes.writer import Writer
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
+from remuda.store.readside.index import Names
 from remuda.store.readside.layout import migrate
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.reads import Reads
 from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.terms import Names
 from remuda.store.readside.upkeep import send_bookmarks
 
 ResultT = TypeVar("ResultT", bound=Resource | None)

@@ -7,7 +7,7 @@ from typing import Any
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.store.kubernetes.journal import JournalLog
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.upkeep import UpkeepSettings
 

@@ -10,7 +10,6 @@ from contextlib import suppress
 from typing import Any
 
 from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRefused, Unavailable
-from remuda.store.checks import check_resource, check_size, check_status
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
 from remuda.store.kubernetes.backoff import Backoffs
@@ -19,10 +18,11 @@ from remuda.store.kubernetes.errands import Errands
 from remuda.store.kubernetes.known import Known
 from remuda.store.kubernetes.mirror import stripped
 from remuda.store.kubernetes.references import References, Target
-from remuda.store.kubernetes.resources import ResourceApi
+from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
 from remuda.store.objects import HAS_CHILDREN, Resource, ResourceT
 from remuda.store.readside.reader import Reader
+from remuda.store.validation import check_resource, check_size, check_status
 
 _FIRST_S, _LONGEST_S = 0.005, 0.2
 

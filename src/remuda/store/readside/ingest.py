@@ -9,9 +9,9 @@ from functools import partial
 
 from remuda.store.kinds import Kind
 from remuda.store.objects import ResourceT
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
+from remuda.store.readside.index import Names, moved_terms, terms_of
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tables
-from remuda.store.readside.terms import Names, moved_terms, terms_of
 from remuda.store.readside.watching import landed
 
 Later = Callable[[Callable[[], None]], None]

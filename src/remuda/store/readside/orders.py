@@ -6,8 +6,8 @@ was found then holds for a while: a walk in another order finds the same, only n
 
 from collections.abc import Sequence
 
+from remuda.store.readside.index import IndexedTerm
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.terms import IndexedTerm
 
 _FEW = 10
 """A term with fewer entries than this is as rare as need be."""

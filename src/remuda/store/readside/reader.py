@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound, StoreClosed
-from remuda.store.checks import check_limit, check_selector
 from remuda.store.codec import Codec
 from remuda.store.contract import Page, Referrer, View
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.parts import Part, field_index, label_index
 from remuda.store.readside.cache import Cache, Entry
-from remuda.store.readside.feed import Feed, Landed
+from remuda.store.readside.change_feed import Feed, Landed
+from remuda.store.readside.index import OWNER, IndexedTerm, Names, reference_index
 from remuda.store.readside.orders import Orders
 from remuda.store.readside.paging import Position, read_token, write_token
 from remuda.store.readside.stamps import Stamps
 from remuda.store.readside.storage import Storage
 from remuda.store.readside.tables import DELETED, Tables
-from remuda.store.readside.terms import OWNER, IndexedTerm, Names, reference_index
+from remuda.store.validation import check_limit, check_selector
 
 ItemT = TypeVar("ItemT")
 

@@ -15,7 +15,7 @@ from typing import Any
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource
 from remuda.store.parts import NAME_INDEX, Part, Term, field_index, label_index
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
 
 _LATELY = 4_096
 """Terms of one kind whose last change is remembered."""

@@ -10,8 +10,8 @@ from typing import Literal
 import apsw
 import msgspec
 
+from remuda.store.readside.index import IndexedTerm
 from remuda.store.readside.sql import Sql
-from remuda.store.readside.terms import IndexedTerm
 
 ChangeCode = Literal[1, 2, 3]
 """What a revision did to its object, as the tables have it."""

@@ -6,13 +6,13 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import Gone, Invalid, Unreadable, Unsealable
-from remuda.store.checks import check_selector
 from remuda.store.contract import Bookmark, Change, Event
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision
+from remuda.store.validation import check_selector
 
 _SLICE = 100
 """Changes that are read before others get their turn."""

@@ -13,8 +13,8 @@ import apsw
 
 from remuda.kernel.errors import Invalid
 from remuda.store.readside.storage import storage_error
+from remuda.store.sqlite.executor import Lane, run_in
 from remuda.store.sqlite.file import OpenFile
-from remuda.store.sqlite.lanes import Lane, run_in
 
 
 async def back_up(file: OpenFile, lane: Lane, target: Path) -> None:

@@ -14,19 +14,19 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.randomness import Randomness
-from remuda.store.checks import DOCUMENT_LIMIT, check_size
 from remuda.store.codec import Codec
 from remuda.store.contract import Referrer
 from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.cache import Entry
-from remuda.store.readside.feed import Landed
+from remuda.store.readside.change_feed import Landed
+from remuda.store.readside.index import OWNER, Names, reference_index
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.terms import OWNER, Names, reference_index
 from remuda.store.sqlite.logs import LogTables
+from remuda.store.validation import DOCUMENT_LIMIT, check_size
 
 
 @dataclass(frozen=True, kw_only=True)

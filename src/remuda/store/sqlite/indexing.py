@@ -6,8 +6,8 @@ from typing import Any
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource
+from remuda.store.readside.index import Names, terms_of
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.terms import Names, terms_of
 
 _STEP = 500
 

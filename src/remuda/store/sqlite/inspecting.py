@@ -19,7 +19,7 @@ from remuda.store.readside.layout import TABLES
 from remuda.store.readside.sql import Sql
 from remuda.store.sqlite.backup import copy_store
 from remuda.store.sqlite.file import check_header, opening_error
-from remuda.store.sqlite.upkeep import damage_of
+from remuda.store.sqlite.maintenance import damage_of
 
 _PATIENCE_MS = 5_000
 

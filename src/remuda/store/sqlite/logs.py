@@ -7,9 +7,9 @@ from typing import Any
 import apsw
 import msgspec
 
-from remuda.store.checks import check_limit
 from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.readside.sql import Sql
+from remuda.store.validation import check_limit
 
 _AFTER_ALL = 2**63 - 1
 

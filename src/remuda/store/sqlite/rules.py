@@ -11,7 +11,6 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused, ReferenceRefused
 from remuda.kernel.ids import random_id
-from remuda.store.checks import check_metadata, check_spec, check_status
 from remuda.store.kinds import Kind
 from remuda.store.lifecycle import (
     check_precondition,
@@ -26,6 +25,7 @@ from remuda.store.lifecycle import (
 from remuda.store.logs import Record
 from remuda.store.objects import FOREGROUND, IN_USE, OwnerReference, Resource, ResourceT
 from remuda.store.sqlite.batch import Batch
+from remuda.store.validation import check_metadata, check_spec, check_status
 
 _CASCADE_STEP = 20
 

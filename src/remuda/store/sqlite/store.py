@@ -13,26 +13,26 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import StoreClosed
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
-from remuda.store.checks import check_resource
+from remuda.store.background import Duties
 from remuda.store.codec import Codec, codecs
-from remuda.store.duties import Duties
 from remuda.store.kinds import Registry
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
+from remuda.store.readside.index import Names
 from remuda.store.readside.reader import Reader, ReaderSettings
 from remuda.store.readside.reads import Reads
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.terms import Names
 from remuda.store.readside.upkeep import UpkeepSettings, send_bookmarks
 from remuda.store.sqlite import rules
 from remuda.store.sqlite.backup import back_up
 from remuda.store.sqlite.batch import WriteSide
+from remuda.store.sqlite.executor import Lane, ThreadLane, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
 from remuda.store.sqlite.indexing import admit_kinds
-from remuda.store.sqlite.lanes import Lane, ThreadLane, run_in
 from remuda.store.sqlite.logs import LogTables
-from remuda.store.sqlite.upkeep import Integrity, Upkeep, check_integrity
+from remuda.store.sqlite.maintenance import Integrity, Upkeep, check_integrity
 from remuda.store.sqlite.writer import Writer
+from remuda.store.validation import check_resource
 
 
 @dataclass(frozen=True, kw_only=True)

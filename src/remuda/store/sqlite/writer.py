@@ -17,7 +17,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, StoreClosed
 from remuda.store.readside.storage import storage_error
 from remuda.store.sqlite.batch import Batch, WriteSide
-from remuda.store.sqlite.lanes import Lane
+from remuda.store.sqlite.executor import Lane
 
 ResultT = TypeVar("ResultT")
 Apply = Callable[[Batch], Any]

@@ -23,8 +23,8 @@ from remuda.store.kubernetes.references import Target
 from remuda.store.kubernetes.writer import Writer
 from remuda.store.lifecycle import disowned, dying_owners, has_other_owner
 from remuda.store.objects import HAS_CHILDREN, IN_USE, OwnerReference, Resource
+from remuda.store.readside.index import MARKED
 from remuda.store.readside.reader import Reader
-from remuda.store.readside.terms import MARKED
 
 _FIRST_S, _LONGEST_S = 0.5, 30.0
 _LOOK_ANYWAY_S = 60.0

@@ -15,8 +15,8 @@ from remuda.kernel.errors import Unavailable
 from remuda.store.readside.sql import Sql
 from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite.batch import Batch, WriteSide
+from remuda.store.sqlite.executor import Lane, run_in
 from remuda.store.sqlite.file import OpenFile
-from remuda.store.sqlite.lanes import Lane, run_in
 from remuda.store.sqlite.writer import Writer
 
 Integrity = Literal["sound", "unchecked", "checking", "damaged"]
