@@ -20,7 +20,7 @@ from bench.kinds import name_of
 from bench.region.files import BareFile, BareStore
 from bench.region.house import cloud_file
 from remuda.datadir import DataDirectory
-from remuda.providers.contract.names import Handle, port_name, server_name
+from remuda.providers.contract.common import Handle, port_name, server_name
 from remuda.providers.contract.servers import PortSpec, ServerSpec
 from remuda.providers.simulated.shelf import encode
 from remuda.region.kinds.addresses import Address, address_name

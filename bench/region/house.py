@@ -31,7 +31,7 @@ from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.registry import Sagas
 from remuda.process import Ground
-from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.metrics import PrometheusReporter
 from remuda.region.assembly import RegionApp
 from remuda.region.catalogue.seeding import region_id

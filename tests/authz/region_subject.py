@@ -10,7 +10,7 @@ from itertools import count
 from typing import Any
 
 from remuda.kernel.clock import SystemClock
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.region.api import TABLE
 from remuda.region.catalogue.seeding import region_id
 from remuda.region.kinds import KINDS

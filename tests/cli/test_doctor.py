@@ -20,7 +20,7 @@ from remuda.cli.findings import Finding
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.operations.kinds import Operation, OperationSpec
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.reconcile.kinds import BreakerRecord, BreakerSpec
 from remuda.region.kinds.orphans import new_orphan
 from remuda.store.objects import Metadata

@@ -4,7 +4,7 @@ from itertools import permutations
 
 import pytest
 
-from remuda.providers.contract.names import storage_name
+from remuda.providers.contract.common import storage_name
 from remuda.region.kinds.filestorage import FileStorage
 from tests.clients.examples import file_storage
 from tests.clients.ground import Ground, apply

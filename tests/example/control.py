@@ -3,7 +3,7 @@
 from typing import Any
 
 from remuda.operations.kinds import Operation
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.providers.calls import Calls
 from remuda.providers.metrics import CallMetrics
 from remuda.reconcile.breaker import Breaker

@@ -14,7 +14,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, set_condition
 from remuda.kernel.errors import AlreadyExists, Forbidden, NotFound
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run

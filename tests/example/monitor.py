@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.randomness import Randomness
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.leader import Leader
 from remuda.reconcile.run import Run

@@ -5,7 +5,7 @@ from itertools import count
 from msgspec.structs import replace
 
 from remuda.kernel.clock import SystemClock
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.orphans import new_orphan
 from remuda.region.kinds.securitygroups import SecurityGroup

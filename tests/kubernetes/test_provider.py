@@ -10,7 +10,7 @@ import pytest
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.providers.kubernetes.cloud import KubernetesCloud
+from remuda.providers.kubernetes.provider import KubernetesCloud
 from remuda.region.catalogue.clusters import cluster_of
 from remuda.region.kinds.hardware import Cpu, Gpu
 from remuda.region.kinds.region_kubernetes import KubernetesNode, RegionKubernetes

@@ -6,8 +6,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from remuda.providers.breaker import BreakerSettings
 from remuda.providers.calls import Calls
+from remuda.providers.circuit_breaker import BreakerSettings
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.settings import CallSettings
 from tests.sim.runner import World, simulate

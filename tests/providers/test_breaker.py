@@ -6,7 +6,7 @@ import pytest
 
 from remuda.kernel.errors import OutcomeUnknown, TimedOut, Unavailable
 from remuda.kernel.randomness import SeededRandomness
-from remuda.providers.breaker import STATES, Breaker, BreakerSettings
+from remuda.providers.circuit_breaker import STATES, Breaker, BreakerSettings
 from remuda.providers.settings import CallSettings
 from remuda.providers.slots import Refused
 from tests.providers.cloud import Cloud, in_cloud

@@ -12,8 +12,10 @@ from remuda.kernel.errors import NotFound, OutcomeUnknown, TimedOut, Unavailable
 from remuda.providers.called.catalogue import UPLOAD_S
 from remuda.providers.called.provider import VERBS, called, verbs_of
 from remuda.providers.calls import Calls
-from remuda.providers.contract import balancers, catalogue, networks, provider, servers, storage
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract import catalogue, networks, provider, servers
+from remuda.providers.contract import filestorage as storage
+from remuda.providers.contract import loadbalancers as balancers
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.providers.settings import CallSettings
 from tests.providers.cloud import NEVER_BREAKS

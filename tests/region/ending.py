@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from remuda.identity.kinds.quotas import Allocation
-from remuda.providers.contract.names import id_in
+from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import CloudEvent, Subject
 from remuda.region.filestorage.classes import class_id
 from remuda.region.kinds import KINDS

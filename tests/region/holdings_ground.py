@@ -19,7 +19,7 @@ from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import Catalogue, instant
-from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.scans import ScanSettings

@@ -32,7 +32,7 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.api import TABLE
 from remuda.region.assembly import RegionApp
 from remuda.region.catalogue.seeding import region_id

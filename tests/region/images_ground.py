@@ -15,7 +15,7 @@ from remuda.outbound.fetch import Guarded, Opened, Unfetchable
 from remuda.providers.contract.catalogue import Image, Images, NewImage, OperatingSystem
 from remuda.providers.contract.provider import Provider
 from remuda.providers.settings import CallSettings
-from remuda.providers.simulated.cloud import SimulatedCloud
+from remuda.providers.simulated.provider import SimulatedCloud
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.scans import ScanSettings
 from remuda.region.catalogue.clouds import Clouds

@@ -8,7 +8,7 @@ from prometheus_client import CollectorRegistry
 
 from remuda.http.api import Api
 from remuda.http.tables import Table
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.catalogue.clouds import Cloud, Clouds

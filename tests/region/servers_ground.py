@@ -26,14 +26,14 @@ from remuda.charging.ports import Place
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
-from remuda.providers.contract.names import server_name
+from remuda.providers.contract.common import server_name
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.catalogue import Catalogue, instant
-from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.providers.simulated.faults import Fault, FaultBounds
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.scans import ScanSettings

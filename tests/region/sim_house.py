@@ -20,8 +20,8 @@ from remuda.identity.kinds.people import User, UserSpec, user_id
 from remuda.identity.ports import IdentityPorts
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.providers.simulated.faults import FaultBounds
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.api import TABLE
 from remuda.region.assembly import RegionApp
 from remuda.region.catalogue.seeding import region_id

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from remuda.providers.absences import Absences
-from remuda.providers.contract.names import server_name
+from remuda.providers.absence import Absences
+from remuda.providers.contract.common import server_name
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done
 from remuda.region.consumers.projects import ProjectConsumer

@@ -7,8 +7,8 @@ from typing import Any
 from remuda.identity.kinds.quotas import Allocation, Quota, QuotaMetadata
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.operations.kinds import Operation
-from remuda.providers.contract.names import id_in, uid_in
-from remuda.providers.simulated.cloud import SimulatedCloud
+from remuda.providers.contract.common import id_in, uid_in
+from remuda.providers.simulated.provider import SimulatedCloud
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.filestorage import FileStorage

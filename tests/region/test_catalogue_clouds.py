@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
-from remuda.providers.breaker import BreakerSettings
+from remuda.providers.circuit_breaker import BreakerSettings
 from remuda.providers.contract.provider import Provider
 from remuda.providers.settings import CallSettings
 from remuda.region.catalogue.clouds import Clouds, need

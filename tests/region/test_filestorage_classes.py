@@ -9,8 +9,8 @@ from msgspec.structs import replace as changed
 
 from remuda.charging.ports import Place
 from remuda.kernel.errors import Unavailable
+from remuda.providers.contract.filestorage import StorageClass
 from remuda.providers.contract.provider import Provider
-from remuda.providers.contract.storage import StorageClass
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.filestorage import api
 from remuda.region.filestorage.api import CLASSES, FILE_STORAGE

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from remuda.kernel.errors import RemudaError
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.providers.simulated.cloud import open_cloud
+from remuda.providers.simulated.provider import open_cloud
 from remuda.region.filestorage.api import FILE_STORAGE
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.filestorage import FileStorage

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from remuda.providers.contract.filestorage import FileStorage as CloudStorage
 from remuda.providers.contract.networks import Range
-from remuda.providers.contract.storage import FileStorage as CloudStorage
 from remuda.region.filestorage.api import FILE_STORAGE
 from remuda.region.filestorage.sagas import charge_for
 from remuda.region.kinds.filestorage import FileStorage

@@ -16,7 +16,7 @@ from remuda.outbound.addresses import Reach
 from remuda.outbound.fetch import Guarded, Patience
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.cloud import open_cloud
+from remuda.providers.simulated.provider import open_cloud
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.images import api, control
 from remuda.region.images.fetching import ImageFetcher, Limits

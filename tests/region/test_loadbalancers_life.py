@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from remuda.providers.contract.balancers import LoadBalancer as CloudBalancer
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
+from remuda.providers.contract.loadbalancers import LoadBalancer as CloudBalancer
 from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.loadbalancers import LoadBalancer

@@ -6,7 +6,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry
 
 from remuda.app import registry
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import PortSpec, ServerSpec
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.catalogue.clouds import Clouds

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from remuda.kernel.errors import Unavailable
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import Servers, Sighting
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.sightings import SightingDigest

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from remuda.kernel.conditions import find_condition
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack

@@ -1,7 +1,7 @@
 """Networks and their identities from their making to their end, over a simulated cloud in simulated time."""
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.networks import NetworkSpec, Range, Route
 from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.identities import Identity, OpenstackIdentity

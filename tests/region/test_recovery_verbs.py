@@ -8,7 +8,7 @@ import pytest
 from remuda.access.context import Context
 from remuda.http.audit import AuditRecord, subject_of_organization
 from remuda.kernel.ids import random_id
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.identities import Identity

@@ -1,6 +1,6 @@
 """Security groups from their making to their end, over a simulated cloud in simulated time."""
 
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.networks import Rule
 from remuda.providers.contract.networks import SecurityGroup as CloudGroup
 from remuda.providers.contract.servers import PortSpec

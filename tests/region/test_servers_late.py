@@ -1,6 +1,6 @@
 """What somebody who slept asks for when it has long been replaced: it goes again, and keeps nobody waiting."""
 
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import ServerSpec
 from remuda.region.kinds.server_parts import Replacement
 from tests.region.servers_ground import DEBIAN, SMALL, UBUNTU, Yard, in_yard

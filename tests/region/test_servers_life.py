@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.providers.contract.names import server_name
+from remuda.providers.contract.common import server_name
 from remuda.region.kinds.servers import Server
 from tests.identity.household import told
 from tests.region.house import STANDARD, UBUNTU, RegionHouse, in_a_region

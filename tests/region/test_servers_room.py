@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.simulated.catalogue import Hosts
 from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.kinds.server_parts import Replacement

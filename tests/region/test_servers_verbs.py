@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import WrongState
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import Consoles
 from remuda.region.kinds.identities import OpenstackIdentity
 from remuda.region.servers.api import SERVERS

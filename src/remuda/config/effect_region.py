@@ -152,7 +152,7 @@ def _check_cluster(region: ConfiguredRegion) -> None:
     found = region.spec.kubernetes
     if found is None or found.kube_config is None:
         return
-    from remuda.providers.kubernetes.login import source_of  # noqa: PLC0415  heavy, and most have no such region
+    from remuda.providers.kubernetes.kubeconfig import source_of  # noqa: PLC0415  heavy, and most have no such region
 
     try:
         source_of(found.kube_config)()

@@ -27,8 +27,8 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OutcomeUnknown, TimedOut
 from remuda.kernel.randomness import Randomness
-from remuda.providers.breaker import Breaker
 from remuda.providers.budget import RetryBudget
+from remuda.providers.circuit_breaker import Breaker
 from remuda.providers.keys import Keys
 from remuda.providers.metrics import CallMetrics, Outcome
 from remuda.providers.settings import CallSettings, is_ill

@@ -6,7 +6,7 @@ from typing import Literal, get_args
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
-from remuda.providers.breaker import STATES, State
+from remuda.providers.circuit_breaker import STATES, State
 
 Outcome = Literal["done", "failed", "ill", "unknown", "busy", "full", "broken", "stopping", "late"]
 """What a call came to: done; failed for a reason of its own; failed because the provider is ill; past its deadline or

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from remuda.kernel.errors import Unavailable
-from remuda.providers.breaker import BreakerSettings
+from remuda.providers.circuit_breaker import BreakerSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
 from remuda.charging.making import SOON_S
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.providers.calls import Calls
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.reconcile.results import Again, Result
 
 NameT = TypeVar("NameT", bound=Hashable)

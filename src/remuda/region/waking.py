@@ -6,7 +6,7 @@ import structlog
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
-from remuda.providers.contract.names import id_in
+from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import CloudEvent, Provider, Subject
 from remuda.reconcile.driver import Driver
 

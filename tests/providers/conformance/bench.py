@@ -6,7 +6,7 @@ from typing import TypeVar
 
 from remuda.kernel.clock import Clock
 from remuda.providers.contract.catalogue import Image, NewImage, OperatingSystem
-from remuda.providers.contract.names import Handle, network_name, port_name, server_name, tenancy_name
+from remuda.providers.contract.common import Handle, network_name, port_name, server_name, tenancy_name
 from remuda.providers.contract.networks import Network, NetworkSpec, Range, Tenancy
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import Port, PortSpec, Server, ServerSpec

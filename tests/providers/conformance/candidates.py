@@ -19,8 +19,8 @@ from remuda.providers.calls import Calls
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import Catalogue, Times, instant
 from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.providers.simulated.cloud import open_cloud
 from remuda.providers.simulated.latency import Delay, Latency
+from remuda.providers.simulated.provider import open_cloud
 from tests.providers.conformance.bench import Bench
 from tests.sim.runner import World, simulate
 

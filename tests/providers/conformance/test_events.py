@@ -1,6 +1,6 @@
 """A provider that tells of changes tells of those that happen by time, too."""
 
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import CloudEvent
 from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, handle_of_port, handle_of_server, new_image
 from tests.providers.conformance.candidates import on_every_provider

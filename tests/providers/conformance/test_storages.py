@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.names import Handle, storage_name
+from remuda.providers.contract.common import Handle, storage_name
+from remuda.providers.contract.filestorage import Attachment, FileStorageSpec, SnapshotPolicy
 from remuda.providers.contract.networks import Range
-from remuda.providers.contract.storage import Attachment, FileStorageSpec, SnapshotPolicy
 from tests.providers.conformance.bench import NETWORK, Bench, everything
 from tests.providers.conformance.candidates import on_every_provider
 

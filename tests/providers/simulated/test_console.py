@@ -16,7 +16,7 @@ from remuda.kernel.errors import NotFound
 from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.console.applied import apply
+from remuda.providers.simulated.cloud_init import apply
 from tests.providers.conformance.bench import TENANCY, handle_of_server
 from tests.providers.simulated.worlds import METAL, METAL_IMAGE, PROMPT, Scene, in_cloud
 

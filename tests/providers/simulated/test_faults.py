@@ -9,13 +9,13 @@ import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound, Unavailable
 from remuda.kernel.randomness import SeededRandomness
-from remuda.providers.contract.balancers import LoadBalancerSpec
+from remuda.providers.contract.common import Handle, balancer_name
 from remuda.providers.contract.errors import InUse, WrongState
-from remuda.providers.contract.names import Handle, balancer_name
+from remuda.providers.contract.loadbalancers import LoadBalancerSpec
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.contract.servers import Sighting
-from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.providers.simulated.faults import FAULTS, CloudFailed, DrawnFaults, FaultBounds, RateLimited
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from tests.providers.conformance.bench import NETWORK, TENANCY, everything, handle_of_port, handle_of_server, port_spec
 from tests.providers.simulated.worlds import PROMPT, USUAL, Scene, bench_of, in_cloud
 from tests.sim.runner import World, simulate

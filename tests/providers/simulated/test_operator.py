@@ -9,10 +9,10 @@ from remuda.cli import sim
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
 from remuda.kernel.randomness import SystemRandomness
+from remuda.providers.contract.common import Handle, id_in, storage_name
 from remuda.providers.contract.errors import NoCapacity, Refused, WrongState
-from remuda.providers.contract.names import Handle, id_in, storage_name
+from remuda.providers.contract.filestorage import FileStorageSpec
 from remuda.providers.contract.provider import CloudEvent
-from remuda.providers.contract.storage import FileStorageSpec
 from remuda.providers.simulated.catalogue import Times, instant
 from remuda.providers.simulated.operator import open_operator
 from tests.providers.conformance.bench import handle_of_port, handle_of_server

@@ -11,8 +11,8 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import Servers
 from remuda.providers.simulated.catalogue import Catalogue, Hosts
 from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.providers.simulated.cloud import SimulatedCloud, open_cloud
 from remuda.providers.simulated.latency import INSTANT
+from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from tests.providers.conformance.bench import Bench
 from tests.providers.conformance.candidates import CPU, DEBIAN, UBUNTU
 from tests.sim.faults import FaultMenu

@@ -12,7 +12,7 @@ from remuda.compute.instances.following import followed
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.errors import Conflict, NotFound
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.reconcile.pacing import every
 from remuda.reconcile.sources import names
 from remuda.resources.labels import ORGANIZATION

@@ -8,7 +8,7 @@ from remuda.compute.instances.making import Making, leftover_breaker
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts
 from remuda.operations.kinds import Operation
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.sources import Source

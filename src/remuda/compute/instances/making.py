@@ -17,7 +17,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import AlreadyExists, Conflict, RemudaError
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts

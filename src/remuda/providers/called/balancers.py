@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from remuda.providers.called.listing import listed
 from remuda.providers.calls import Calls
-from remuda.providers.contract.balancers import LoadBalancer, LoadBalancers, LoadBalancerSpec
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
+from remuda.providers.contract.loadbalancers import LoadBalancer, LoadBalancers, LoadBalancerSpec
 
 BALANCER_VERBS = ("converge_balancer", "find_balancer", "remove_balancer", "balancers")
 """What is asked about load balancers."""

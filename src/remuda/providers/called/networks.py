@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 
 from remuda.providers.called.listing import listed
 from remuda.providers.calls import Calls
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.networks import (
     Network,
     Networks,

@@ -20,7 +20,10 @@ from remuda.providers.called.networks import (
     CalledSecurityGroups,
     CalledTenancies,
 )
-from remuda.providers.called.servers import (
+from remuda.providers.called.storage import STORAGE_VERBS, CalledFileStorages
+from remuda.providers.calls import Calls
+from remuda.providers.contract.provider import Provider
+from remuda.providers.proxy import (
     CONSOLE_VERBS,
     PORT_VERBS,
     SERVER_VERBS,
@@ -30,9 +33,6 @@ from remuda.providers.called.servers import (
     CalledServers,
     CalledSnapshots,
 )
-from remuda.providers.called.storage import STORAGE_VERBS, CalledFileStorages
-from remuda.providers.calls import Calls
-from remuda.providers.contract.provider import Provider
 
 CapabilityT = TypeVar("CapabilityT")
 CalledT = TypeVar("CalledT")

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 
 from remuda.providers.called.listing import EVERYTHING, listed
 from remuda.providers.calls import Calls
-from remuda.providers.contract.names import Handle
-from remuda.providers.contract.storage import FileStorage, FileStorages, FileStorageSpec, StorageClass
+from remuda.providers.contract.common import Handle
+from remuda.providers.contract.filestorage import FileStorage, FileStorages, FileStorageSpec, StorageClass
 
 STORAGE_VERBS = ("storage_classes", "converge_storage", "find_storage", "remove_storage", "storages")
 """What is asked about file storage."""

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

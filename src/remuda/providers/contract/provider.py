@@ -4,12 +4,12 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, fields
 from typing import Literal, Protocol
 
-from remuda.providers.contract.balancers import LoadBalancers
 from remuda.providers.contract.catalogue import Catalogue, ExternalNetworks, Images
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
+from remuda.providers.contract.filestorage import FileStorages
+from remuda.providers.contract.loadbalancers import LoadBalancers
 from remuda.providers.contract.networks import Networks, SecurityGroups, Tenancies
 from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
-from remuda.providers.contract.storage import FileStorages
 
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
 """The sorts of provider there are."""

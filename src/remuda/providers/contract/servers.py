@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from remuda.providers.contract.catalogue import Image, NewImage
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

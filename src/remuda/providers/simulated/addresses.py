@@ -4,11 +4,11 @@ import ipaddress
 from dataclasses import dataclass
 
 from remuda.kernel.errors import AlreadyExists
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import NoCapacity, Refused
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.networks import Network
 from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.database import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
-from remuda.providers.contract.storage import StorageClass
+from remuda.providers.contract.filestorage import StorageClass
 from remuda.providers.simulated.latency import INSTANT, Latency
 
 NOWHERE = "https://console.sim.invalid"

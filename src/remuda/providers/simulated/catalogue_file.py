@@ -23,7 +23,7 @@ from remuda.providers.contract.catalogue import (
     Vendor,
     Virtualization,
 )
-from remuda.providers.contract.storage import StorageClass
+from remuda.providers.contract.filestorage import StorageClass
 from remuda.providers.simulated.catalogue import NOWHERE, Catalogue, Hosts, Times
 from remuda.providers.simulated.faults import FAULTS
 from remuda.providers.simulated.latency import INSTANT, Latency

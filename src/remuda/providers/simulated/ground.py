@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from remuda.kernel.randomness import Randomness
 from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.clockwork import Clockwork
-from remuda.providers.simulated.desk import Desk
-from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.database import Storage
+from remuda.providers.simulated.gateway import Desk
+from remuda.providers.simulated.timers import Clockwork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,8 +2,8 @@
 
 from collections.abc import AsyncIterator, Sequence
 
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import InUse
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.networks import SecurityGroup
 from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.shelf import Shelf, encode

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from remuda.providers.contract.catalogue import Flavor
 from remuda.providers.contract.errors import NoCapacity, Refused
 from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.database import Storage
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ import msgspec
 
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.catalogue import Image, NewImage
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import InUse, Refused, WrongState
-from remuda.providers.contract.names import Handle
 from remuda.providers.simulated.ground import Ground
-from remuda.providers.simulated.lives import Lives
+from remuda.providers.simulated.server_states import Lives
 from remuda.providers.simulated.times import as_datetime
 
 _GIB = 2**30

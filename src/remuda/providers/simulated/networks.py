@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
 from remuda.kernel.ids import random_id
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import InUse, Refused
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.networks import Network, NetworkSpec
 from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.shelf import Shelf, encode

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
+from remuda.providers.contract.common import Handle, id_in, server_name
 from remuda.providers.contract.errors import WrongState
-from remuda.providers.contract.names import Handle, id_in, server_name
 from remuda.providers.contract.servers import Server, ServerState
-from remuda.providers.simulated.clockwork import Clockwork
-from remuda.providers.simulated.lives import Lives
-from remuda.providers.simulated.storage import Storage, open_storage
+from remuda.providers.simulated.database import Storage, open_storage
+from remuda.providers.simulated.server_states import Lives
+from remuda.providers.simulated.timers import Clockwork
 
 _ENDING: frozenset[ServerState] = frozenset({"removing"})
 

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from typing import Any
 
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import InUse, Refused
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import Port, PortSpec
 from remuda.providers.simulated.addresses import Addresses
 from remuda.providers.simulated.ground import Ground

@@ -6,9 +6,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.names import Handle
-from remuda.providers.simulated.desk import PART
-from remuda.providers.simulated.storage import Storage
+from remuda.providers.contract.common import Handle
+from remuda.providers.simulated.database import Storage
+from remuda.providers.simulated.gateway import PART
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import NotFound
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import InUse
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.networks import Tenancy
-from remuda.providers.simulated.desk import PART
+from remuda.providers.simulated.database import Storage
+from remuda.providers.simulated.gateway import PART
 from remuda.providers.simulated.ground import Ground
-from remuda.providers.simulated.storage import Storage
 
 _FILLED_BY = ("networks", "groups")  # everything else is on a network
 _encode = msgspec.msgpack.Encoder().encode

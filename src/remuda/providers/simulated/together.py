@@ -7,8 +7,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
-from remuda.providers.simulated.clockwork import Clockwork
-from remuda.providers.simulated.storage import IsTold, Storage
+from remuda.providers.simulated.database import IsTold, Storage
+from remuda.providers.simulated.timers import Clockwork
 
 T = TypeVar("T")
 

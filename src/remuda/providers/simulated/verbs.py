@@ -1,10 +1,10 @@
 """The verbs of the contract: what a delay or a fault can be about."""
 
-from remuda.providers.contract.balancers import LoadBalancers
 from remuda.providers.contract.catalogue import Catalogue, ExternalNetworks, Images
+from remuda.providers.contract.filestorage import FileStorages
+from remuda.providers.contract.loadbalancers import LoadBalancers
 from remuda.providers.contract.networks import Networks, SecurityGroups, Tenancies
 from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
-from remuda.providers.contract.storage import FileStorages
 
 _CAPABILITIES = (
     *(Catalogue, ExternalNetworks, Images, Tenancies, Networks, SecurityGroups),

@@ -17,7 +17,7 @@ from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.providers.absences import Absences
+from remuda.providers.absence import Absences
 from remuda.providers.called.provider import called, verbs_of
 from remuda.providers.calls import Calls
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image

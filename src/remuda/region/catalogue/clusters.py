@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from remuda.kernel.clock import Clock
 from remuda.providers.contract.catalogue import Gpu
-from remuda.providers.kubernetes.cloud import KubernetesCloud
 from remuda.providers.kubernetes.nodes import NodeClass
+from remuda.providers.kubernetes.provider import KubernetesCloud
 from remuda.region.kinds import hardware
 from remuda.region.kinds.region_kubernetes import KubernetesNode
 from remuda.region.kinds.regions import RegionSpec

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import derived_id
-from remuda.providers.contract.storage import StorageClass
+from remuda.providers.contract.filestorage import StorageClass
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.catalogue.seeding import WITHDRAWN, is_withdrawn
 from remuda.region.kinds.api_groups import OURS

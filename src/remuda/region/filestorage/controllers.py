@@ -23,11 +23,11 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.errors import NoCapacity, Refused
+from remuda.providers.contract.filestorage import Attachment as CloudAttachment
+from remuda.providers.contract.filestorage import FileStorage as CloudStorage
+from remuda.providers.contract.filestorage import FileStorageSpec as CloudStorageSpec
+from remuda.providers.contract.filestorage import SnapshotPolicy as CloudPolicy
 from remuda.providers.contract.networks import Range
-from remuda.providers.contract.storage import Attachment as CloudAttachment
-from remuda.providers.contract.storage import FileStorage as CloudStorage
-from remuda.providers.contract.storage import FileStorageSpec as CloudStorageSpec
-from remuda.providers.contract.storage import SnapshotPolicy as CloudPolicy
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts

@@ -9,9 +9,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition, set_condition
-from remuda.providers.contract.names import id_in
-from remuda.providers.contract.storage import Attachment as CloudAttachment
-from remuda.providers.contract.storage import FileStorage as CloudStorage
+from remuda.providers.contract.common import id_in
+from remuda.providers.contract.filestorage import Attachment as CloudAttachment
+from remuda.providers.contract.filestorage import FileStorage as CloudStorage
 from remuda.region.kinds.filestorage import (
     Attachment,
     AttachmentStatus,

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.charging.ports import Amount, Charge, Place
-from remuda.providers.contract.names import Handle, storage_name
+from remuda.providers.contract.common import Handle, storage_name
 from remuda.region.filestorage.checking import SYSTEM_DEFAULT
 from remuda.region.filestorage.wire import PolicyWire, StorageCreate, StorageSpecWire, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec, Nfs

@@ -13,7 +13,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from remuda.kernel.ids import derived_id
-from remuda.providers.contract.names import Handle, id_in, uid_in
+from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
 from remuda.region.kinds.api_groups import OURS, VERSION
 from remuda.resources import regional

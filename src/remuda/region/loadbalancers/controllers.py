@@ -22,13 +22,13 @@ from remuda.charging.making import (
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Operation
-from remuda.providers.contract.balancers import HealthCheck as CloudHealthCheck
-from remuda.providers.contract.balancers import Listener as CloudListener
-from remuda.providers.contract.balancers import LoadBalancer as CloudBalancer
-from remuda.providers.contract.balancers import LoadBalancerSpec as CloudBalancerSpec
-from remuda.providers.contract.balancers import Member as CloudMember
+from remuda.providers.contract.common import Handle, balancer_name
 from remuda.providers.contract.errors import NoCapacity
-from remuda.providers.contract.names import Handle, balancer_name
+from remuda.providers.contract.loadbalancers import HealthCheck as CloudHealthCheck
+from remuda.providers.contract.loadbalancers import Listener as CloudListener
+from remuda.providers.contract.loadbalancers import LoadBalancer as CloudBalancer
+from remuda.providers.contract.loadbalancers import LoadBalancerSpec as CloudBalancerSpec
+from remuda.providers.contract.loadbalancers import Member as CloudMember
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts

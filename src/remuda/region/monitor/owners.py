@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.providers.contract.names import Handle, id_in, uid_in
+from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.region.kinds.orphans import Why
 from remuda.region.kinds.recovering import ABANDONMENT, is_abandoned
 from remuda.region.kinds.servers import Server, cloud_uid_of

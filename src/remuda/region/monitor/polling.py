@@ -17,7 +17,7 @@ import structlog
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.turns import let_others_run
-from remuda.providers.contract.names import id_in
+from remuda.providers.contract.common import id_in
 from remuda.providers.contract.servers import Servers, Sighting
 from remuda.reconcile.pacing import Pace
 from remuda.region.monitor.digests import Digests

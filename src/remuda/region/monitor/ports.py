@@ -4,7 +4,7 @@ No poll tells of that, for a port has no version. The search for orphans reads a
 it is noticed there.
 """
 
-from remuda.providers.contract.names import id_in
+from remuda.providers.contract.common import id_in
 from remuda.providers.contract.servers import Port
 from remuda.region.kinds.servers import Server
 

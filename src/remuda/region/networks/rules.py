@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.kernel.ids import derived_id
-from remuda.providers.contract.names import Handle, network_name, tenancy_name
+from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import Network, NetworkSpec, Reservations, Route

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from remuda.providers.contract.names import Handle, balancer_name, storage_name
+from remuda.providers.contract.common import Handle, balancer_name, storage_name
 from remuda.providers.contract.provider import Subject
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.identities import Identity

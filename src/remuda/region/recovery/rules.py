@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
-from remuda.providers.contract.names import Handle, port_name
+from remuda.providers.contract.common import Handle, port_name
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.region.kinds.identities import Identity

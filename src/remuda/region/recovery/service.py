@@ -22,7 +22,7 @@ from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
-from remuda.providers.contract.names import Handle, id_in, uid_in
+from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
 from remuda.reconcile.breaker import Breaker
 from remuda.reconcile.kinds import EVERYTHING

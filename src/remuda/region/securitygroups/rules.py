@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.kernel.errors import Malformed
-from remuda.providers.contract.names import Handle, group_name
+from remuda.providers.contract.common import Handle, group_name
 from remuda.providers.contract.networks import Rule as CloudRule
 from remuda.providers.contract.networks import SecurityGroup as CloudGroup
 from remuda.region.kinds.identities import Identity

@@ -11,7 +11,7 @@ from typing import Literal
 from remuda.access.context import Context
 from remuda.kernel.errors import NotFound, Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.region.catalogue.clouds import Cloud, Clouds, need
 from remuda.region.catalogue.telling import told
 from remuda.region.kinds.identities import Identity, OpenstackIdentity

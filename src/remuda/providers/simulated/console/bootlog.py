@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from remuda.providers.contract.catalogue import Flavor, Image
-from remuda.providers.simulated.console.applied import Applied
+from remuda.providers.simulated.cloud_init import Applied
 from remuda.providers.simulated.console.keys import fingerprint, host_keys
 
 _USUAL_S = 2.0

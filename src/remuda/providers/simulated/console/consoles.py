@@ -4,15 +4,15 @@ import hashlib
 
 from remuda.kernel import base64url
 from remuda.kernel.errors import NotFound
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import WrongState
-from remuda.providers.contract.names import Handle
 from remuda.providers.contract.servers import ServerState
-from remuda.providers.simulated.console.applied import apply
+from remuda.providers.simulated.cloud_init import apply
 from remuda.providers.simulated.console.bootlog import Machine, boot_log, power_off_log
 from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.images import SimImages
-from remuda.providers.simulated.lives import Life, Lives
 from remuda.providers.simulated.ports import SimPorts
+from remuda.providers.simulated.server_states import Life, Lives
 from remuda.providers.simulated.tenancies import SimTenancies
 from remuda.providers.simulated.times import as_datetime
 

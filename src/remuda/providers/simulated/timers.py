@@ -12,7 +12,7 @@ from contextlib import suppress
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
-from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.database import Storage
 
 _SLACK_S = 1e-6  # more than the rounding of times
 _AT_ONCE = 500

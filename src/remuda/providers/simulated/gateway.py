@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.turns import let_others_run
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Subject
-from remuda.providers.simulated.clockwork import Clockwork
+from remuda.providers.simulated.database import Storage
 from remuda.providers.simulated.disk import Disk
 from remuda.providers.simulated.faults import Calm, CloudFailed, Fault, FaultBounds, Faults, RateLimited
 from remuda.providers.simulated.latency import Latency
 from remuda.providers.simulated.past import Past
-from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.timers import Clockwork
 from remuda.providers.simulated.together import Together
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import Flavor
 from remuda.providers.contract.provider import Provider
-from remuda.providers.kubernetes.login import source_of
+from remuda.providers.kubernetes.kubeconfig import source_of
 from remuda.providers.kubernetes.nodes import NODE_CLASS, Node, NodeClass, offered
 from remuda.store.kubernetes.client import ApiClient, Request
 from remuda.store.kubernetes.login import Login

@@ -14,7 +14,7 @@ import apsw
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, StoreForeign, StoreTooNew
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import CloudEvent, Subject
 from remuda.providers.simulated.tables import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 from remuda.providers.simulated.times import CloudTime

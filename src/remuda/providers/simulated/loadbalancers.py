@@ -6,11 +6,11 @@ from typing import Any
 
 import msgspec
 
-from remuda.providers.contract.balancers import LoadBalancer, LoadBalancerSpec
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import Refused
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.loadbalancers import LoadBalancer, LoadBalancerSpec
 from remuda.providers.simulated.addresses import Addresses
-from remuda.providers.simulated.desk import PART
+from remuda.providers.simulated.gateway import PART
 from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.networks import SimNetworks
 from remuda.providers.simulated.shelf import encode

@@ -6,7 +6,7 @@ from remuda.providers.called.catalogue import image_key
 from remuda.providers.called.listing import listed
 from remuda.providers.calls import Calls
 from remuda.providers.contract.catalogue import Image, NewImage
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import (
     Consoles,
     Port,

@@ -9,29 +9,29 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.addresses import Addresses
-from remuda.providers.simulated.balancers import SimLoadBalancers
 from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.clockwork import Clockwork
 from remuda.providers.simulated.console.consoles import SimConsoles
-from remuda.providers.simulated.desk import Desk
+from remuda.providers.simulated.database import open_storage
 from remuda.providers.simulated.disk import Disk
 from remuda.providers.simulated.events import Announcements
 from remuda.providers.simulated.faults import Calm, DrawnFaults, FaultBounds, Faults
 from remuda.providers.simulated.filestorage import SimFileStorages
+from remuda.providers.simulated.gateway import Desk
 from remuda.providers.simulated.ground import Ground
 from remuda.providers.simulated.groups import SimSecurityGroups
 from remuda.providers.simulated.hosts import HostsOfFlavors
 from remuda.providers.simulated.images import SimImages
 from remuda.providers.simulated.latency import Latency
-from remuda.providers.simulated.lives import Lives
+from remuda.providers.simulated.loadbalancers import SimLoadBalancers
 from remuda.providers.simulated.networks import SimNetworks
 from remuda.providers.simulated.offers import SimOffers
 from remuda.providers.simulated.operator import Operator
 from remuda.providers.simulated.past import Past
 from remuda.providers.simulated.ports import SimPorts
+from remuda.providers.simulated.server_states import Lives
 from remuda.providers.simulated.servers import SimServers
-from remuda.providers.simulated.storage import open_storage
 from remuda.providers.simulated.tenancies import SimTenancies
+from remuda.providers.simulated.timers import Clockwork
 
 _POLL_S = 0.5
 

@@ -14,12 +14,12 @@ from typing import Any, Literal
 import msgspec
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.names import Handle
+from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import Server, ServerSpec, ServerState
-from remuda.providers.simulated.clockwork import Clockwork
+from remuda.providers.simulated.database import Storage
 from remuda.providers.simulated.hosts import HostsOfFlavors
 from remuda.providers.simulated.shelf import encode
-from remuda.providers.simulated.storage import Storage
+from remuda.providers.simulated.timers import Clockwork
 from remuda.providers.simulated.times import as_datetime
 
 Boot = tuple[float, float]
