@@ -10,7 +10,7 @@ from bench.kinds import name_of
 from bench.loops import run
 from bench.operations.saga import BUILD, BUILD_IN_VAIN, Ground, Order, operations_on, run_saga
 from bench.report import Measure, at_most
-from remuda.operations.steps import Saga
+from remuda.operations.saga import Saga
 from remuda.store.sqlite.executor import Done, ThreadLane, Work
 from remuda.store.sqlite.store import SqlitePorts
 

@@ -8,10 +8,10 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from bench.kinds import Machine
+from remuda.reconcile.controller import Reconcile
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.metrics import PrometheusReporter
-from remuda.reconcile.passes import Reconcile
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.reporter import PassOutcome
 from remuda.reconcile.results import Done, Result

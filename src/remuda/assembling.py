@@ -15,9 +15,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.operations import Operations
 from remuda.operations.registry import AnyBound, Sagas
 from remuda.operations.reporter import Reporters, Timeline
+from remuda.operations.service import Operations
 from remuda.operations.settings import OperationSettings
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.leader import Alone, Leader

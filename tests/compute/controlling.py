@@ -18,7 +18,7 @@ from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.region.kinds.servers import Server
 from remuda.resources.reading import find
 from remuda.store.logs import subject_of

@@ -12,7 +12,7 @@ from remuda.compute.history.telling import sentence_of
 from remuda.compute.history.wire import EventRead
 from remuda.operations.kinds import Failure, Operation, OperationSpec, OperationStatus, Phase
 from remuda.operations.registry import Sagas
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.store.logs import Entry
 from remuda.store.objects import Metadata
 

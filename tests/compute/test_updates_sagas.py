@@ -26,7 +26,7 @@ from remuda.kernel.errors import Unavailable
 from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.kinds import OPERATION, OperationSpec
 from remuda.operations.registry import Sagas
-from remuda.operations.steps import Work
+from remuda.operations.saga import Work
 from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

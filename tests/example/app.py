@@ -18,12 +18,12 @@ from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import RateLimiter
 from remuda.operations.kinds import OPERATION
 from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
 from remuda.operations.registry import Bound, Sagas
 from remuda.operations.reporter import Reporters, Timeline
+from remuda.operations.service import Operations
 from remuda.providers.metrics import CallMetrics
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.store.background import Duties

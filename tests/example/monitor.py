@@ -10,7 +10,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.providers.absence import Absences
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.leader import Leader
 from remuda.reconcile.run import Run
 from remuda.store.contract import Store

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.tags import Tag
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.store.contract import Store
 from tests.example.kinds import IN_PASTURE, MOUNT, Mount, MountSpec, Yard
 from tests.example.rules import mount_id, new_mount

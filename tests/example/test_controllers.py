@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remuda.operations.kinds import Operation, OperationSpec, Phase
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.app import LiveryApp, build, registry

@@ -28,7 +28,7 @@ from remuda.config.schema import SETTINGS
 from remuda.http.edge.server import Address
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.secrets import Secret
-from remuda.operations.steps import AnySaga, Saga
+from remuda.operations.saga import AnySaga, Saga
 from tests.formats.text import inlined, without_texts
 
 _PACKAGE = f"{remuda.__name__}."

@@ -1,7 +1,7 @@
 """Schemathesis on the livery: no 5xx, nothing undocumented, no invalid data accepted."""
 
 import pytest
-import schemathesis.specs.openapi.checks  # noqa: F401  registers the checks, which otherwise the first run does  # noqa: F401  registers the checks, which otherwise the first run does  # noqa: F401  registers the checks, which otherwise the first run does  # noqa: F401  registers the checks, which otherwise the first run does  # noqa: F401  registers the checks, which otherwise the first run does  # noqa: F401  registers the checks, which otherwise the first run does  # noqa: F401  registers the checks, which otherwise the first run does  # noqa: F401  registers the checks, which otherwise the first run does
+import schemathesis.specs.openapi.checks  # noqa: F401  registers the checks, which otherwise the first run does
 from schemathesis.checks import CHECKS
 from schemathesis.config import ChecksConfig
 

@@ -22,7 +22,7 @@ from remuda.identity.rights.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources import labels
 from remuda.store.contract import Store

@@ -19,8 +19,8 @@ from remuda.kernel.errors import NotFound
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
+from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.run import Run
-from remuda.reconcile.scans import ScanSettings
 from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore

@@ -2,7 +2,7 @@
 
 from itertools import count
 
-from remuda.operations.steps import AnySaga
+from remuda.operations.saga import AnySaga
 from tests.operations.fuse import CrashError, Fuse, Moment
 from tests.operations.hooks import Point, failing, hooked
 from tests.operations.stage import FIRST, Process, Proof, Stage, result_of, staged

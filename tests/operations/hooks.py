@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from remuda.operations.steps import AnySaga, AnyStep, Work
+from remuda.operations.saga import AnySaga, AnyStep, Work
 from tests.operations.fuse import MOMENTS, Moment
 from tests.operations.stage import FIRST
 

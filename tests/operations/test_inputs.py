@@ -9,7 +9,7 @@ from remuda.kernel.errors import KeyReused
 from remuda.kernel.secrets import Secret
 from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.kinds import Operation
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from tests.operations.stage import FIRST, Stage
 from tests.operations.toy import TENT, Outfit, on_stage
 

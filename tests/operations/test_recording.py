@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from starlette.types import Message, Receive, Scope, Send
 
 from remuda.kernel.errors import AlreadyExists
-from remuda.operations.operations import Operations
 from remuda.operations.registry import Bound
+from remuda.operations.service import Operations
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata

@@ -10,7 +10,7 @@ import structlog
 
 from remuda.kernel.errors import InFlight, KeyReused, TimedOut, Unavailable
 from remuda.operations.kinds import OPEN, Operation, attempt_id
-from remuda.operations.steps import Step, Work
+from remuda.operations.saga import Step, Work
 from remuda.store.logs import Record, subject_of
 from tests.operations.hooks import Again, InjectedError, Point, failing, hooked, meanwhile
 from tests.operations.stage import FIRST, SETTINGS, Stage

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from remuda.operations.kinds import OPERATION
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Metadata, Resource, StoredStruct

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.store.objects import Metadata
 from tests.reconcile.perturbed import Perturbed
 from tests.reconcile.toy import Animal, Farm, Trough, TroughSpec, animal, farm, recoloured

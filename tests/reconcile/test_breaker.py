@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import Conflict
-from remuda.reconcile.breaker import MASS_DESTRUCTION, PROJECT_LABEL, Breaker, BreakerSettings, Limit
+from remuda.reconcile.deletion_guard import MASS_DESTRUCTION, PROJECT_LABEL, Breaker, BreakerSettings, Limit
 from remuda.reconcile.kinds import EVERYTHING, BreakerRecord
 from remuda.reconcile.run import Run
 from remuda.store.objects import Metadata

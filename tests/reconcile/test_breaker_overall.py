@@ -3,7 +3,7 @@
 from datetime import timedelta
 from typing import Any, cast
 
-from remuda.reconcile.breaker import Breaker, BreakerSettings, Limit
+from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.reconcile.results import Done, Result

@@ -5,7 +5,7 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.leader import Alone
 from remuda.reconcile.ports import DriverSettings

@@ -2,7 +2,7 @@
 
 from prometheus_client import CollectorRegistry
 
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.metrics import PrometheusReporter
 from remuda.reconcile.ports import ReconcilePorts

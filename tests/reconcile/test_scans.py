@@ -9,8 +9,8 @@ from remuda.kernel.errors import StorageFailing
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.results import Again, Done, Result
+from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.run import Run
-from remuda.reconcile.scans import ScanSettings
 from remuda.store.contract import Page, Store
 from remuda.store.objects import Resource
 from tests.reconcile.toy import Animal, Farm, animal, farm

@@ -12,8 +12,8 @@ from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.results import Blocked, Done, Result
+from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.run import Run
-from remuda.reconcile.scans import ScanSettings
 from remuda.reconcile.sources import names
 from remuda.reconcile.unsettled import UNSETTLED, finds_unsettled, is_unsettled, unsettled_index
 from remuda.store.kinds import Kind, Registry

@@ -15,14 +15,14 @@ from remuda.access.principal import Principal
 from remuda.charging.ports import Place
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
+from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import Catalogue, instant
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.filestorage import api as storage_api
 from remuda.region.filestorage import controllers as storage_controllers

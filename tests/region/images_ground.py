@@ -17,7 +17,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.provider import SimulatedCloud
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.images import api, control
 from remuda.region.images.fetching import ImageFetcher, Limits

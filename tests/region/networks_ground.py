@@ -15,16 +15,16 @@ from remuda.access.principal import Principal
 from remuda.charging.ports import Place
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
+from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
+from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.run import Run
-from remuda.reconcile.scans import ScanSettings
 from remuda.region.authorities import api as authorities_api
 from remuda.region.authorities import controllers as authorities_controllers
 from remuda.region.authorities import sagas as authorities_sagas

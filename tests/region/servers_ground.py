@@ -24,8 +24,8 @@ import msgspec
 from remuda.access.principal import AccessList, Principal
 from remuda.charging.ports import Place
 from remuda.kernel.conditions import Condition, find_condition
-from remuda.operations.operations import Operations
 from remuda.operations.recovery import Recovery
+from remuda.operations.service import Operations
 from remuda.providers.contract.common import server_name
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import Port
@@ -36,7 +36,7 @@ from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.region.authorities import api as authorities_api
 from remuda.region.authorities import controllers as authorities_controllers
 from remuda.region.authorities import sagas as authorities_sagas

@@ -9,7 +9,7 @@ from remuda.access.principal import Principal
 from remuda.charging.in_hand import IN_HAND, before_of
 from remuda.charging.ports import Place
 from remuda.operations.registry import Sagas
-from remuda.operations.steps import Work
+from remuda.operations.saga import Work
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.sagas import (
     CREATE_STORAGE,

@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.errors import NotFound
 from remuda.operations.recovery import Recovery
-from remuda.operations.steps import Work
+from remuda.operations.saga import Work
 from remuda.store.sqlite import writer as writing
 from tests.durability.checks import looking_into
 from tests.example import sagas

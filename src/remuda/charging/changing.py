@@ -26,7 +26,7 @@ from remuda.charging.in_hand import (
 from remuda.charging.ports import Amount, Charge, Late, Ledger
 from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRefused, Unavailable
 from remuda.operations.kinds import Operation
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.reconcile.sources import Keys, through
 from remuda.resources.askers import Asker
 from remuda.resources.reading import find

@@ -25,7 +25,7 @@ from remuda.compute.settings import ComputeSettings
 from remuda.http.authentication import Authenticator
 from remuda.kernel.secrets import Secret
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import MetadataWrite
 

@@ -12,7 +12,7 @@ from remuda.compute.policies.service import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.recovery.service import Recovery
 from remuda.compute.service import Compute
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.version import release
 
 

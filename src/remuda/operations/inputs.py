@@ -10,7 +10,7 @@ import msgspec
 
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OperationSpec
-from remuda.operations.steps import AnySaga
+from remuda.operations.saga import AnySaga
 
 
 def stored_input(saga: AnySaga, input: msgspec.Struct) -> tuple[str, Secret | None]:  # noqa: A002  as in `Operations.run`

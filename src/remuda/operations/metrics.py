@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from remuda.operations.kinds import CLOSED_PHASES, OBSTACLES, OPEN_PHASES, Failure, Obstacle, Operation
 from remuda.operations.registry import Sagas
 from remuda.operations.reporter import Obstructed, OpenCounts, Reporter
-from remuda.operations.steps import AnySaga
+from remuda.operations.saga import AnySaga
 
 _NO_STEP = "journal"
 

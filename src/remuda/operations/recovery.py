@@ -27,8 +27,8 @@ import structlog
 
 from remuda.kernel.errors import Conflict, NotFound, Unreadable
 from remuda.operations.kinds import CLOSED, OPEN, OPEN_PHASES, Obstacle, Operation, Phase
-from remuda.operations.operations import Operations
 from remuda.operations.runs import ObstructedError
+from remuda.operations.service import Operations
 
 _PAGE = 100
 _FORGET_EVERY_S = 3600.0

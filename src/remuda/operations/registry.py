@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-from remuda.operations.steps import AnySaga, Saga
+from remuda.operations.saga import AnySaga, Saga
 
 PortsT = TypeVar("PortsT")
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from remuda.operations.kinds import Failure, Obstacle, Operation
 from remuda.operations.registry import AnyBound
-from remuda.operations.steps import AnyStep, Work
+from remuda.operations.saga import AnyStep, Work
 
 
 class StoppedError(Exception):

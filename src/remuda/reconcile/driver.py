@@ -12,8 +12,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
-from remuda.reconcile.breaker import Breaker
-from remuda.reconcile.passes import Passes, Reconcile
+from remuda.reconcile.controller import Passes, Reconcile
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import tell
 from remuda.reconcile.sources import Source

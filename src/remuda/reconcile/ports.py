@@ -7,7 +7,7 @@ from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.reporter import Reporter, Silent
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from remuda.reconcile.breaker import Breaker
-from remuda.reconcile.passes import Passes
+from remuda.reconcile.controller import Passes
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.queue import Item, Queue, Rank
 from remuda.reconcile.reporter import tell
+from remuda.reconcile.resync import Finds, Scan
 from remuda.reconcile.run import Cause, Run
-from remuda.reconcile.scans import Finds, Scan
 from remuda.reconcile.sources import Source, Watcher
 from remuda.reconcile.workers import Workers
 from remuda.store.background import Duties

@@ -14,7 +14,7 @@ from remuda.http.authentication import Authenticator
 from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.scans import ScanSettings
+from remuda.reconcile.resync import ScanSettings
 from remuda.region.settings import RegionSettings
 
 

@@ -1,6 +1,6 @@
 """The rooms of region over their ports."""
 
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.region.authorities.service import Authorities
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.catalogue.service import Catalogue

@@ -30,7 +30,7 @@ from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.turns import let_others_run
 from remuda.operations.kinds import OPEN, Operation
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.resources.labels import organization_of, project_of
 from remuda.resources.reading import find
 from remuda.resources.regional import network_of, region_of

@@ -18,7 +18,7 @@ from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import AlreadyExists, Conflict, RemudaError
 from remuda.providers.absence import Absences
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Result

@@ -21,7 +21,7 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store

@@ -28,7 +28,7 @@ from remuda.kernel.errors import AnswerNotKept, KeyReused, NotFound
 from remuda.kernel.tags import Tag
 from remuda.operations.inputs import read_input
 from remuda.operations.kinds import Operation
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags, stored_tags

@@ -15,7 +15,7 @@ from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import Held
 from remuda.kernel.errors import Conflict, Unreadable, Unsealable
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.pacing import Pace
 from remuda.resources.reading import find
 from remuda.store.contract import Store

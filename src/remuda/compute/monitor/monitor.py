@@ -16,7 +16,7 @@ from remuda.compute.monitor.strays import Strays, stray_breaker
 from remuda.compute.monitor.stuck import Stuck
 from remuda.compute.monitor.sweep import Sweep
 from remuda.compute.ports import ComputePorts
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.pacing import Pace, every, while_leading
 
 _JUDGED_PER_S = 2.0

@@ -17,7 +17,7 @@ from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import Conflict, Unreadable, Unsealable
-from remuda.reconcile.breaker import Breaker, BreakerSettings, Limit
+from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources.reading import find
 from remuda.store.logs import subject_of

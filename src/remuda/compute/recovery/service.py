@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_everywhere
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 
 MAY_RELEASE = Permission("region:regions", "update")

@@ -17,8 +17,8 @@ from remuda.identity.people.claims import was_done
 from remuda.identity.people.joining import find_group
 from remuda.identity.people.rosters import Member, is_in
 from remuda.identity.people.sagas import MemberWork, PeoplePorts
-from remuda.operations.operations import Operations
-from remuda.operations.steps import Saga
+from remuda.operations.saga import Saga
+from remuda.operations.service import Operations
 from remuda.resources.reading import is_there
 from remuda.resources.turns import Turns
 from remuda.resources.writing import each_once

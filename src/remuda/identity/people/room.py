@@ -7,7 +7,7 @@ from remuda.identity.people.sagas import PeoplePorts
 from remuda.identity.people.service import People
 from remuda.identity.people.users import Users
 from remuda.identity.settings import IdentitySettings
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 
 
 def people_room(ports: PeoplePorts, *, operations: Operations, grants: Grants, settings: IdentitySettings) -> People:

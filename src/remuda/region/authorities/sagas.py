@@ -8,7 +8,7 @@ from remuda.charging.ports import Place
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.region.authorities.objects import new_authority
 from remuda.region.authorities.wire import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority

@@ -12,7 +12,7 @@ from remuda.access.principal import Permission
 from remuda.charging.paying import paying_for
 from remuda.charging.ports import Place
 from remuda.http.replies import Collection
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.region.authorities.objects import AUTHORITY_VIEW, check_new, writable_authority
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead

@@ -14,7 +14,7 @@ from remuda.charging.ports import Charge, Place
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.wire import StorageCreate, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec

@@ -19,7 +19,7 @@ from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import derived_id
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.attaching import Attaching

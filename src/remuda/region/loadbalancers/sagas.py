@@ -11,7 +11,7 @@ from remuda.charging.ports import Charge, Place
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules

@@ -15,7 +15,7 @@ from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.ids import derived_id
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer
 from remuda.region.kinds.networks import Network

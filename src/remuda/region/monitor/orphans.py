@@ -20,7 +20,7 @@ from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import InUse
 from remuda.providers.contract.provider import Subject
-from remuda.reconcile.breaker import Breaker, BreakerSettings, Limit
+from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
 from remuda.reconcile.pacing import Pace
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.run import Run

@@ -13,7 +13,7 @@ from remuda.charging.ports import Amount, Charge, Place
 from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.steps import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work
 from remuda.region.kinds.identities import IDENTITY, Identity
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import NETWORK, Network

@@ -18,7 +18,7 @@ from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
-from remuda.operations.operations import Operations
+from remuda.operations.service import Operations
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.identities import Identity

@@ -24,7 +24,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
-from remuda.reconcile.breaker import Breaker
+from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.identities import Identity

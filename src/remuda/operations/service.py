@@ -37,8 +37,8 @@ from remuda.operations.registry import AnyBound, Sagas
 from remuda.operations.reporter import Reporter
 from remuda.operations.runner import Runner
 from remuda.operations.runs import ObstructedError, Run
+from remuda.operations.saga import Saga, Work
 from remuda.operations.settings import OperationSettings
-from remuda.operations.steps import Saga, Work
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
