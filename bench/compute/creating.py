@@ -19,7 +19,7 @@ from bench.region.process import Process, serving
 from bench.report import Measure, at_least, at_most, figure
 from bench.rounds import good_rate, good_time, quantile
 from bench.sockets import CLIENTS, read, send, until_quiet
-from remuda.http.lists.sse import EventReader
+from remuda.http.sse import EventReader
 
 __all__ = ["measures"]
 

@@ -24,16 +24,16 @@ from remuda.app import IDENTITY_PREFIX, registry
 from remuda.assembling import api_ports
 from remuda.http.api import Api
 from remuda.http.credentials import Credentials
-from remuda.http.edge.health import PROCESS, ProcessPages
-from remuda.http.edge.lines import LineWriter, Sink
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.mounts import Mounted, Mounts
-from remuda.http.edge.observe import Observe
 from remuda.http.etag import untag
+from remuda.http.mounting import within
 from remuda.http.ratelimit import RateLimit
 from remuda.http.replies import Rendered
-from remuda.http.rooms import within
 from remuda.http.routes import AnyRoute, Call, Nothing
+from remuda.http.server.access_log import Observe
+from remuda.http.server.health import PROCESS, ProcessPages
+from remuda.http.server.lines import LineWriter, Sink
+from remuda.http.server.metrics import Metrics
+from remuda.http.server.mounts import Mounted, Mounts
 from remuda.http.tables import Table
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.kinds.people import User, user_id

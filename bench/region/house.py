@@ -24,7 +24,7 @@ from remuda.app.identity import Counting
 from remuda.app.region import begun_region
 from remuda.config.schema import Server as ServerSection
 from remuda.datadir import DataDirectory
-from remuda.http.edge.server import Address
+from remuda.http.server.server import Address
 from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

@@ -8,9 +8,9 @@ from prometheus_client import CollectorRegistry
 
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
-from remuda.http.lists.watch import WatchPorts
 from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer

@@ -13,7 +13,7 @@ from remuda.compute.api import TABLE
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.kinds.policies import ProjectPolicy
-from remuda.http.edge.server import Address, Server
+from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.kinds import KINDS as REGION_KINDS

@@ -12,8 +12,8 @@ from typing import Any
 import msgspec
 
 from remuda.http.credentials import TrustedProxies
-from remuda.http.edge.server import Address
 from remuda.http.ports import ApiSettings
+from remuda.http.server.server import Address
 from tests.identity.house import ROOT, House, running, serving
 from tests.identity.proving import certified
 

@@ -10,10 +10,10 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.http.credentials import TrustedProxies
-from remuda.http.edge.server import Address, Server
-from remuda.http.lists.sse import EventReader
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.server import Address, Server
+from remuda.http.sse import EventReader
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import pytest
 
-from remuda.http.lists.sse import EventReader
+from remuda.http.sse import EventReader
 from tests.authz.identity import ROWS
 from tests.authz.identity_callers import CALLERS, SERVICE_CALLERS
 from tests.authz.identity_people import subject_of

@@ -13,9 +13,9 @@ from pathlib import Path
 from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
-from remuda.http.answers import Answer
-from remuda.http.edge.mounts import Mounted
-from remuda.http.edge.server import Address
+from remuda.http.responses import Answer
+from remuda.http.server.mounts import Mounted
+from remuda.http.server.server import Address
 from remuda.http.tables import Table
 from remuda.process import Assembled, Ground, Settings, run
 from tests.contract.kinds import REGISTRY, Horse, horse

@@ -20,10 +20,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
-from remuda.http.calling import ClientSettings
 from remuda.http.client import Client
-from remuda.http.edge.server import Address, Listener, Server
 from remuda.http.remote import Credentials, Service
+from remuda.http.server.server import Address, Listener, Server
+from remuda.http.transport import ClientSettings
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS

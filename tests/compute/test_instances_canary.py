@@ -12,8 +12,8 @@ import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
 from remuda.compute.api import TABLE
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.observe import Observe
+from remuda.http.server.access_log import Observe
+from remuda.http.server.metrics import Metrics
 from tests.compute.apart import EITHER_WAY, Begun, databases
 from tests.compute.asking import DEBIAN, GPUS, at, encoded
 from tests.compute.house import INSTANCES, ComputeHouse

@@ -7,10 +7,10 @@ import pytest
 from remuda.config import effect
 from remuda.config.load import Misconfigured, load
 from remuda.config.schema import Configuration, Identity, Server
-from remuda.http.edge.patience import Patience
-from remuda.http.edge.server import Address
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.patience import Patience
+from remuda.http.server.server import Address
 from remuda.identity.bootstrap import BootstrapSettings
 from remuda.identity.settings import IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.config.load import Loaded, Misconfigured, load
 from remuda.config.schema import SETTINGS, Account
-from remuda.http.edge.server import Address
+from remuda.http.server.server import Address
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 

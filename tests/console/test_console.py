@@ -14,12 +14,12 @@ from remuda.app.console import console_over
 from remuda.compute.api import TABLE
 from remuda.config.schema import Server
 from remuda.datadir import DataDirectory
-from remuda.http.edge.health import PAGES, PROCESS, ProcessPages
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.mounts import Mounted, Mounts
-from remuda.http.edge.observe import Observe
-from remuda.http.edge.server import Address
-from remuda.http.lists.sse import EventReader, Received
+from remuda.http.server.access_log import Observe
+from remuda.http.server.health import PAGES, PROCESS, ProcessPages
+from remuda.http.server.metrics import Metrics
+from remuda.http.server.mounts import Mounted, Mounts
+from remuda.http.server.server import Address
+from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.login.passing import ACCOUNT

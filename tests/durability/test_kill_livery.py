@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import cast
 
 from remuda.access.context import Context
-from remuda.http.calling import ClientSettings
 from remuda.http.client import Client
 from remuda.http.remote import Bearer
+from remuda.http.transport import ClientSettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, NotFound, Unavailable
 from remuda.kernel.ids import random_id

@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from prometheus_client import CollectorRegistry
 
 from remuda.http.api import Api
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.observe import Observe
 from remuda.http.idempotency import Idempotency
-from remuda.http.lists.watch import WatchPorts
 from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import RateLimiter
+from remuda.http.server.access_log import Observe
+from remuda.http.server.metrics import Metrics
+from remuda.http.watch import WatchPorts
 from remuda.operations.kinds import OPERATION
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.recovery import Recovery

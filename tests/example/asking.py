@@ -7,7 +7,7 @@ import httpx2
 import msgspec
 
 from remuda.http.documents.openapi import document
-from remuda.http.edge.health import PROCESS
+from remuda.http.server.health import PROCESS
 from tests.example.contract import PAGES, Contract, Reply
 
 

@@ -16,7 +16,7 @@ import jsonschema_rs
 import msgspec
 
 from remuda.http.documents.openapi import document
-from remuda.http.lists.sse import Received
+from remuda.http.sse import Received
 from remuda.http.tables import Table
 
 Document = Mapping[str, Any]

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field
 from prometheus_client import CollectorRegistry
 
 from remuda.http.authentication import Authenticator
-from remuda.http.edge.lines import Sink
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.lines import Sink
 from remuda.http.tables import Table
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness

@@ -16,9 +16,9 @@ from pathlib import Path
 
 import uvloop
 
-from remuda.http.edge.patience import Patience
-from remuda.http.edge.server import Address
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.patience import Patience
+from remuda.http.server.server import Address
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.process import Settings, run

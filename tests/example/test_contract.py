@@ -7,8 +7,8 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
-from remuda.http.answers import JSON, Answer
-from remuda.http.lists.sse import event
+from remuda.http.responses import JSON, Answer
+from remuda.http.sse import event
 from tests.example.client import Client
 from tests.example.contract import UndocumentedError
 from tests.example.customers import MOUNTS

@@ -9,7 +9,7 @@ import structlog
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remuda.http.dispatch import path_of
-from remuda.http.lists.sse import EventReader
+from remuda.http.sse import EventReader
 from tests.example.contract import STREAM, Contract, Reply, UndocumentedError
 
 UNDOCUMENTED = 599

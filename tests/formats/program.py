@@ -25,7 +25,7 @@ from remuda.app import registry, tables
 from remuda.cli import main
 from remuda.cli.app import build_app
 from remuda.config.schema import SETTINGS
-from remuda.http.edge.server import Address
+from remuda.http.server.server import Address
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.secrets import Secret
 from remuda.operations.saga import AnySaga, Saga

@@ -11,7 +11,7 @@ from typing import Any
 
 import requests
 
-from remuda.http.edge.server import Address, Server
+from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.compute.house import INSTANCES, JAMMY, ComputeHouse, running

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import requests
 import uvloop
 
-from remuda.http.edge.server import Address, Server
+from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.store.contract import Store

@@ -13,8 +13,8 @@ import msgspec
 import requests
 import uvloop
 
-from remuda.http.edge.server import Address, Server
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness

@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
-from remuda.http.answers import JSON, Answer
 from remuda.http.idempotency import Idempotency
+from remuda.http.responses import JSON, Answer
 from remuda.kernel.errors import StorageFull
 from remuda.store.logs import LogPage, Record
 from remuda.store.sqlite.store import SqliteStore

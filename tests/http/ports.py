@@ -4,9 +4,9 @@ from typing import Any
 
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
-from remuda.http.lists.watch import WatchPorts
 from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.store.sqlite.store import SqliteStore

@@ -12,8 +12,8 @@ from pathlib import Path
 from remuda.access.principal import AccessList, Principal
 from remuda.http.api import Api
 from remuda.http.credentials import Credentials
-from remuda.http.edge.server import Address, Server
-from remuda.http.lists.watch import WatchPorts
+from remuda.http.server.server import Address, Server
+from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SystemRandomness

@@ -7,9 +7,9 @@ from typing import Any, cast
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.lists.sse import HEARTBEAT, EventReader, Received
-from remuda.http.lists.watch import WatchPorts, answer_watch
 from remuda.http.replies import Collection
+from remuda.http.sse import HEARTBEAT, EventReader, Received
+from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from tests.contract.kinds import Horse

@@ -2,9 +2,9 @@
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.http.calling import ClientSettings
 from remuda.http.client import Client
 from remuda.http.remote import Bearer
+from remuda.http.transport import ClientSettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret

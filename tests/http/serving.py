@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from remuda.http.answers import Answer
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.observe import Observe
-from remuda.http.edge.patience import Patience
-from remuda.http.edge.server import Address, Server
 from remuda.http.errors import answer_to
 from remuda.http.limits import read_body
 from remuda.http.observation import observation_of
+from remuda.http.responses import Answer
+from remuda.http.server.access_log import Observe
+from remuda.http.server.metrics import Metrics
+from remuda.http.server.patience import Patience
+from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import SystemRandomness

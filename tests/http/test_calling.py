@@ -12,11 +12,11 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from remuda.http.calling import ClientSettings
 from remuda.http.claims import read_claim_of_bearer
 from remuda.http.credentials import TrustedProxies, read_credentials
 from remuda.http.refusals import error_from
 from remuda.http.remote import Service
+from remuda.http.transport import ClientSettings
 from remuda.kernel import errors
 from remuda.kernel.errors import (
     Conflict,

@@ -4,7 +4,7 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from remuda.http.documents.docs import render_docs
+from remuda.http.docs import render_docs
 from remuda.http.documents.openapi import document
 from remuda.http.documents.schemas import FieldRow, field_rows
 from remuda.http.routes import ENCODED_TWICE

@@ -7,9 +7,9 @@ from structlog.testing import capture_logs
 
 from remuda.http.credentials import TrustedProxies
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS, ErrorBody, OtherErrorBody, answer_to, challenge
-from remuda.http.inbound import Inbound
 from remuda.http.observation import Observation
 from remuda.http.ratelimit import OverLimit
+from remuda.http.request import Inbound
 from remuda.kernel.errors import (
     AlreadyExists,
     Conflict,

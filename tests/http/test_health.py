@@ -9,10 +9,10 @@ import pytest
 from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
-from remuda.http.answers import Answer
-from remuda.http.edge.health import PAGES, PROCESS, Health, ProcessPages, Readiness, Version, store_check
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.mounts import Mounted, Mounts
+from remuda.http.responses import Answer
+from remuda.http.server.health import PAGES, PROCESS, Health, ProcessPages, Readiness, Version, store_check
+from remuda.http.server.metrics import Metrics
+from remuda.http.server.mounts import Mounted, Mounts
 from remuda.http.tables import Table
 from remuda.version import ServiceDescriptor
 from tests.example.asking import process_contract

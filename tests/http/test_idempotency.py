@@ -2,8 +2,8 @@ import asyncio
 
 import pytest
 
-from remuda.http.answers import Answer
 from remuda.http.idempotency import STREAM
+from remuda.http.responses import Answer
 from remuda.kernel.errors import AnswerNotKept, InFlight, Invalid, KeyReused, Malformed, StorageFull, Unavailable
 from remuda.kernel.ids import is_id
 from tests.http.bed import REPLAYED, TIME_LIMIT_S, Bed, FullDisk, in_a_bed

@@ -5,8 +5,8 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
-from remuda.http.answers import Header
 from remuda.http.limits import read_body
+from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
 LEFT: Message = {"type": "http.disconnect"}

@@ -3,8 +3,8 @@ import contextlib
 
 from prometheus_client import CollectorRegistry, generate_latest
 
-from remuda.http.edge.health import PROCESS
-from remuda.http.edge.metrics import REFUSALS, Metrics, measure_loop_lag
+from remuda.http.server.health import PROCESS
+from remuda.http.server.metrics import REFUSALS, Metrics, measure_loop_lag
 from tests.http.clocks import HandClock
 
 

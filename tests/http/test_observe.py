@@ -9,11 +9,11 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from remuda.http.answers import Answer
-from remuda.http.edge.health import PROCESS
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.observe import Observe
 from remuda.http.observation import observation_of
+from remuda.http.responses import Answer
+from remuda.http.server.access_log import Observe
+from remuda.http.server.health import PROCESS
+from remuda.http.server.metrics import Metrics
 from remuda.kernel.randomness import SeededRandomness
 from tests.http.clocks import HandClock
 from tests.http.serving import Lines

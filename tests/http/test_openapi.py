@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remuda.http.documents.openapi import document
-from remuda.http.documents.responses import HEADERS
+from remuda.http.openapi import HEADERS
 from remuda.http.routes import ENCODED_TWICE
 from remuda.http.tables import Table
 from tests.http.paddock import ORGANIZATION, ReferencePath, route, running, table

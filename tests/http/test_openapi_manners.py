@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.http.documents.docs import render_docs
+from remuda.http.docs import render_docs
 from remuda.http.documents.openapi import document
 from remuda.http.forms import FORM
 from tests.http import paddock

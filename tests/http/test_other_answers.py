@@ -11,14 +11,14 @@ import msgspec
 import pytest
 
 from remuda.http.api import Api
-from remuda.http.documents.docs import render_docs
+from remuda.http.docs import render_docs
 from remuda.http.documents.openapi import document
-from remuda.http.edge.server import Address, Server
 from remuda.http.errors import ErrorBody
+from remuda.http.mounting import within
 from remuda.http.refusals import error_from
 from remuda.http.replies import Other
-from remuda.http.rooms import within
 from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Wire
+from remuda.http.server.server import Address, Server
 from remuda.http.tables import Table
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired

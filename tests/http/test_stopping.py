@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from remuda.http.edge.server import Address, CannotListen
+from remuda.http.server.server import Address, CannotListen
 from remuda.kernel.errors import Invalid
 from tests.http.serving import Serving, body_of, request, serving, status_of
 

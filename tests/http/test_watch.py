@@ -5,9 +5,9 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.http.etag import tagged
-from remuda.http.lists.paging import SLICE
 from remuda.http.lists.places import Places
-from remuda.http.lists.watch import WatchPorts, answer_watch
+from remuda.http.pagination import SLICE
+from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone, Malformed
 from remuda.store.contract import Store

@@ -9,8 +9,8 @@ from msgspec.structs import replace as changed
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
 from remuda.http.lists.places import Places
-from remuda.http.lists.sse import Received
-from remuda.http.lists.watch import WatchPorts
+from remuda.http.sse import Received
+from remuda.http.watch import WatchPorts
 from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable
 from tests.contract.kinds import REGISTRY, horse
 from tests.http.meadow import ANNA, herd

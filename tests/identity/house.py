@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.http.credentials import TrustedProxies
-from remuda.http.edge.server import Address, Server
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.server import Address, Server
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.oauth.clients import seed_clients
 from remuda.identity.ports import IdentityPorts

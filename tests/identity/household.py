@@ -7,8 +7,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.observe import Observe
+from remuda.http.server.access_log import Observe
+from remuda.http.server.metrics import Metrics
 from remuda.identity.api import TABLE
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.kinds.people import User, UserSpec, membership_id, user_id

@@ -10,7 +10,7 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
-from remuda.http.rooms import within
+from remuda.http.mounting import within
 from remuda.http.routes import AnyRoute
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.people import OrganizationUser, OrganizationUserSpec, User, UserSpec, membership_id, user_id

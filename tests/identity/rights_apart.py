@@ -20,15 +20,15 @@ from prometheus_client import CollectorRegistry
 
 from remuda.access.principal import Principal
 from remuda.http.api import Api
-from remuda.http.calling import ClientSettings
 from remuda.http.client import Client
 from remuda.http.credentials import Credentials, TrustedProxies
-from remuda.http.edge.server import Address, Server
-from remuda.http.lists.watch import WatchPorts
+from remuda.http.mounting import within
 from remuda.http.ports import ApiSettings
 from remuda.http.remote import Bearer
-from remuda.http.rooms import within
+from remuda.http.server.server import Address, Server
 from remuda.http.tables import Table
+from remuda.http.transport import ClientSettings
+from remuda.http.watch import WatchPorts
 from remuda.identity.federation.external import ExternalBearers
 from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.oauth.api import routes as oauth_routes

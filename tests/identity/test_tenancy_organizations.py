@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.lists.sse import EventReader, Received
+from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.tenancy import Organization
 from tests.identity.room import everywhere, member
 from tests.identity.tenancy_room import (

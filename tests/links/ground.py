@@ -19,11 +19,11 @@ from starlette.types import ASGIApp
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.http.calling import ClientSettings
 from remuda.http.client import Client
-from remuda.http.edge.server import Address, Server
 from remuda.http.remote import Service
+from remuda.http.server.server import Address, Server
 from remuda.http.tables import Table
+from remuda.http.transport import ClientSettings
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from remuda.http.edge.metrics import Metrics
-from remuda.http.edge.observe import Observe
+from remuda.http.server.access_log import Observe
+from remuda.http.server.metrics import Metrics
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.secrets import Secret
 from remuda.region.api import TABLE

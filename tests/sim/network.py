@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Self, cast
 
-from remuda.http.edge.server import Address, Listener
+from remuda.http.server.server import Address, Listener
 from tests.sim.loop import SimLoop
 
 HOST = "127.0.0.1"

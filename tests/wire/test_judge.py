@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.http.lists.sse import Received
+from remuda.http.sse import Received
 from remuda.http.tables import Table
 from remuda.identity.api import TABLE
 from tests.example.contract import Reply, UndocumentedError

@@ -12,10 +12,10 @@ from remuda.config import effect
 from remuda.config.schema import Server
 from remuda.console.app import Console, ConsolePorts
 from remuda.console.pages import ConsolePages
-from remuda.http.edge.health import ProcessPages
-from remuda.http.edge.mounts import Mounted
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.replies import Collection
+from remuda.http.server.health import ProcessPages
+from remuda.http.server.mounts import Mounted
 from remuda.identity.assembly import IdentityApp
 from remuda.identity.login.viewing import Viewers
 from remuda.process import Ground

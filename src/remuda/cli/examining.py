@@ -11,7 +11,7 @@ from remuda.cli.examining_store import examine_store
 from remuda.cli.findings import Finding, bad, good, odd
 from remuda.config.load import Loaded
 from remuda.datadir import DataDirectory
-from remuda.http.edge.server import Address, listen
+from remuda.http.server.server import Address, listen
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, StoreLocked
 from remuda.kernel.keyfile import load_keyring

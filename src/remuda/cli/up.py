@@ -9,7 +9,7 @@ from remuda.app import Telling, registry, services, settings
 from remuda.cli.config import loaded
 from remuda.cli.output import say
 from remuda.config import effect
-from remuda.http.edge.server import Address
+from remuda.http.server.server import Address
 from remuda.identity.bootstrap import Welcome
 from remuda.process import run
 

@@ -6,7 +6,7 @@ from remuda.compute.instances import api as instances
 from remuda.compute.instances import update_api as updates
 from remuda.compute.policies import api as policies
 from remuda.compute.recovery import api as recovery
-from remuda.http.rooms import within
+from remuda.http.mounting import within
 from remuda.http.tables import Table
 
 TABLE = Table(

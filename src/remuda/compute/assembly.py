@@ -8,7 +8,7 @@ from remuda.compute.api import TABLE
 from remuda.compute.ports import ComputePorts
 from remuda.compute.rooms import rooms
 from remuda.http.api import Api
-from remuda.http.lists.watch import WatchPorts
+from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery
 from remuda.store.background import Duties
 

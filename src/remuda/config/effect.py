@@ -9,10 +9,10 @@ from remuda.config.load import Misconfigured
 from remuda.config.schema import Account, Configuration, Identity, Provider, Server, Trust
 from remuda.http.cors import Cors
 from remuda.http.credentials import TrustedProxies
-from remuda.http.edge.patience import Patience
-from remuda.http.edge.server import Address
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
+from remuda.http.server.patience import Patience
+from remuda.http.server.server import Address
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
 from remuda.identity.federation.seeding import check_providers
 from remuda.identity.kinds.oauth import BearerTrust

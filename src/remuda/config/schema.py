@@ -19,7 +19,7 @@ from remuda.config.checks import (
 )
 from remuda.config.schema_compute import Compute
 from remuda.config.schema_region import Region
-from remuda.http.edge.server import Address
+from remuda.http.server.server import Address
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.kernel.secrets import Secret
 

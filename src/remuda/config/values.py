@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 from remuda.config.about import About
 from remuda.config.durations import duration_text, parse_duration
-from remuda.http.edge.server import Address
+from remuda.http.server.server import Address
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest

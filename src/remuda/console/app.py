@@ -15,14 +15,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import Principal
 from remuda.console.pages import STREAM, ConsolePages, script
-from remuda.http.answers import JSON, Answer
-from remuda.http.edge.health import DOCS, PAGES, ProcessPages
 from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.lists.watch import WatchPorts, answer_watch
 from remuda.http.observation import Observation, observation_of
 from remuda.http.pages import answer_page
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.replies import Collection
+from remuda.http.responses import JSON, Answer
+from remuda.http.server.health import DOCS, PAGES, ProcessPages
+from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthenticated, Unavailable
 
 _METHODS = ("GET", "HEAD")

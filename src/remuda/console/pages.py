@@ -12,9 +12,9 @@ from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from remuda.http.answers import Answer, wire_headers
-from remuda.http.edge.mounts import Mounted
 from remuda.http.replies import Page
+from remuda.http.responses import Answer, wire_headers
+from remuda.http.server.mounts import Mounted
 from remuda.version import ServiceDescriptor
 
 STREAM = "/console/instances"

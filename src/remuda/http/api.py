@@ -18,21 +18,21 @@ from starlette.types import Receive, Scope, Send
 
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS, Principal
-from remuda.http.answers import Answer
 from remuda.http.audit import Audit, Component
 from remuda.http.credentials import Credentials, read_credentials
 from remuda.http.dispatch import SegmentTree, path_of
-from remuda.http.documents.docs import Pages
+from remuda.http.docs import Pages
 from remuda.http.endpoints import Endpoint
 from remuda.http.headers import NO_HEADERS, read_declared, read_if_match, read_key
 from remuda.http.idempotency import REPLAYED, holder_of
-from remuda.http.inbound import Inbound
 from remuda.http.limits import read_body
 from remuda.http.lists.serving import answer_collection
 from remuda.http.observation import Observation
 from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import OverLimit, anonymous
 from remuda.http.replies import Collection
+from remuda.http.request import Inbound
+from remuda.http.responses import Answer
 from remuda.http.routes import NOTHING, AnyHandler, Call
 from remuda.http.tables import Table
 from remuda.http.timing import within

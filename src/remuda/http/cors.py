@@ -6,7 +6,7 @@ route: it must name a method, and the path must have it.
 
 from collections.abc import Iterable, Sequence
 
-from remuda.http.answers import Answer, Header
+from remuda.http.responses import Answer, Header
 from remuda.kernel.errors import Malformed, NotAllowed
 
 REQUEST_HEADERS = (

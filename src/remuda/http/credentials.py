@@ -20,8 +20,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from remuda.http.answers import Header
 from remuda.http.claims import Claim, read_claim, read_claim_of_bearer
+from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, Unauthenticated
 
 _SENSITIVE = (b"authorization", b"ssl-client-cert", b"ssl-client-verify", b"x-principal", b"x-impersonate")

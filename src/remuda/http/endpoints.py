@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.answers import JSON, Answer, Header, wire_headers
 from remuda.http.audit import Operation
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader
@@ -16,6 +15,7 @@ from remuda.http.etag import Shown
 from remuda.http.forms import FormReader
 from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
 from remuda.http.replies import Other, Redirect, Rendered
+from remuda.http.responses import JSON, Answer, Header, wire_headers
 from remuda.http.routes import NOTHING, AnyRoute
 from remuda.http.secrets import reveal
 

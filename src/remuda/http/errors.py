@@ -17,7 +17,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from remuda.http.answers import JSON, Answer, Header
+from remuda.http.responses import JSON, Answer, Header
 from remuda.kernel.errors import (
     AlreadyExists,
     NotAllowed,

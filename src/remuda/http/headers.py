@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
-from remuda.http.answers import Header
+from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed
 
 HEADER_PATTERN = "^[!-~]([ -~]{0,253}[!-~])?$"

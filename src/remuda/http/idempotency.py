@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from remuda.access.principal import Principal
-from remuda.http.answers import Answer, Header
+from remuda.http.responses import Answer, Header
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, AnswerNotKept, InFlight, KeyReused, Malformed, RemudaError
 from remuda.kernel.ids import derived_id, random_id

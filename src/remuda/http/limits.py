@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from remuda.http.answers import Header
+from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 
 _LENGTH = re.compile(rb"[0-9]{1,18}")

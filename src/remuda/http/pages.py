@@ -15,9 +15,9 @@ from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
-from remuda.http.answers import HTML, Answer, Header, wire_headers
 from remuda.http.errors import Refused, answer_to, description_of
 from remuda.http.replies import Page, Redirect
+from remuda.http.responses import HTML, Answer, Header, wire_headers
 
 PAGE_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",

@@ -6,8 +6,8 @@ from remuda.http.authentication import Authenticator
 from remuda.http.cors import Cors
 from remuda.http.credentials import TrustedProxies
 from remuda.http.idempotency import Idempotency
-from remuda.http.lists.watch import WatchPorts
 from remuda.http.ratelimit import RateLimiter
+from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer

@@ -17,7 +17,7 @@ import math
 from dataclasses import dataclass
 from functools import lru_cache
 
-from remuda.http.answers import Header
+from remuda.http.responses import Header
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import TooMany
 

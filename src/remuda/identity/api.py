@@ -1,6 +1,6 @@
 """Identity's route table: the routes of all its rooms."""
 
-from remuda.http.rooms import within
+from remuda.http.mounting import within
 from remuda.http.tables import Table
 from remuda.identity.auditing import api as auditing
 from remuda.identity.login import api as login

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from remuda.assembling import api_ports, not_begun, operations_of
 from remuda.http.api import Api
-from remuda.http.lists.watch import WatchPorts
+from remuda.http.watch import WatchPorts
 from remuda.identity.api import TABLE
 from remuda.identity.auditing.service import Auditing
 from remuda.identity.federation.external import ExternalBearers

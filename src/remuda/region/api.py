@@ -1,6 +1,6 @@
 """Region's route table: the routes of all its rooms."""
 
-from remuda.http.rooms import within
+from remuda.http.mounting import within
 from remuda.http.tables import Table
 from remuda.region.authorities import api as authorities
 from remuda.region.catalogue import api as catalogue

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from remuda.assembling import api_ports, not_begun, operations_of
 from remuda.http.api import Api
-from remuda.http.lists.watch import WatchPorts
+from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery
 from remuda.providers.metrics import CallMetrics
 from remuda.region import control

@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.cli.asking.pausing import pause
 from remuda.cli.asking.session import Query, Service, Session
-from remuda.http.lists.sse import EventReader
+from remuda.http.sse import EventReader
 from remuda.kernel.errors import Gone, Unavailable
 
 _PAUSE_S = 1.0

@@ -5,7 +5,7 @@ import msgspec
 from remuda.compute.history.service import History
 from remuda.compute.history.wire import EventRead, ExplanationRead, OperationRead
 from remuda.compute.paths import InstancePath
-from remuda.http.lists.paging import page_headers
+from remuda.http.pagination import page_headers
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing, PageQuery
 from remuda.operations.kinds import Operation

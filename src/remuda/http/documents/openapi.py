@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from remuda.http.bodies import wire_schema
-from remuda.http.documents.responses import HEADERS, error_responses, route_responses
 from remuda.http.errors import ErrorBody, OAuth2Error, OtherErrorBody
 from remuda.http.forms import FORM, form_schema
 from remuda.http.headers import HEADER_PATTERN
+from remuda.http.openapi import HEADERS, error_responses, route_responses
 from remuda.http.routes import AnyRoute, Parameters
 from remuda.http.tables import Table
 

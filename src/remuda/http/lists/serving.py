@@ -4,18 +4,18 @@ from typing import Any
 
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS, Principal
-from remuda.http.answers import Answer
 from remuda.http.dispatch import whole_path_of
 from remuda.http.errors import NO_CACHE
 from remuda.http.headers import read_header
-from remuda.http.inbound import Inbound
-from remuda.http.lists.paging import answer_list
 from remuda.http.lists.places import Places
 from remuda.http.lists.tokens import PageTokens
-from remuda.http.lists.watch import answer_watch
+from remuda.http.pagination import answer_list
 from remuda.http.ports import ApiPorts
 from remuda.http.replies import Collection
+from remuda.http.request import Inbound
+from remuda.http.responses import Answer
 from remuda.http.timing import within
+from remuda.http.watch import answer_watch
 
 
 async def answer_collection(

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from remuda.http.lists.paging import page_headers
+from remuda.http.pagination import page_headers
 from remuda.http.replies import Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.identity.auditing import wire

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_in_organization
 from remuda.access.context import Context
 from remuda.http.etag import Tagged
-from remuda.http.lists.paging import SLICE
+from remuda.http.pagination import SLICE
 from remuda.http.replies import Collection
 from remuda.identity.kinds.people import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.kinds.tenancy import Organization

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.context import Context
-from remuda.http.lists.paging import SLICE
+from remuda.http.pagination import SLICE
 from remuda.identity.kinds.people import Group, OrganizationUser, User
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.people import rules

@@ -12,8 +12,8 @@ from typing import Protocol
 import structlog
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE
 
-from remuda.http.answers import Header
 from remuda.http.errors import answer_to
+from remuda.http.responses import Header
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
 

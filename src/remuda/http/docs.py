@@ -15,10 +15,10 @@ from urllib.parse import quote
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from remuda.http.answers import HTML, JSON, Answer
 from remuda.http.documents.openapi import document
 from remuda.http.documents.schemas import FieldRow, field_rows, type_text
 from remuda.http.errors import NO_CACHE
+from remuda.http.responses import HTML, JSON, Answer
 from remuda.http.tables import Table
 
 Node = dict[str, Any]

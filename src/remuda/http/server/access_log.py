@@ -18,11 +18,11 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from remuda.http.answers import Header
-from remuda.http.edge.lines import Sink
-from remuda.http.edge.metrics import Metrics
 from remuda.http.errors import answer_to
 from remuda.http.observation import Observation
+from remuda.http.responses import Header
+from remuda.http.server.lines import Sink
+from remuda.http.server.metrics import Metrics
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness

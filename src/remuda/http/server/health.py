@@ -19,15 +19,15 @@ from starlette.types import Receive, Scope, Send
 
 from remuda.access.context import Context
 from remuda.access.principal import ANONYMOUS
-from remuda.http.answers import JSON, Answer, Header
 from remuda.http.cors import Cors
-from remuda.http.documents.docs import Pages as Documents
-from remuda.http.edge.front import front_page
-from remuda.http.edge.mounts import Mounted
+from remuda.http.docs import Pages as Documents
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.observation import Observation, observation_of
 from remuda.http.pages import answer_page
+from remuda.http.responses import JSON, Answer, Header
 from remuda.http.routes import AnyRoute, Call, Nothing, Route, Wire
+from remuda.http.server.front import front_page
+from remuda.http.server.mounts import Mounted
 from remuda.http.tables import Table
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.maintenance import Integrity

@@ -27,8 +27,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from remuda.http.edge.exchange import Exchange, give_up
-from remuda.http.edge.patience import HeadTooLarge, Progress, Watchman
+from remuda.http.server.exchange import Exchange, give_up
+from remuda.http.server.patience import HeadTooLarge, Progress, Watchman
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 
 _NEVER = math.inf

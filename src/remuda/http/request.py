@@ -6,12 +6,12 @@ from typing import Any
 
 from starlette.types import Receive, Scope
 
-from remuda.http.answers import Answer, Header
 from remuda.http.credentials import Credentials, TrustedProxies
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import Refused, refuse
 from remuda.http.observation import Observation
+from remuda.http.responses import Answer, Header
 
 _HOST = re.compile(rb"[0-9A-Za-z._\-\[\]:]{1,255}")
 

@@ -16,11 +16,11 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 
-from remuda.http.answers import JSON, Answer, Header
 from remuda.http.etag import bare, bare_all
 from remuda.http.lists.places import Places
 from remuda.http.lists.tokens import PageTokens, bad_token
 from remuda.http.replies import Collection
+from remuda.http.responses import JSON, Answer, Header
 from remuda.http.routes import ListQuery, PageQuery
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.turns import let_others_run

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from remuda.http.edge.mounts import Mounted
 from remuda.http.replies import Page
+from remuda.http.server.mounts import Mounted
 from remuda.version import ServiceDescriptor
 
 FrontPage = Callable[[Sequence[tuple[str, str]]], Page]

@@ -24,14 +24,14 @@ from typing import Any, cast
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.answers import Answer, Header
 from remuda.http.etag import bare
-from remuda.http.lists.paging import SLICE, batches, read_items
 from remuda.http.lists.places import Places, bad_place
 from remuda.http.lists.pulse import Pulse
 from remuda.http.lists.sight import in_sight
-from remuda.http.lists.sse import HEARTBEAT, added_events, event
+from remuda.http.pagination import SLICE, batches, read_items
 from remuda.http.replies import Collection
+from remuda.http.responses import Answer, Header
+from remuda.http.sse import HEARTBEAT, added_events, event
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Invalid, RemudaError
 from remuda.kernel.turns import let_others_run

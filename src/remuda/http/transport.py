@@ -18,9 +18,9 @@ import httpcore2  # noqa: F401  same
 import httpx2
 
 from remuda.access.context import Context
-from remuda.http.lists.sse import EventReader, Received
 from remuda.http.refusals import error_from
 from remuda.http.remote import Credentials
+from remuda.http.sse import EventReader, Received
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
 from remuda.kernel.randomness import Randomness
