@@ -24,7 +24,7 @@ from remuda.identity.quotas.amounts import plus
 from remuda.identity.quotas.rows import allocation_id
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
-from remuda.resources.labels import NAME, RESOURCE_ID
+from remuda.resources.conventions import NAME, RESOURCE_ID
 
 __all__ = ["Model", "fill"]
 

@@ -21,7 +21,6 @@ from bench.identity.tenants import Tenant, settle
 from bench.kinds import SEALER
 from remuda.access.principal import Principal
 from remuda.app import IDENTITY_PREFIX, registry
-from remuda.assembling import api_ports
 from remuda.http.api import Api
 from remuda.http.credentials import Credentials
 from remuda.http.etag import untag
@@ -51,6 +50,7 @@ from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import AlreadyExists, ServerUnreachable
 from remuda.kernel.randomness import SystemRandomness
+from remuda.service import api_ports
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store

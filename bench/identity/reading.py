@@ -21,7 +21,7 @@ from remuda.app import IDENTITY_PREFIX
 from remuda.http.routes import Wire
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.tenancy.rules import read_project
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 
 __all__ = ["measures"]
 

@@ -29,7 +29,7 @@ from remuda.region.kinds.servers import Server
 from remuda.region.networks.plan import mac_of
 from remuda.region.networks.rules import plan_of
 from remuda.region.servers.rules import server_id
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 
 __all__ = ["BareCloud", "Model", "copies", "fill"]
 

@@ -10,7 +10,7 @@ from remuda.access.principal import Principal
 from remuda.http.credentials import TrustedProxies, read_credentials
 from remuda.identity.kinds.people import User, user_id
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.store.objects import Metadata
 from tests.authz.identity_callers import CALLERS
 from tests.authz.matrix import ABROAD, HOME, NEXT_DOOR, PLACES, Caller, Place

@@ -8,7 +8,7 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.identity.kinds.quotas import Allocation
 from remuda.operations.kinds import OPEN, Operation
 from remuda.region.kinds.servers import Server
-from remuda.resources.labels import RESOURCE_KIND
+from remuda.resources.conventions import RESOURCE_KIND
 from tests.compute.house import INSTANCES, ComputeHouse
 from tests.example.client import Client
 from tests.example.contract import Reply

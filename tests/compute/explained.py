@@ -5,13 +5,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from remuda.charging.ports import Place
 from remuda.compute.history.explaining import Known
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec, InstanceStatus
 from remuda.compute.seen import NetworkSeen, ServerFacts, ServerSeen
 from remuda.kernel.conditions import Condition
 from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
-from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.quota.ports import Place
+from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.resources.regional import NETWORK, REGION
 from remuda.store.objects import Metadata
 

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from remuda.resources.offers import (
+from remuda.resources.schema import (
     FlavorRead,
     FlavorSpecWire,
     GpuWire,

@@ -26,8 +26,8 @@ from remuda.compute.plans.wire import PlanRead
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.resources.labels import DESCRIPTION, NAME
-from remuda.resources.offers import (
+from remuda.resources.conventions import DESCRIPTION, NAME
+from remuda.resources.schema import (
     FlavorRead,
     FlavorSpecWire,
     GpuWire,

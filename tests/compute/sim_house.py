@@ -16,7 +16,7 @@ from remuda.identity.kinds.people import User, UserSpec, user_id
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.reconcile.ports import DriverSettings
-from remuda.resources.labels import RESOURCE_KIND
+from remuda.resources.conventions import RESOURCE_KIND
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.compute.house import SERVICE

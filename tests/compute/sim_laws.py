@@ -5,11 +5,11 @@ from collections.abc import Callable, Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from remuda.charging.making import is_charged
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION
+from remuda.quota.reservation import is_charged
 from remuda.region.kinds.servers import Server
-from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID
+from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID
 from remuda.resources.regional import network_of
 from tests.compute.sim_book import ComputeBook
 from tests.compute.sim_rest import cost_of, held_by, instances, rows_of, tags_of

@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from remuda.charging import changing
-from remuda.charging.making import payer_of
-from remuda.charging.ports import Charge
 from remuda.compute.consumers.networks import NetworkConsumer
 from remuda.compute.instances import asking, keeping, making, service
 from remuda.compute.instances.asking import Asked, Asking
@@ -21,6 +18,9 @@ from remuda.compute.seen import Replacement, ServerSeen, ServerWanted
 from remuda.kernel.ids import derived_id, random_id
 from remuda.links.identity import IdentityLink
 from remuda.links.region import RegionLink
+from remuda.quota import sagas as changing
+from remuda.quota.ports import Charge
+from remuda.quota.reservation import payer_of
 from remuda.reconcile.results import Done
 
 _remove = InstanceController.deprovision

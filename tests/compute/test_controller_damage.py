@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from remuda.compute.instances.linking import sorted_out
 from remuda.compute.instances.rules import SCOPE
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.resources.labels import MODIFIED, NAME, ORGANIZATION, PROJECT
+from remuda.resources.conventions import MODIFIED, NAME, ORGANIZATION, PROJECT
 from remuda.resources.regional import NETWORK, REGION
 from tests.compute import explained
 from tests.compute.asking import ABSENT, at, held

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.charging.ports import Place
 from remuda.compute.tags import INSTANCE
 from remuda.kernel.tags import Tag
+from remuda.quota.ports import Place
 from remuda.region.kinds.servers import Server
 from remuda.resources.regional import NETWORK, REGION
 from tests.compute.controlling import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.charging.ports import Charge
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import ServerSeen, ServerWanted
 from remuda.kernel.errors import Unavailable
 from remuda.links.identity import IdentityLink
 from remuda.links.region import RegionLink
 from remuda.operations.kinds import OPEN, Operation
+from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import Home, at, held, made, settle
 from tests.compute.changing import put, wanted

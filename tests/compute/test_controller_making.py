@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from remuda.charging.making import settle_charge
-from remuda.charging.ports import Late
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION, INSTANCE
 from remuda.kernel.ids import derived_id
+from remuda.quota.ports import Late
+from remuda.quota.reservation import settle_charge
 from remuda.region.kinds.servers import Server
-from remuda.resources.labels import NAME, PAYING_PROJECT
+from remuda.resources.conventions import NAME, PAYING_PROJECT
 from remuda.store.contract import Change
 from tests.compute.asking import at, held, is_nothing
 from tests.compute.controlling import (

@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.charging.ports import Place
 from remuda.compute.instances.following import Following
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import ServerFacts, ServerSeen
+from remuda.quota.ports import Place
 from remuda.reconcile.reporter import PassOutcome, Silent
 from remuda.reconcile.run import Run
 from remuda.region.kinds.servers import Server
-from remuda.resources.labels import PROJECT
+from remuda.resources.conventions import PROJECT
 from remuda.resources.regional import NETWORK, REGION
 from tests.compute.asking import at
 from tests.compute.controlling import (

@@ -12,7 +12,7 @@ from remuda.compute.history.reasons import REASONS
 from remuda.compute.kinds.instances import Protection
 from remuda.compute.seen import NetworkSeen
 from remuda.operations.kinds import Failure
-from remuda.resources.labels import MODIFIED
+from remuda.resources.conventions import MODIFIED
 from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
 
 

@@ -2,12 +2,12 @@
 
 import pytest
 
-from remuda.charging.ports import Place
 from remuda.compute.catalogue.rules import regions_for_instances, usable_flavors, usable_images
 from remuda.compute.instances.checking import check_fit, check_network, find_flavor, find_image, gpus_of
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed, RemudaError
-from remuda.resources.offers import FlavorRead, ImageRead
+from remuda.quota.ports import Place
+from remuda.resources.schema import FlavorRead, ImageRead
 from tests.compute.offers import L4, flavor, image, region
 
 HOME = Place("org", "project")

@@ -21,7 +21,8 @@ from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
-from remuda.resources import labels, regional
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.wire import MetadataWrite, TagWire
 

@@ -4,8 +4,6 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Place
-from remuda.charging.unmaking import unmake
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
@@ -18,6 +16,8 @@ from remuda.kernel.secrets import Secret
 from remuda.operations.inputs import stored_input
 from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.registry import Sagas
+from remuda.quota.ports import Place
+from remuda.quota.unmaking import unmake
 from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

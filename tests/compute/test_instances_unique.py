@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Charge
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.kernel.clock import Clock
+from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import Home, at, held, made, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute

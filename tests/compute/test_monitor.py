@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.charging.ports import Amount, Charge, Place
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import SCOPE
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.settings import ComputeSettings
 from remuda.identity.kinds.quotas import Allocation
+from remuda.quota.ports import Amount, Charge, Place
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.reading import find

@@ -2,9 +2,9 @@
 
 import pytest
 
-from remuda.charging.ports import Charge
 from remuda.kernel.errors import Unavailable
 from remuda.links.identity import IdentityLink
+from remuda.quota.ports import Charge
 from tests.compute.asking import DEBIAN, GPUS, METAL, held
 from tests.compute.changing import as_it_is, plan, put
 from tests.compute.controlling import choose, made, network_of, rest

@@ -7,8 +7,6 @@ from typing import Any
 
 import pytest
 
-from remuda.charging.in_hand import before_of
-from remuda.charging.ports import Charge
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance, new_instance
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts, bound
@@ -27,6 +25,8 @@ from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.kinds import OPERATION, OperationSpec
 from remuda.operations.registry import Sagas
 from remuda.operations.saga import Work
+from remuda.quota.lock import before_of
+from remuda.quota.ports import Charge
 from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

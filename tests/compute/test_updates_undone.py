@@ -5,11 +5,11 @@ Found by the simulation: the instance had its public address again, and nobody h
 
 import pytest
 
-from remuda.charging.ports import Charge
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.kernel.errors import Unavailable
 from remuda.links.identity import IdentityLink
 from remuda.operations.kinds import OPEN, Operation
+from remuda.quota.ports import Charge
 from tests.compute.asking import held, settle
 from tests.compute.changing import put, wanted
 from tests.compute.house import ComputeHouse, in_a_compute

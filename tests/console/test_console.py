@@ -26,7 +26,7 @@ from remuda.identity.login.passing import ACCOUNT
 from remuda.identity.login.viewing import Viewers
 from remuda.kernel.errors import Unauthenticated
 from remuda.process import Ground
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.version import describe
 from tests.compute.asking import Home, at, made, settle

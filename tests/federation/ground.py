@@ -32,7 +32,7 @@ from remuda.identity.tokens.hashing import token_hash
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.example.contract import contract_of

@@ -31,7 +31,7 @@ from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2Provi
 from remuda.identity.ports import Fetched
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import RemudaError, ServerUnreachable, Unauthenticated
-from remuda.resources.labels import NAME, ORGANIZATION
+from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.rights_door import Door

@@ -31,7 +31,7 @@ from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.room import TokenRoom, token_room
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME, ORGANIZATION, USER
+from remuda.resources.conventions import NAME, ORGANIZATION, USER
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.client import Client

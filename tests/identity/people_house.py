@@ -24,7 +24,7 @@ from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
 from remuda.operations.service import Operations
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.contract import Reply

@@ -36,7 +36,7 @@ from remuda.identity.rights.roles import role_id, seed_roles
 from remuda.identity.rights.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.ids import random_id
-from remuda.resources.labels import NAME, ORGANIZATION, USER
+from remuda.resources.conventions import NAME, ORGANIZATION, USER
 from remuda.store.objects import Metadata, ResourceT
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import registry

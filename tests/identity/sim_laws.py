@@ -7,7 +7,7 @@ from typing import Any
 from remuda.identity.kinds.people import user_id
 from remuda.identity.kinds.quotas import Allocation, Amounts, Limits, Quota
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.resources.labels import NAME, ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, USER
+from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, USER
 from tests.identity.sim_book import GONE, THERE, Book, Key
 from tests.identity.sim_facts import UNKNOWN
 from tests.identity.sim_sight import Seen

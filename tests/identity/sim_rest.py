@@ -9,7 +9,7 @@ from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tenancy import IN_CARE, Organization, Project, domain_id
 from remuda.identity.kinds.tokens import Revocation
 from remuda.kernel.conditions import find_condition
-from remuda.resources.labels import NAME, ORGANIZATION, PROJECT, USER
+from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, USER
 from tests.identity.sim_book import Book
 from tests.identity.sim_laws import actual, living, sums
 from tests.identity.sim_sight import Seen

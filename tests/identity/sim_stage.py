@@ -12,7 +12,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.hashing import token_hash
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.identity.login_ground import CONSOLE, CONSOLE_HOME, CONSOLE_SECRET, CONSOLE_URI, ISSUER

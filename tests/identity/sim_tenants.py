@@ -3,7 +3,7 @@
 from typing import Any
 from urllib.parse import quote
 
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from tests.identity.sim_asking import ORGANIZATIONS, Customer
 from tests.identity.sim_book import GONE, THERE, Place
 from tests.identity.sim_sight import Seen

@@ -20,7 +20,7 @@ from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.tenancy.api import routes
 from remuda.identity.tenancy.service import Tenancy
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME, ORGANIZATION, USER
+from remuda.resources.conventions import NAME, ORGANIZATION, USER
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.contract import Reply

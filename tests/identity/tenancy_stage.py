@@ -21,7 +21,7 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
 from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.run import Run
-from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
+from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.contract import Reply

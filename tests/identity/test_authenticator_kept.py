@@ -15,7 +15,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.tokens import Session, SigningKey
 from remuda.identity.rights.roles import role_id
 from remuda.kernel.errors import Unauthenticated
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.parts import named
 from tests.identity.rights_door import Door, at_the_door, claim

@@ -12,7 +12,7 @@ from remuda.http.remote import Service
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.people import User
 from remuda.kernel.errors import Unauthenticated
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata
 from tests.identity.rights_apart import apart
 from tests.identity.rights_door import Door, at_the_door

@@ -26,7 +26,7 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.errors import Invalid, Unauthenticated
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import PAYING_CREATOR, PAYING_ORGANIZATION
+from remuda.resources.conventions import PAYING_CREATOR, PAYING_ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import registry

@@ -13,7 +13,7 @@ from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME, ORGANIZATION
+from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, registry

@@ -8,7 +8,7 @@ from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.people import user_id
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.kinds.tokens import Session
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.identity.login_ground import CONSOLE_URI, JO, PASSWORD, Browser, Home, sent_to
 from tests.identity.test_federation_login import ORG, OTHER_ORG, OWN, THEIRS, come_back, depart, federated, log_in

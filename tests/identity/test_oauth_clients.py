@@ -10,7 +10,7 @@ from joserfc.jwk import ECKey
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
 from remuda.identity.oauth.clients import CLI, seed_clients
 from remuda.identity.oauth.redirects import allows_redirect
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.example.client import Client
 from tests.identity.room import everywhere, member

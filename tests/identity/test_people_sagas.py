@@ -22,7 +22,7 @@ from remuda.identity.people.sagas import (
 from remuda.kernel.tags import Tag
 from remuda.operations.registry import Sagas
 from remuda.resources.askers import asker_of
-from remuda.resources.labels import DESCRIPTION, MODIFIER, NAME
+from remuda.resources.conventions import DESCRIPTION, MODIFIER, NAME
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

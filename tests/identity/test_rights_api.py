@@ -14,7 +14,7 @@ from remuda.identity.rights.roles import BUILT_IN, role_id, seed_roles
 from remuda.identity.rights.service import Rights
 from remuda.identity.rights.wire import AclRead, access_of, read_acl
 from remuda.identity.settings import IdentitySettings
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, everywhere, in_a_room, member, rights

@@ -31,7 +31,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.room import TokenRoom, token_room
 from remuda.kernel.clock import Clock
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.client import Client

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Charge, Late, Place
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
 from remuda.links import sending
 from remuda.links.identity import IdentityLink
+from remuda.quota.ports import Amount, Charge, Late, Place
 from tests.identity.household import ORGANIZATIONS, told
 from tests.links.ground import WAYS, Ground, followed, link_of
 

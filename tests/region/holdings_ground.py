@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Place
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
@@ -20,6 +19,7 @@ from remuda.operations.service import Operations
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import Catalogue, instant
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
+from remuda.quota.ports import Place
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings

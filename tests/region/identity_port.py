@@ -14,9 +14,9 @@ from collections.abc import AsyncGenerator, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from remuda.access.principal import Principal
-from remuda.charging.in_hand import IN_HAND, TURN
-from remuda.charging.ports import Charge, Late, Place, ProjectSeen
 from remuda.kernel.errors import AlreadyExists, Forbidden, Malformed, NotFound, RemudaError, Unavailable
+from remuda.quota.lock import IN_HAND, TURN
+from remuda.quota.ports import Charge, Late, Place, ProjectSeen
 from remuda.store.objects import Resource
 
 __all__ = ["MemoryIdentity", "said_of"]

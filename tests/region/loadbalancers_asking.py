@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.charging.ports import Place
+from remuda.quota.ports import Place
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from tests.region.holdings_ground import Site
 from tests.region.room import ORG, OTHER_ORG, member

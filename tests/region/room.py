@@ -28,7 +28,7 @@ from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata

@@ -22,7 +22,6 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import AccessList, Principal
-from remuda.charging.ports import Place
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
 from remuda.operations.service import Operations
@@ -34,6 +33,7 @@ from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.catalogue import Catalogue, instant
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
+from remuda.quota.ports import Place
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings

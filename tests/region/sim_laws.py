@@ -6,10 +6,10 @@ from functools import cache
 from ipaddress import IPv4Address
 from typing import Any, cast
 
-from remuda.charging.making import is_charged
 from remuda.identity.quotas.rows import allocation_id
+from remuda.quota.reservation import is_charged
 from remuda.region.kinds.recovering import is_abandoned
-from remuda.resources.labels import NAME, ORGANIZATION, PROJECT, RESOURCE_ID
+from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID
 from remuda.resources.regional import NETWORK, identity_of, network_of
 from tests.identity.sim_book import GONE
 from tests.identity.sim_facts import UNKNOWN

@@ -12,7 +12,7 @@ from remuda.region.kinds.filestorage import FILE_STORAGE
 from remuda.region.kinds.identities import IDENTITY
 from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.sagas import reference_of as reference_of_identity
-from remuda.resources.labels import PROJECT, RESOURCE_ID
+from remuda.resources.conventions import PROJECT, RESOURCE_ID
 from tests.region.sim_book import IMAGES
 from tests.region.sim_sight import AT_CLOUD, CONTROLLED, Row, Seen
 

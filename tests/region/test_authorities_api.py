@@ -9,8 +9,8 @@ from remuda.region.authorities.api import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec
-from remuda.resources.labels import NAME, ORGANIZATION
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import NAME, ORGANIZATION
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata

@@ -11,8 +11,8 @@ from remuda.region.authorities.wire import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec
-from remuda.resources.labels import NAME, ORGANIZATION
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import NAME, ORGANIZATION
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import KEY, make_authority

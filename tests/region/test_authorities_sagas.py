@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Place
+from remuda.quota.ports import Place
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, AuthorityPorts, NewAuthority
 from remuda.region.authorities.wire import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority

@@ -7,10 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from remuda.charging.ports import Place
 from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.filestorage import StorageClass
 from remuda.providers.contract.provider import Provider
+from remuda.quota.ports import Place
 from remuda.region.catalogue.clouds import Clouds
 from remuda.region.filestorage import api
 from remuda.region.filestorage.api import CLASSES, FILE_STORAGE
@@ -18,7 +18,7 @@ from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered,
 from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
-from remuda.resources.labels import NAME, ORGANIZATION
+from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata

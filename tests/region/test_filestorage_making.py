@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from remuda.charging.ports import Amount, Place
+from remuda.quota.ports import Amount, Place
 from remuda.region.filestorage.api import FILE_STORAGE
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
-from remuda.resources.labels import NAME, ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import NAME, ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION
 from remuda.resources.regional import REGION as REGION_LABEL

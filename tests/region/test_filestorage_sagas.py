@@ -6,10 +6,10 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.in_hand import IN_HAND, before_of
-from remuda.charging.ports import Place
 from remuda.operations.registry import Sagas
 from remuda.operations.saga import Work
+from remuda.quota.lock import IN_HAND, before_of
+from remuda.quota.ports import Place
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.sagas import (
     CREATE_STORAGE,
@@ -37,7 +37,7 @@ from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.kinds.quantities import GIB
 from remuda.resources.askers import asker_of
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

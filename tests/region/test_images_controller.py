@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import NotFound
 from remuda.kernel.secrets import Secret
 from remuda.providers.called.catalogue import image_key
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.images import SimImages
+from remuda.quota.unmaking import unmake
 from remuda.region.images.rules import to_cloud
 from remuda.region.images.transfers import Transfers
 from remuda.region.kinds.images import ImageImport

@@ -15,7 +15,7 @@ from remuda.region.images.service import Images
 from remuda.region.images.snapshots import Snapshots
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.clouding import server_handle
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.outbound.servers import Names

@@ -4,13 +4,13 @@ from typing import Any
 
 import pytest
 
-from remuda.charging.ports import Amount
+from remuda.quota.ports import Amount
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers.api import LOAD_BALANCERS
 from remuda.region.networks.api import NETWORKS
-from remuda.resources.labels import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION, IDENTITY, NETWORK
 from remuda.resources.regional import REGION as REGION_LABEL

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.in_hand import before_of
-from remuda.charging.ports import Place
 from remuda.operations.registry import Sagas
+from remuda.quota.lock import before_of
+from remuda.quota.ports import Place
 from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.loadbalancers import rules
@@ -31,8 +31,8 @@ from remuda.region.loadbalancers.wire import (
 )
 from remuda.resources import regional
 from remuda.resources.askers import asker_of
-from remuda.resources.labels import NAME, ORGANIZATION
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import NAME, ORGANIZATION
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Place
 from remuda.providers.contract.provider import Provider
+from remuda.quota.ports import Amount, Place
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.api import NETWORKS
-from remuda.resources.labels import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION, IDENTITY
 from remuda.resources.regional import REGION as REGION_LABEL

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remuda.charging.unmaking import unmake
 from remuda.operations.kinds import Operation, OperationSpec, Phase
+from remuda.quota.unmaking import unmake
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.api import NETWORKS

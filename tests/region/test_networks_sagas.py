@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Place
+from remuda.quota.ports import Place
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork

@@ -1,7 +1,7 @@
 """Networks over HTTP: who sees which, one by one and in lists."""
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Place
+from remuda.quota.ports import Place
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.api import NETWORKS
 from remuda.resources.lifecycle import IN_CARE

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.kernel.tags import Tag
 from remuda.region.servers.api import SERVERS
-from remuda.resources.labels import PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT
 from tests.region.networks_asking import NOT_FOUND, forbidden
 from tests.region.networks_ground import ABSENT
 from tests.region.room import ORG, PROJECT, catalogues, member, refusal

@@ -10,8 +10,8 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.api import NETWORKS
 from remuda.region.servers.api import SERVERS
-from remuda.resources.labels import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION, IDENTITY, NETWORK
 from remuda.resources.regional import REGION as REGION_LABEL

@@ -14,8 +14,8 @@ from remuda.region.kinds.servers import Server
 from remuda.region.networks.api import NETWORKS
 from remuda.region.securitygroups.api import SECURITY_GROUPS
 from remuda.region.servers.api import SERVERS
-from remuda.resources.labels import ORGANIZATION
-from remuda.resources.labels import PROJECT as PROJECT_LABEL
+from remuda.resources.conventions import ORGANIZATION
+from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden

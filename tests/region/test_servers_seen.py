@@ -1,7 +1,7 @@
 """Servers over HTTP: who sees which, one by one and in lists."""
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Place
+from remuda.quota.ports import Place
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.api import SERVERS
 from remuda.resources.regional import API_VERSION

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.kernel.conditions import Condition
-from remuda.resources.labels import (
+from remuda.resources.conventions import (
     CREATOR,
     DESCRIPTION,
     MODIFIED,

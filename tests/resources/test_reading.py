@@ -5,7 +5,7 @@ import pytest
 from remuda.identity.kinds import KINDS
 from remuda.identity.kinds.people import Group, GroupSpec
 from remuda.kernel.errors import NotFound
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.reading import find, find_in, get_in, is_there
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.resources.references import in_words
+from remuda.resources.crud import in_words
 
 REGION = "region.unikorn-cloud.org"
 

@@ -5,7 +5,7 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
-from remuda.resources.reserved import is_reserved, own_tags, relabelled, replaced_tags, reserving_service, tag_labels
+from remuda.resources.tags import is_reserved, own_tags, relabelled, replaced_tags, reserving_service, tag_labels
 
 ALICE = Principal(subject="alice@example.com", type="user")
 COMPUTE = Principal(subject="unikorn-compute", type="system")

@@ -10,7 +10,6 @@ from functools import cache
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from remuda.assembling import api_ports
 from remuda.http.api import Api
 from remuda.http.replies import Page
 from remuda.http.routes import Call, Nothing, Parameters, Route
@@ -19,6 +18,7 @@ from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import id_in
 from remuda.providers.simulated.console.consoles import SimConsoles
 from remuda.region.assembly import RegionApp
+from remuda.service import api_ports
 
 CONSOLES_PREFIX = "/simulated"
 """Where they are mounted."""

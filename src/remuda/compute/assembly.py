@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from remuda.assembling import api_ports, not_begun, operations_of
 from remuda.compute import control
 from remuda.compute.api import TABLE
 from remuda.compute.ports import ComputePorts
@@ -10,6 +9,7 @@ from remuda.compute.rooms import rooms
 from remuda.http.api import Api
 from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery
+from remuda.service import api_ports, not_begun, operations_of
 from remuda.store.background import Duties
 
 

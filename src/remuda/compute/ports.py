@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from remuda.access.context import Context
-from remuda.assembling import ServicePorts
-from remuda.charging.ports import Charge, Ledger, Place, ProjectSeen
 from remuda.compute.seen import (
     AllTold,
     AuthoritySeen,
@@ -24,10 +22,12 @@ from remuda.compute.seen import (
 from remuda.compute.settings import ComputeSettings
 from remuda.http.authentication import Authenticator
 from remuda.kernel.secrets import Secret
+from remuda.quota.ports import Charge, Ledger, Place, ProjectSeen
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.resync import ScanSettings
-from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
+from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import MetadataWrite
+from remuda.service import ServicePorts
 
 
 class IdentityPort(Ledger, Protocol):

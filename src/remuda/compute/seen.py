@@ -4,8 +4,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Literal
 
-from remuda.charging.ports import Amount, Place
 from remuda.kernel.secrets import Secret
+from remuda.quota.ports import Amount, Place
 
 Settling = Literal["unknown", "pending", "provisioning", "provisioned", "deprovisioning", "error"]
 Health = Literal["unknown", "healthy", "degraded", "error"]

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 
-from remuda.assembling import api_ports, not_begun, operations_of
 from remuda.http.api import Api
 from remuda.http.watch import WatchPorts
 from remuda.identity.api import TABLE
@@ -36,6 +35,7 @@ from remuda.identity.tokens import controllers as token_controllers
 from remuda.identity.tokens.room import token_room
 from remuda.operations.recovery import Recovery
 from remuda.reconcile.driver import Driver
+from remuda.service import api_ports, not_begun, operations_of
 from remuda.store.background import Duties
 from remuda.version import release
 

@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from remuda.assembling import ServicePorts
 from remuda.identity.settings import IdentitySettings
+from remuda.service import ServicePorts
 
 T = TypeVar("T")
 

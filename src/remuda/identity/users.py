@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from remuda.identity.kinds.people import OrganizationUser, User
-from remuda.resources.labels import USER, organization_of
+from remuda.resources.conventions import USER, organization_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Charge, Late, Place, ProjectSeen
 from remuda.compute.seen import Held
 from remuda.identity.paths import OrganizationPath, ProjectPath
 from remuda.identity.quotas.rows import allocation_id
@@ -30,7 +29,8 @@ from remuda.kernel.errors import AlreadyExists, NotFound, PreconditionFailed
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.links.sending import Send, ServiceNow
-from remuda.resources.labels import UNNAMED
+from remuda.quota.ports import Amount, Charge, Late, Place, ProjectSeen
+from remuda.resources.conventions import UNNAMED
 from remuda.resources.wire import MetadataWrite
 
 WatchProjects = Callable[[], AsyncGenerator[ProjectSeen]]

@@ -3,10 +3,10 @@
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from remuda.charging.ports import Place, ProjectSeen
 from remuda.identity.tenancy.rules import read_project
 from remuda.identity.tenancy.wire import ProjectRead
 from remuda.links.watching import Followed, Told, Watch
+from remuda.quota.ports import Place, ProjectSeen
 
 PROJECTS = Followed("list_all_projects", ProjectRead, read_project)
 """All projects there are."""

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from remuda.access.context import Context
-from remuda.charging.ports import Place
 from remuda.compute.seen import AllTold, AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
 from remuda.compute.tags import INSTANCE
 from remuda.http.authentication import acting_for
@@ -27,6 +26,7 @@ from remuda.kernel.secrets import Secret
 from remuda.links.seeing import changed, created, place_of, replaced, see_network, see_server
 from remuda.links.sending import Send, ServiceNow
 from remuda.links.watching import Anew, Followed, News, Synced, Told, Watch
+from remuda.quota.ports import Place
 from remuda.region.authorities.wire import AuthorityPath
 from remuda.region.catalogue.wire import FlavorQuery
 from remuda.region.images.wire import ImageQuery, SnapshotCreate, SnapshotCreateSpec, SnapshotPath
@@ -36,8 +36,8 @@ from remuda.region.paths import RegionPath
 from remuda.region.securitygroups.wire import GroupPath
 from remuda.region.servers.rules import read_server
 from remuda.region.servers.wire import ConsoleQuery, RevisionQuery, ServerPath, ServerRead
-from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
 from remuda.resources.querying import NetworkedQuery
+from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import MetadataWrite
 
 SERVERS = Followed("list_servers", ServerRead, read_server)

@@ -2,10 +2,10 @@
 
 from msgspec import UNSET, UnsetType
 
-from remuda.charging.ports import Place
 from remuda.compute.seen import NetworkSeen, Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.compute.tags import INCARNATION, INSTANCE
 from remuda.kernel.secrets import Secret
+from remuda.quota.ports import Place
 from remuda.region.networks.wire import NetworkRead
 from remuda.region.servers.wire import (
     NetworkingWire,

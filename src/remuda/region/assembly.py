@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-from remuda.assembling import api_ports, not_begun, operations_of
 from remuda.http.api import Api
 from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery
@@ -18,6 +17,7 @@ from remuda.region.monitor.monitor import monitor_of
 from remuda.region.ports import RegionPorts
 from remuda.region.rooms import rooms
 from remuda.region.waking import Waking
+from remuda.service import api_ports, not_begun, operations_of
 from remuda.store.background import Duties
 
 

@@ -6,10 +6,10 @@ That is when it was looked for twice, as far apart as its reads can be old, and 
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Protocol, TypeVar
 
-from remuda.charging.making import SOON_S
 from remuda.providers.absence import Absences
 from remuda.providers.calls import Calls
 from remuda.providers.contract.common import Handle
+from remuda.quota.reservation import SOON_S
 from remuda.reconcile.results import Again, Result
 
 NameT = TypeVar("NameT", bound=Hashable)

@@ -8,14 +8,14 @@ from collections.abc import AsyncGenerator, Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from remuda.assembling import ServicePorts
-from remuda.charging.ports import Ledger, Place, ProjectSeen
 from remuda.http.authentication import Authenticator
 from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.provider import Provider
+from remuda.quota.ports import Ledger, Place, ProjectSeen
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.resync import ScanSettings
 from remuda.region.settings import RegionSettings
+from remuda.service import ServicePorts
 
 
 class IdentityPort(Ledger, Protocol):

@@ -19,7 +19,7 @@ from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import is_id
 from remuda.kernel.tags import Tag
-from remuda.resources.labels import (
+from remuda.resources.conventions import (
     CREATOR,
     DESCRIPTION,
     MODIFIED,

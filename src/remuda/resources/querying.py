@@ -8,10 +8,10 @@ import msgspec
 from remuda.http.routes import Id, ListQuery
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.tags import TagSelector, parse_tag_selector
-from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.conventions import ORGANIZATION, PROJECT
+from remuda.resources.query import Filters
 from remuda.resources.regional import NETWORK, REGION
-from remuda.resources.reserved import tag_labels
-from remuda.resources.scoping import Filters
+from remuda.resources.tags import tag_labels
 
 _NAMES = {"continue_": "continue", "organizations": "organizationID", "projects": "projectID"}
 

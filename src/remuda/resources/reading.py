@@ -4,7 +4,7 @@ Something that is marked is about to go. Where `marked` is False it counts as go
 """
 
 from remuda.kernel.errors import NotFound
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT
 

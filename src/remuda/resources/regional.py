@@ -1,4 +1,4 @@
-"""The labels by which region's objects are found, besides those of every service (`remuda.resources.labels`)."""
+"""The labels by which region's objects are found, besides those of every service (`remuda.resources.conventions`)."""
 
 from remuda.store.objects import Resource
 

@@ -8,7 +8,7 @@ import msgspec
 from remuda.access.context import Context
 from remuda.http.etag import check_match, etag_of
 from remuda.kernel.errors import Conflict
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from remuda.store.logs import Record
 from remuda.store.objects import Resource
 

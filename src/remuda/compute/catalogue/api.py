@@ -4,8 +4,8 @@ from remuda.compute.catalogue import handlers
 from remuda.compute.paths import REGION, REGIONS, OrganizationPath, OrganizationRegionPath
 from remuda.compute.permissions import permission
 from remuda.http.routes import AnyRoute, Route
-from remuda.resources.about import protected_resource_route, version_route
-from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
+from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
+from remuda.resources.service_info import protected_resource_route, version_route
 
 
 def routes() -> list[AnyRoute]:

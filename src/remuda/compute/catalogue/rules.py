@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from remuda.resources.offers import FlavorRead, ImageRead, RegionRead
+from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
 
 _KUBERNETES = "kubernetes"
 

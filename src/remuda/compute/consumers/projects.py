@@ -15,7 +15,7 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.providers.absence import Absences
 from remuda.reconcile.pacing import every
 from remuda.reconcile.sources import names
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.reading import find
 
 

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_for_object
 from remuda.access.context import Context
-from remuda.charging.ports import Place
 from remuda.compute.history.explaining import Known, explain, explain_gone
 from remuda.compute.history.gone import STREAM, GoneInstance, find_end, find_gone, find_power_asked
 from remuda.compute.history.noting import PowerAsked
@@ -31,10 +30,11 @@ from remuda.kernel.sealing import Sealer
 from remuda.kernel.turns import let_others_run
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
-from remuda.resources.labels import organization_of, project_of
+from remuda.quota.ports import Place
+from remuda.resources.conventions import organization_of, project_of
+from remuda.resources.query import allow_for
 from remuda.resources.reading import find
 from remuda.resources.regional import network_of, region_of
-from remuda.resources.scoping import allow_for
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 

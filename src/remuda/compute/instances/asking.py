@@ -8,7 +8,6 @@ was taken back or beside another who controls, is refused: each says which revis
 
 from dataclasses import dataclass, field, replace
 
-from remuda.charging.making import payer_of
 from remuda.compute.instances.projecting import Anew, takes_images
 from remuda.compute.instances.rules import facts_of
 from remuda.compute.kinds.instances import ComputeInstance
@@ -29,8 +28,9 @@ from remuda.kernel.errors import (
     Unavailable,
 )
 from remuda.kernel.ids import derived_id
+from remuda.quota.reservation import payer_of
 from remuda.reconcile.results import Blocked
-from remuda.resources.labels import NAME, PAYING_CREATOR
+from remuda.resources.conventions import NAME, PAYING_CREATOR
 from remuda.resources.regional import network_of
 
 REFUSALS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})

@@ -7,15 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from remuda.access.context import Context
-from remuda.charging.ports import Place
 from remuda.cloudinit.checking import check_user_data, read_user_data
 from remuda.compute.catalogue.rules import is_for_instances, usable_flavors
 from remuda.compute.instances.wire import InstanceSpecWire, NetworkingWire
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed
+from remuda.quota.ports import Place
 from remuda.resources.ipv4 import prefix_or_refuse
-from remuda.resources.offers import FlavorRead, ImageRead
+from remuda.resources.schema import FlavorRead, ImageRead
 from remuda.resources.writing import each_once
 
 _GB, _GIB = 10**9, 1 << 30

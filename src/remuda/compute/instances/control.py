@@ -1,6 +1,5 @@
 """The controller of instances, and what wakes it: instances, their operations, and (`following`) their servers."""
 
-from remuda.charging.changing import about
 from remuda.compute.instances.asking import Asking
 from remuda.compute.instances.controllers import InstanceController, ambiguities
 from remuda.compute.instances.keeping import Keeping
@@ -9,6 +8,7 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.ports import ComputePorts
 from remuda.operations.kinds import Operation
 from remuda.providers.absence import Absences
+from remuda.quota.sagas import about
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.sources import Source

@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.charging.in_hand import is_in_hand
-from remuda.charging.making import OPERATION_OPEN, begins, is_being_made, payer_of, with_charged
 from remuda.compute.instances.damage import broken_spec
 from remuda.compute.instances.keeping import Keeping
 from remuda.compute.instances.leaving import departure
@@ -31,6 +29,8 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.conditions import find_condition
+from remuda.quota.lock import is_in_hand
+from remuda.quota.reservation import OPERATION_OPEN, begins, is_being_made, payer_of, with_charged
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run

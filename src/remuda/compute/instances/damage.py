@@ -9,7 +9,8 @@ from collections.abc import Mapping
 from remuda.compute.instances.rules import SCOPE, instance_id, source_prefix
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import ServerSeen
-from remuda.resources import labels, regional
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 
 _DAMAGED = "its labels are damaged: "
 

@@ -18,7 +18,6 @@ from typing import Literal, Protocol, TypeVar, cast, get_args
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.charging.making import is_provisioned
 from remuda.compute.instances.asking import is_asked_for
 from remuda.compute.instances.projecting import is_shown, is_under_way, is_untold
 from remuda.compute.kinds.instances import ComputeInstance
@@ -29,6 +28,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.turns import let_others_run
+from remuda.quota.reservation import is_provisioned
 from remuda.reconcile.pacing import while_leading
 from remuda.reconcile.sources import names
 from remuda.resources.reading import find

@@ -8,8 +8,8 @@ from remuda.compute.paths import InstancePath
 from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
-from remuda.resources.offers import ImageRead
 from remuda.resources.querying import NetworkedQuery
+from remuda.resources.schema import ImageRead
 
 _OnInstance = Call[InstancePath, Nothing, Nothing]
 

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, replace
 
-from remuda.charging.making import is_charged, with_charged
 from remuda.compute.instances.addressing import moved
 from remuda.compute.instances.asking import Asked, Asking, is_asked_for, refusal_of
 from remuda.compute.instances.making import NET_S, Step, made_again
@@ -23,6 +22,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
+from remuda.quota.reservation import is_charged, with_charged
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run

@@ -7,7 +7,6 @@ made again, while its network is there. What it costs is held for good before an
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from remuda.charging.making import payer_of, settle_charge
 from remuda.compute.instances.asking import refusal_of, wanted_server
 from remuda.compute.instances.linking import servers_naming
 from remuda.compute.instances.paying import charge_for
@@ -18,6 +17,7 @@ from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import AlreadyExists, Conflict, RemudaError
 from remuda.providers.absence import Absences
+from remuda.quota.reservation import payer_of, settle_charge
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts

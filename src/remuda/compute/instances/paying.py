@@ -9,14 +9,14 @@ from dataclasses import replace
 
 import msgspec
 
-from remuda.charging.in_hand import turn_of
-from remuda.charging.making import CHARGED, payer_of, settle_charge
-from remuda.charging.ports import Charge, Late, Ledger
 from remuda.compute.instances.rules import charge_of
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Conflict, NotFound
+from remuda.quota.lock import turn_of
+from remuda.quota.ports import Charge, Late, Ledger
+from remuda.quota.reservation import CHARGED, payer_of, settle_charge
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Done, Result
 

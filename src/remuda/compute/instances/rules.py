@@ -12,7 +12,6 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Charge, Place
 from remuda.compute.instances.wire import (
     InstanceCreate,
     InstanceRead,
@@ -29,7 +28,9 @@ from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.http.etag import tagged
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
-from remuda.resources import labels, regional
+from remuda.quota.ports import Amount, Charge, Place
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
@@ -39,7 +40,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.resources.writing import each_once
 
 SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)

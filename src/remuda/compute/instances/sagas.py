@@ -12,9 +12,6 @@ from typing import Protocol
 
 import msgspec
 
-from remuda.charging.making import hold
-from remuda.charging.ports import Charge, Ledger, Place
-from remuda.charging.unmaking import unmake
 from remuda.compute.instances import rules
 from remuda.compute.instances.wire import InstanceCreate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
@@ -22,6 +19,9 @@ from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
+from remuda.quota.ports import Charge, Ledger, Place
+from remuda.quota.reservation import hold
+from remuda.quota.unmaking import unmake
 from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store

@@ -12,8 +12,6 @@ from msgspec.structs import replace
 from remuda.access.checks import allow_new_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_network, choose
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
@@ -29,13 +27,15 @@ from remuda.kernel.tags import Tag
 from remuda.operations.inputs import read_input
 from remuda.operations.kinds import Operation
 from remuda.operations.service import Operations
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags, stored_tags
+from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import NetworkedQuery, filters_of
 from remuda.resources.reading import find
-from remuda.resources.reserved import own_tags
-from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.tags import own_tags
 from remuda.resources.timeline import requested
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store

@@ -5,13 +5,13 @@ Its user data is in what the operation remembers, before and after; so its recor
 
 from dataclasses import dataclass
 
-from remuda.charging.changing import Change, change_saga
-from remuda.charging.ports import Ledger
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance
 from remuda.compute.instances.wire import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.operations.registry import AnyBound, Bound
+from remuda.quota.ports import Ledger
+from remuda.quota.sagas import Change, change_saga
 from remuda.store.contract import Store
 
 

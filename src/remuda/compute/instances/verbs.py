@@ -22,8 +22,8 @@ from remuda.compute.tags import PROVENANCE
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.secrets import Secret
 from remuda.resources.metadata import check_tags
-from remuda.resources.offers import ImageRead
-from remuda.resources.reserved import is_reserved
+from remuda.resources.schema import ImageRead
+from remuda.resources.tags import is_reserved
 from remuda.resources.timeline import requested
 from remuda.resources.wire import MetadataWrite, TagWire
 from remuda.store.logs import Log

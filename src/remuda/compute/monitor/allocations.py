@@ -8,13 +8,13 @@ store would lose the account of what there is as well.
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
-from remuda.charging.ports import Place
 from remuda.compute.instances.following import followed
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import Held
 from remuda.kernel.errors import Conflict, Unreadable, Unsealable
+from remuda.quota.ports import Place
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.pacing import Pace
 from remuda.resources.reading import find

@@ -14,11 +14,11 @@ from typing import Literal, get_args
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from remuda.charging.ports import Place
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec
 from remuda.compute.ports import ComputePorts
+from remuda.quota.ports import Place
 from remuda.reconcile.run import Run
-from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.objects import Metadata
 
 Checker = Literal[

@@ -8,9 +8,6 @@ controller's to look for and to make again; what is held wrongly is put right wh
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from remuda.charging.in_hand import is_in_hand
-from remuda.charging.making import settle_charge
-from remuda.charging.ports import Charge, Place
 from remuda.compute.instances.damage import broken_spec
 from remuda.compute.instances.linking import Linked, linked_to
 from remuda.compute.instances.paying import charge_for
@@ -18,6 +15,9 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.monitor.findings import Checker, Findings, Look, stand_in
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.errors import Conflict, Forbidden, Unreadable, Unsealable
+from remuda.quota.lock import is_in_hand
+from remuda.quota.ports import Charge, Place
+from remuda.quota.reservation import settle_charge
 from remuda.reconcile.pacing import Pace
 from remuda.reconcile.sources import names
 from remuda.reconcile.unsettled import is_unsettled

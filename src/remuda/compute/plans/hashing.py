@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from remuda.compute.plans.sides import Side
 from remuda.compute.plans.wire import StepRead, Thing
 from remuda.kernel.encoding import digest
-from remuda.resources.offers import FlavorRead, ImageRead
+from remuda.resources.schema import FlavorRead, ImageRead
 
 _DIGITS = 32
 

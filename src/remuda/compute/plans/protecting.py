@@ -8,7 +8,7 @@ step of its own. What goes because its network or project goes is not asked: who
 from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.kernel.errors import Forbidden
-from remuda.resources.labels import project_of
+from remuda.resources.conventions import project_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

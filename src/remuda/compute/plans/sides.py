@@ -6,7 +6,7 @@ import msgspec
 
 from remuda.compute.kinds.instances import Protection
 from remuda.compute.seen import ServerFacts
-from remuda.resources.offers import FlavorRead, ImageRead
+from remuda.resources.schema import FlavorRead, ImageRead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

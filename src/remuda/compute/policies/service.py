@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_in_organization, allow_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.charging.ports import Ledger
 from remuda.compute.kinds.instances import Protection
 from remuda.compute.kinds.policies import POLICY, ProjectPolicy
 from remuda.compute.permissions import permission
 from remuda.compute.policies.wire import PolicyWire
 from remuda.http.etag import check_match, etag_of
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
-from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.quota.ports import Ledger
+from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.resources.reading import find
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store

@@ -22,7 +22,7 @@ from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.folding import folded
 from remuda.kernel.ids import is_id
-from remuda.resources.labels import ORGANIZATION, USER
+from remuda.resources.conventions import ORGANIZATION, USER
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

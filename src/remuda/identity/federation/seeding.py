@@ -23,7 +23,7 @@ from remuda.identity.rights.roles import role_id
 from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.provider_rules import check_issuer
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.resources.seeding import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata

@@ -10,7 +10,7 @@ from remuda.identity.kinds.api_groups import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.resources.labels import ORGANIZATION
+from remuda.resources.conventions import ORGANIZATION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed

@@ -16,7 +16,7 @@ from remuda.identity.kinds.states import UserState
 from remuda.kernel.folding import folded
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
-from remuda.resources.labels import USER as USER_LABEL
+from remuda.resources.conventions import USER as USER_LABEL
 from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed

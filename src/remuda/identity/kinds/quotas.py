@@ -13,7 +13,7 @@ from typing import Annotated, Literal
 
 from remuda.identity.kinds.api_groups import SHARED, VERSION
 from remuda.kernel.tags import Tag
-from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNSOUGHT
+from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNSOUGHT
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed

@@ -32,8 +32,8 @@ from remuda.identity.rights.roles import PLATFORM_ADMINISTRATOR, role_id
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.footing import organization_vouching
 from remuda.identity.tokens.sessions import Sessions
-from remuda.resources.labels import NAME, ORGANIZATION, organization_of
-from remuda.resources.labels import USER as USER_LABEL
+from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
+from remuda.resources.conventions import USER as USER_LABEL
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

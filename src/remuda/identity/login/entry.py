@@ -53,7 +53,7 @@ from remuda.identity.urls import with_query
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

@@ -27,7 +27,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.resources.labels import USER as USER_LABEL
+from remuda.resources.conventions import USER as USER_LABEL
 from remuda.resources.reading import find
 from remuda.resources.writing import until_written
 from remuda.store.contract import Store

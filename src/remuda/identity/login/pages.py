@@ -17,7 +17,7 @@ from remuda.http.replies import Page
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.login.account_view import AccountView
 from remuda.identity.login.passwords import LEAST_CHARACTERS
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 
 _OK = 200
 _NAMES = {"google": "Google", "microsoft": "Microsoft"}

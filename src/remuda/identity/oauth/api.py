@@ -3,7 +3,7 @@
 from remuda.http.routes import AnyRoute, ListQuery, Route
 from remuda.identity.oauth import client_wire, handlers, wire
 from remuda.identity.oauth.registration import right
-from remuda.resources.about import protected_resource_route
+from remuda.resources.service_info import protected_resource_route
 
 _OAUTH = "/oauth2/v2"
 _KNOWN = "/.well-known"

@@ -18,7 +18,7 @@ from remuda.identity.oauth.wire import ClientForm
 from remuda.identity.tokens.hashing import is_hash_of
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.secrets import Secret
-from remuda.resources.labels import NAME
+from remuda.resources.conventions import NAME
 from remuda.resources.reading import find
 from remuda.resources.seeding import seed
 from remuda.store.contract import Store

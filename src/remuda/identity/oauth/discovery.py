@@ -9,7 +9,7 @@ from remuda.identity.oauth.exchange import TOKEN_EXCHANGE
 from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN
 from remuda.identity.oauth.wire import OpenIdConfiguration
 from remuda.identity.settings import IdentitySettings
-from remuda.resources.about import SCOPES
+from remuda.resources.service_info import SCOPES
 
 
 def configuration(settings: IdentitySettings) -> OpenIdConfiguration:

@@ -34,7 +34,7 @@ from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, OAuthRefusal
 from remuda.kernel.secrets import Secret
-from remuda.resources.about import SCOPES
+from remuda.resources.service_info import SCOPES
 from remuda.store.contract import Store
 
 AUTHORIZATION_CODE = "authorization_code"

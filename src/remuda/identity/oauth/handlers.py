@@ -14,7 +14,7 @@ from remuda.identity.oauth.discovery import configuration
 from remuda.identity.oauth.service import OAuth
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
-from remuda.resources.about import OpenIdProtectedResource, protected_resource
+from remuda.resources.service_info import OpenIdProtectedResource, protected_resource
 
 
 async def token(oauth: OAuth, call: Call[Nothing, wire.TokenQuery, wire.TokenForm]) -> wire.TokenRead:

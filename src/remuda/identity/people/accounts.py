@@ -21,10 +21,10 @@ from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
 from remuda.resources.askers import asker_of
-from remuda.resources.labels import ORGANIZATION, organization_of
+from remuda.resources.conventions import ORGANIZATION, organization_of
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.reading import get_in
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.resources.writing import each_once, until_written, witnessed
 from remuda.store.contract import Store
 

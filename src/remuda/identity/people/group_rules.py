@@ -13,7 +13,7 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.people.rosters import local_subject
 from remuda.identity.people.wire import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
 from remuda.kernel.errors import Malformed
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
@@ -21,7 +21,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.resources.writing import each_once
 
 

@@ -19,7 +19,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.kernel.turns import let_others_run
-from remuda.resources.labels import ORGANIZATION, USER
+from remuda.resources.conventions import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import find, find_in, get_in
 from remuda.resources.writing import check_state, each_once, until_written, witnessed

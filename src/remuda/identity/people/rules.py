@@ -29,9 +29,9 @@ from remuda.kernel.errors import Malformed
 from remuda.kernel.folding import folded
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.resources.metadata import changed_metadata, new_metadata, read_organization_metadata, stored_tags
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 

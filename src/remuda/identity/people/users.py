@@ -21,10 +21,10 @@ from remuda.kernel.errors import AnswerNotKept, NotFound
 from remuda.kernel.tags import Tag
 from remuda.kernel.turns import let_others_run
 from remuda.resources.askers import asker_of
-from remuda.resources.labels import ORGANIZATION, USER
+from remuda.resources.conventions import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.reading import find, find_in
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.resources.writing import each_once, witnessed
 from remuda.store.contract import Store
 

@@ -26,7 +26,7 @@ from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.rows import allocation_id, charging, is_living, was_held
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
-from remuda.resources.labels import ORGANIZATION, PROJECT, project_of
+from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
 from remuda.resources.reading import get_in, is_there
 from remuda.resources.writing import check_state, witnessed
 from remuda.store.contract import Store

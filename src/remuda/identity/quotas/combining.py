@@ -25,7 +25,7 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.kernel.randomness import Randomness
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata

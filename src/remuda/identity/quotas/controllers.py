@@ -18,7 +18,7 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source
-from remuda.resources.labels import organization_of
+from remuda.resources.conventions import organization_of
 from remuda.resources.reading import is_there
 from remuda.store.contract import Store
 

@@ -21,7 +21,7 @@ from remuda.identity.kinds.quotas import (
 )
 from remuda.identity.quotas.amounts import MOST, minus, of_kind, plus, used
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound, OwnerRefused, RemudaError, Unavailable
-from remuda.resources.labels import PROJECT
+from remuda.resources.conventions import PROJECT
 
 Catalogue = Mapping[str, QuotaMetadataSpec]
 """The kinds of quota that there are, by name."""

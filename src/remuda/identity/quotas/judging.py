@@ -17,7 +17,7 @@ from remuda.identity.quotas.rows import deadline_after, has_ended, is_living, ow
 from remuda.identity.quotas.settling import Settling
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
-from remuda.resources.labels import project_of
+from remuda.resources.conventions import project_of
 from remuda.store.contract import Store
 
 Check = Callable[[Allocation], None]

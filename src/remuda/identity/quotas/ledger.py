@@ -28,7 +28,7 @@ from remuda.identity.quotas.settling import TRIES, Settling
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict
 from remuda.kernel.randomness import Randomness
-from remuda.resources.labels import organization_of
+from remuda.resources.conventions import organization_of
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 

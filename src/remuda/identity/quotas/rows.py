@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from remuda.identity.kinds.quotas import HELD, Allocation, AllocationSpec, Amounts, Intent, owner_value
 from remuda.kernel.errors import AlreadyExists, KeyReused, RemudaError
 from remuda.kernel.ids import derived_id
-from remuda.resources.labels import (
+from remuda.resources.conventions import (
     MODIFIED,
     NAME,
     ORGANIZATION,

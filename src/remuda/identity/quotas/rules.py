@@ -16,7 +16,7 @@ from remuda.identity.quotas.amounts import MOST, of_kind, used
 from remuda.identity.quotas.heads import Catalogue, limits_of, project_ledger
 from remuda.identity.quotas.rows import turned
 from remuda.kernel.errors import Invalid, PreconditionFailed
-from remuda.resources.labels import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
+from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -25,7 +25,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 
 _MOST_KINDS = 50
 _LABEL = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")

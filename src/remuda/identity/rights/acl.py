@@ -27,7 +27,7 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.rights.bindings import Bindings, Bound, is_for_groups
 from remuda.identity.rights.book import RoleBook
 from remuda.kernel.errors import Unauthenticated
-from remuda.resources.labels import ORGANIZATION, USER, organization_of
+from remuda.resources.conventions import ORGANIZATION, USER, organization_of
 from remuda.resources.reading import is_there
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT

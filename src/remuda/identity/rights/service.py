@@ -23,7 +23,7 @@ from remuda.identity.rights.wire import AclRead, RevocationRead, RoleRead, read_
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearers import Bearer
 from remuda.kernel.errors import Invalid, Malformed, NotFound, Unauthenticated
-from remuda.resources.labels import NAME, organization_of
+from remuda.resources.conventions import NAME, organization_of
 from remuda.store.contract import Store
 from remuda.store.derived import Kept
 

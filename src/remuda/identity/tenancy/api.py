@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, ListQuery, Route
 from remuda.identity.paths import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, OrganizationPath, ProjectPath
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import handlers, wire
-from remuda.resources.about import version_route
+from remuda.resources.service_info import version_route
 
 _REFERENCE = f"{PROJECT}/references/{{reference}}"
 _PROVIDERS = f"{ORGANIZATION}/oauth2providers"

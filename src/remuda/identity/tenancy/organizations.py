@@ -25,7 +25,7 @@ from remuda.identity.users import find_active_user
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, NotFound
 from remuda.kernel.folding import folded
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import find_in

@@ -14,7 +14,7 @@ from remuda.identity.tenancy.wire import ProviderRead, ProviderSpecWire, Provide
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
@@ -22,7 +22,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 
 _HOST = r"[0-9A-Za-z]([0-9A-Za-z.-]*[0-9A-Za-z])?|\[[0-9A-Fa-f:.]+\]"
 _ISSUER = re.compile(rf"(?P<scheme>https?)://(?P<host>{_HOST})(:[0-9]{{1,5}})?(/[!$-;=A-Z_a-z~]*)?")

@@ -17,7 +17,7 @@ from remuda.identity.tenancy import provider_rules as rules
 from remuda.identity.tenancy.wire import ProviderRead, ProviderWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import get_in

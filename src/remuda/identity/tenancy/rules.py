@@ -30,7 +30,7 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import Invalid
 from remuda.kernel.folding import folded
 from remuda.kernel.tags import Tag
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
@@ -39,7 +39,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.resources.writing import each_once
 
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from remuda.charging.changing import made_by
-from remuda.charging.making import OPERATION_OPEN, begins, is_being_made
-from remuda.charging.ports import Place
 from remuda.operations.kinds import Operation
+from remuda.quota.ports import Place
+from remuda.quota.reservation import OPERATION_OPEN, begins, is_being_made
+from remuda.quota.sagas import made_by
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
@@ -15,7 +15,7 @@ from remuda.reconcile.sources import Source
 from remuda.region.authorities.sagas import reference_of
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.lifecycle import IN_CARE
 from remuda.store.contract import Store
 

@@ -5,11 +5,11 @@ from remuda.http.etag import tagged
 from remuda.region.authorities.rules import authority_key
 from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead, AuthoritySpecWire
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
-from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import check_tags, new_metadata, read_project_metadata, stored_tags, writable_metadata
 from remuda.resources.regional import API_VERSION, SECOND
-from remuda.resources.reserved import own_tags
+from remuda.resources.tags import own_tags
 from remuda.resources.wire import MetadataWrite
 
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.charging.ports import Place
-from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
+from remuda.quota.ports import Place
+from remuda.quota.unmaking import unmake
 from remuda.region.authorities.objects import new_authority
 from remuda.region.authorities.wire import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_new_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.operations.service import Operations
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.region.authorities.objects import AUTHORITY_VIEW, check_new, writable_authority
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead
@@ -22,8 +22,8 @@ from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
+from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import ProjectQuery, filters_of
-from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store
 

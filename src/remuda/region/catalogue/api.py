@@ -12,8 +12,8 @@ from remuda.region.paths import (
     RegionPath,
 )
 from remuda.region.permissions import permission
-from remuda.resources import offers
-from remuda.resources.about import DAY_S, protected_resource_route, version_route
+from remuda.resources import schema as offers
+from remuda.resources.service_info import DAY_S, protected_resource_route, version_route
 
 _PINNED = "A flavor that can only be pinned to a piece of infrastructure is shown to those who may make servers."
 

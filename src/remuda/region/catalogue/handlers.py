@@ -5,8 +5,8 @@ from remuda.region.catalogue.rules import read_external_network, read_flavor
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.catalogue.wire import ExternalNetworkRead, FlavorQuery, RegionDetailRead
 from remuda.region.paths import OrganizationPath, OrganizationRegionPath, RegionPath
-from remuda.resources.about import OpenIdProtectedResource
-from remuda.resources.offers import FlavorRead, RegionRead
+from remuda.resources.schema import FlavorRead, RegionRead
+from remuda.resources.service_info import OpenIdProtectedResource
 from remuda.resources.wire import VersionRead
 
 

@@ -14,7 +14,7 @@ from remuda.region.kinds.quantities import gib_of
 from remuda.region.kinds.regions import Region
 from remuda.region.permissions import permission
 from remuda.resources.metadata import read_metadata
-from remuda.resources.offers import FlavorRead, FlavorSpecWire, GpuWire, RegionFeatures, RegionRead, RegionSpecWire
+from remuda.resources.schema import FlavorRead, FlavorSpecWire, GpuWire, RegionFeatures, RegionRead, RegionSpecWire
 from remuda.resources.wire import StaticMetadataRead
 
 _NO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # no provider says when a flavor was made: clients know this for "not known"

@@ -25,7 +25,7 @@ from remuda.region.kinds.api_groups import OURS
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources import regional
-from remuda.resources.labels import DESCRIPTION, NAME
+from remuda.resources.conventions import DESCRIPTION, NAME
 from remuda.resources.reading import find
 from remuda.resources.seeding import seed
 from remuda.resources.writing import until_written

@@ -12,9 +12,9 @@ from uuid import UUID
 
 from remuda.access.checks import is_allowed_in_project
 from remuda.access.principal import Principal
-from remuda.charging.making import is_provisioned
-from remuda.charging.ports import Place
 from remuda.kernel.errors import Invalid
+from remuda.quota.ports import Place
+from remuda.quota.reservation import is_provisioned
 from remuda.region.filestorage.reading import parallelism_of
 from remuda.region.kinds.addresses import Address, address_name
 from remuda.region.kinds.filestorage import Attachment
@@ -23,7 +23,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.networks.plan import AddressRange
 from remuda.region.permissions import permission
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.reading import find, is_there
 from remuda.resources.regional import is_second, region_of
 from remuda.resources.writing import each_once

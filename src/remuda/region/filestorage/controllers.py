@@ -7,18 +7,6 @@ attached to become free.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from remuda.charging.changing import about
-from remuda.charging.in_hand import is_in_hand
-from remuda.charging.making import (
-    OPERATION_OPEN,
-    begins,
-    is_being_made,
-    is_charged,
-    is_provisioned,
-    settle_charge,
-    with_charged,
-)
-from remuda.charging.ports import Place
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.operations.kinds import Operation
@@ -28,6 +16,18 @@ from remuda.providers.contract.filestorage import FileStorage as CloudStorage
 from remuda.providers.contract.filestorage import FileStorageSpec as CloudStorageSpec
 from remuda.providers.contract.filestorage import SnapshotPolicy as CloudPolicy
 from remuda.providers.contract.networks import Range
+from remuda.quota.lock import is_in_hand
+from remuda.quota.ports import Place
+from remuda.quota.reservation import (
+    OPERATION_OPEN,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    settle_charge,
+    with_charged,
+)
+from remuda.quota.sagas import about
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
@@ -48,7 +48,7 @@ from remuda.region.kinds.snapshots import SnapshotPolicy
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.networks.rules import to_cloud
 from remuda.region.ports import IdentityPort
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, region_of

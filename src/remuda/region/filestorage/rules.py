@@ -7,17 +7,18 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Charge, Place
 from remuda.providers.contract.common import Handle, storage_name
+from remuda.quota.ports import Amount, Charge, Place
 from remuda.region.filestorage.checking import SYSTEM_DEFAULT
 from remuda.region.filestorage.wire import PolicyWire, StorageCreate, StorageSpecWire, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec, Nfs
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.snapshots import Retention, Schedule, SnapshotPolicy
-from remuda.resources import labels, regional
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import changed_metadata, check_tags, new_metadata, stored_tags
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 
 _DEFAULT_POLICY = SnapshotPolicy(
     name=SYSTEM_DEFAULT,

@@ -12,14 +12,14 @@ import msgspec
 from remuda.access.checks import allow_in_organization, allow_new_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission, Principal
-from remuda.charging.in_hand import before_of, refuse_while_in_hand
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.operations.service import Operations
+from remuda.quota.lock import before_of, refuse_while_in_hand
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.attaching import Attaching
@@ -41,12 +41,12 @@ from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
+from remuda.resources.conventions import ORGANIZATION, organization_of, project_of
 from remuda.resources.deleting import request_deletion
-from remuda.resources.labels import ORGANIZATION, organization_of, project_of
+from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import RegionalQuery, filters_of
 from remuda.resources.reading import find
 from remuda.resources.regional import REGION, region_of
-from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 

@@ -4,8 +4,8 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.images import handlers, wire
 from remuda.region.paths import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath
 from remuda.region.permissions import permission
-from remuda.resources import offers
-from remuda.resources.about import DAY_S
+from remuda.resources import schema as offers
+from remuda.resources.service_info import DAY_S
 
 IMAGES = f"{REGION}/images"
 """The images of a region."""

@@ -18,14 +18,14 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from remuda.charging.making import SOON_S
-from remuda.charging.unmaking import unmake
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import RemudaError, Unavailable
 from remuda.providers.called.catalogue import image_key
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.contract.errors import InUse
+from remuda.quota.reservation import SOON_S
+from remuda.quota.unmaking import unmake
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run

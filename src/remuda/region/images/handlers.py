@@ -5,7 +5,7 @@ from remuda.region.images import wire
 from remuda.region.images.room import ImageRoom
 from remuda.region.images.rules import read_image
 from remuda.region.paths import OrganizationRegionPath, RegionPath
-from remuda.resources import offers
+from remuda.resources import schema as offers
 
 
 async def query(room: ImageRoom, call: Call[RegionPath, wire.ImageQuery, Nothing]) -> list[offers.ImageRead]:

@@ -7,7 +7,7 @@ import msgspec
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import Architecture, ImageState, Virtualization
-from remuda.resources.offers import ImageGpuWire, ImageOsWire, SoftwareVersions
+from remuda.resources.schema import ImageGpuWire, ImageOsWire, SoftwareVersions
 from remuda.resources.wire import MetadataWrite
 
 _Word = Annotated[str, msgspec.Meta(max_length=255)]

@@ -10,7 +10,7 @@ the cloud still has in use. On a network that goes there is no next server.
 from ipaddress import IPv4Address
 
 from remuda.region.kinds.api_groups import OURS, VERSION
-from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 

@@ -8,17 +8,6 @@ from ipaddress import IPv4Address
 
 from msgspec.structs import replace
 
-from remuda.charging.changing import about
-from remuda.charging.in_hand import is_in_hand
-from remuda.charging.making import (
-    OPERATION_OPEN,
-    begins,
-    is_being_made,
-    is_charged,
-    is_provisioned,
-    settle_charge,
-    with_charged,
-)
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Operation
@@ -29,6 +18,17 @@ from remuda.providers.contract.loadbalancers import Listener as CloudListener
 from remuda.providers.contract.loadbalancers import LoadBalancer as CloudBalancer
 from remuda.providers.contract.loadbalancers import LoadBalancerSpec as CloudBalancerSpec
 from remuda.providers.contract.loadbalancers import Member as CloudMember
+from remuda.quota.lock import is_in_hand
+from remuda.quota.reservation import (
+    OPERATION_OPEN,
+    begins,
+    is_being_made,
+    is_charged,
+    is_provisioned,
+    settle_charge,
+    with_charged,
+)
+from remuda.quota.sagas import about
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts

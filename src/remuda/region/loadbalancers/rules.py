@@ -7,8 +7,8 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Amount, Charge, Place
 from remuda.http.etag import tagged
+from remuda.quota.ports import Amount, Charge, Place
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,
     HealthCheck,
@@ -30,7 +30,8 @@ from remuda.region.loadbalancers.wire import (
     MemberWire,
     PoolWire,
 )
-from remuda.resources import labels, regional
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
@@ -40,7 +41,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 
 _IDLE_S = 60
 

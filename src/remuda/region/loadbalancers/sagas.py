@@ -4,14 +4,14 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.charging.changing import Change, change_saga
-from remuda.charging.in_hand import turn_of
-from remuda.charging.making import hold, payer_of
-from remuda.charging.ports import Charge, Place
-from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
+from remuda.quota.lock import turn_of
+from remuda.quota.ports import Charge, Place
+from remuda.quota.reservation import hold, payer_of
+from remuda.quota.sagas import Change, change_saga
+from remuda.quota.unmaking import unmake
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules

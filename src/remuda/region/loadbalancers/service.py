@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.charging.in_hand import before_of, refuse_while_in_hand
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.operations.service import Operations
+from remuda.quota.lock import before_of, refuse_while_in_hand
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer
 from remuda.region.kinds.networks import Network
@@ -28,13 +28,13 @@ from remuda.region.networks.rules import plan_of
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.deleting import request_deletion
-from remuda.resources.labels import organization_of, project_of
 from remuda.resources.metadata import check_tags, stored_tags
+from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import NetworkedQuery, filters_of
 from remuda.resources.regional import is_second, network_of, region_of
-from remuda.resources.reserved import own_tags
-from remuda.resources.scoping import allow_for, allow_naming
+from remuda.resources.tags import own_tags
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 

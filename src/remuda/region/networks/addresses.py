@@ -18,7 +18,7 @@ from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.plan import free_address, mac_of, probe_order
 from remuda.region.networks.rules import plan_of
 from remuda.resources import regional
-from remuda.resources.labels import ORGANIZATION, PROJECT
+from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT

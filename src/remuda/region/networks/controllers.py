@@ -11,8 +11,16 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from remuda.charging.changing import made_by
-from remuda.charging.making import (
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, NotFound
+from remuda.kernel.randomness import Randomness
+from remuda.operations.kinds import Operation
+from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.networks import Network as CloudNetwork
+from remuda.providers.contract.networks import NetworkSpec as CloudNetworkSpec
+from remuda.providers.contract.networks import Range, Route, Tenancy
+from remuda.quota.ports import Charge, Place
+from remuda.quota.reservation import (
     OPERATION_OPEN,
     SOON_S,
     begins,
@@ -23,15 +31,7 @@ from remuda.charging.making import (
     settle_charge,
     with_charged,
 )
-from remuda.charging.ports import Charge, Place
-from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.kernel.randomness import Randomness
-from remuda.operations.kinds import Operation
-from remuda.providers.contract.errors import InUse
-from remuda.providers.contract.networks import Network as CloudNetwork
-from remuda.providers.contract.networks import NetworkSpec as CloudNetworkSpec
-from remuda.providers.contract.networks import Range, Route, Tenancy
+from remuda.quota.sagas import made_by
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
@@ -50,7 +50,7 @@ from remuda.region.networks.keypairs import new_key_pair
 from remuda.region.networks.sagas import charge_of, reference_of
 from remuda.region.networks.vlans import give_vlan_back, segments_of, take_vlan
 from remuda.region.ports import IdentityPort
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.reading import find
 from remuda.resources.regional import IDENTITY as IDENTITY_LABEL

@@ -23,7 +23,8 @@ from remuda.region.networks.wire import (
     ReservationsWire,
     RouteWire,
 )
-from remuda.resources import labels, regional
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
@@ -33,7 +34,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.charging.making import hold
-from remuda.charging.ports import Amount, Charge, Place
-from remuda.charging.unmaking import unmake
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
+from remuda.quota.ports import Amount, Charge, Place
+from remuda.quota.reservation import hold
+from remuda.quota.unmaking import unmake
 from remuda.region.kinds.identities import IDENTITY, Identity
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import NETWORK, Network

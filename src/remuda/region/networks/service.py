@@ -13,12 +13,12 @@ from msgspec.structs import replace
 from remuda.access.checks import allow_new_in_project
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.identities import Identity
@@ -29,12 +29,12 @@ from remuda.region.networks.wire import NetworkCreate, NetworkRead, NetworkUpdat
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of
+from remuda.resources.crud import check_reference
 from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import RegionalQuery, filters_of
 from remuda.resources.reading import find
-from remuda.resources.references import check_reference
 from remuda.resources.regional import identity_of, is_second
-from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 

@@ -17,13 +17,13 @@ import msgspec
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.context import Context
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.clouds import Clouds, need
@@ -40,7 +40,7 @@ from remuda.region.permissions import permission
 from remuda.region.recovery import rules
 from remuda.region.recovery.leftovers import KIND_OF, things_of
 from remuda.region.recovery.wire import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.reading import find
 from remuda.resources.regional import IDENTITY, REGION, identity_of, region_of
 from remuda.resources.writing import until_written, witnessed

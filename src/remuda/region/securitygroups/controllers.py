@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from remuda.charging.making import SOON_S, is_provisioned
 from remuda.providers.contract.errors import InUse
+from remuda.quota.reservation import SOON_S, is_provisioned
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts

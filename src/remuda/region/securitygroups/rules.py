@@ -26,7 +26,8 @@ from remuda.region.securitygroups.wire import (
     GroupUpdate,
     RuleWire,
 )
-from remuda.resources import labels, regional
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 from remuda.resources.ipv4 import prefix_or_refuse
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
@@ -37,7 +38,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, replaced_tags
+from remuda.resources.tags import own_tags, replaced_tags
 
 _ANYWHERE = "0.0.0.0/0"
 _WITH_PORTS = frozenset({"tcp", "udp"})

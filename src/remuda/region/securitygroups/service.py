@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.region.catalogue.clouds import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.networks import Network
@@ -21,11 +21,11 @@ from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.securitygroups import rules
 from remuda.region.securitygroups.wire import GroupCreate, GroupRead, GroupUpdate
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.deleting import request_deletion
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import NetworkedQuery, filters_of
 from remuda.resources.regional import is_second, network_of, region_of
-from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 

@@ -1,6 +1,6 @@
 """The controller of servers, and what wakes it."""
 
-from remuda.charging.making import is_provisioned
+from remuda.quota.reservation import is_provisioned
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts

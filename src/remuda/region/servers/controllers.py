@@ -17,13 +17,13 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from remuda.charging.making import SOON_S, is_provisioned
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import InUse, NoCapacity, Refused, WrongState
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
+from remuda.quota.reservation import SOON_S, is_provisioned
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run

@@ -5,11 +5,11 @@ Each step is written down before the provider is asked, so that whoever comes ba
 
 from msgspec.structs import replace
 
-from remuda.charging.making import SOON_S
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.errors import WrongState
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.providers.contract.servers import Servers, ServerState
+from remuda.quota.reservation import SOON_S
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done
 from remuda.reconcile.run import Run

@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from remuda.charging.making import SOON_S
 from remuda.providers.contract.common import Handle, id_in, server_name, uid_in
 from remuda.providers.contract.errors import InUse
+from remuda.quota.reservation import SOON_S
 from remuda.reconcile.results import Again, Result
 from remuda.region.catalogue.clouds import Cloud, need
 from remuda.region.going import going

@@ -23,7 +23,8 @@ from remuda.region.servers.wire import (
     ServerUpdate,
     SshInjectionWire,
 )
-from remuda.resources import labels, regional
+from remuda.resources import conventions as labels
+from remuda.resources import regional
 from remuda.resources.ipv4 import hinted, read_prefix
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
@@ -34,7 +35,7 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
-from remuda.resources.reserved import own_tags, relabelled, replaced_tags, tag_labels
+from remuda.resources.tags import own_tags, relabelled, replaced_tags, tag_labels
 from remuda.resources.writing import each_once
 
 

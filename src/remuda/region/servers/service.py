@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from remuda.access.context import Context
 from remuda.access.principal import Permission
-from remuda.charging.paying import paying_for
-from remuda.charging.ports import Place
 from remuda.cloudinit.checking import check_user_data, read_user_data
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, AnswerNotKept, Forbidden, Invalid, Malformed, NotFound
+from remuda.quota.paying import paying_for
+from remuda.quota.ports import Place
 from remuda.region.catalogue.clouds import Cloud, Clouds
 from remuda.region.images.reading import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
@@ -27,11 +27,11 @@ from remuda.region.servers import rules
 from remuda.region.servers.choosing import check_fit, check_room, find_flavor
 from remuda.region.servers.replacing import replaced_server, what_stands
 from remuda.region.servers.wire import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
+from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.deleting import request_deletion
-from remuda.resources.labels import organization_of, project_of
+from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import NetworkedQuery, filters_of
 from remuda.resources.regional import is_second, network_of, region_of
-from remuda.resources.scoping import allow_for, allow_naming
 from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.objects import Resource

@@ -8,15 +8,15 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Charge, Late, Ledger, Place
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
+from remuda.quota.ports import Charge, Late, Ledger, Place
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
-from remuda.resources import labels
+from remuda.resources import conventions as labels
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT

@@ -13,9 +13,9 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec.structs import replace
 
-from remuda.charging.making import is_being_made
 from remuda.kernel.errors import Conflict
-from remuda.resources.labels import DESCRIPTION, MODIFIED, MODIFIER, NAME
+from remuda.quota.reservation import is_being_made
+from remuda.resources.conventions import DESCRIPTION, MODIFIED, MODIFIER, NAME
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 

@@ -16,7 +16,7 @@ from remuda.access.checks import (
 )
 from remuda.access.principal import Permission, Principal
 from remuda.kernel.tags import Tag, TagSelector
-from remuda.resources.labels import ORGANIZATION, PROJECT, organization_of, project_of
+from remuda.resources.conventions import ORGANIZATION, PROJECT, organization_of, project_of
 from remuda.resources.regional import is_second
 from remuda.store.objects import Resource, ResourceT
 

@@ -6,8 +6,8 @@ nobody.
 """
 
 from remuda.access.principal import Principal
-from remuda.charging.ports import Place
 from remuda.kernel.ids import is_id
+from remuda.quota.ports import Place
 
 
 def paying_for(principal: Principal, place: Place) -> Principal:
