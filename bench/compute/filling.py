@@ -20,8 +20,8 @@ from remuda.compute.tags import INCARNATION
 from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.datadir import DataDirectory
 from remuda.identity.kinds.quotas import Allocation, Amounts, Quota
+from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.identity.quotas.amounts import plus
-from remuda.identity.quotas.rows import allocation_id
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NAME, RESOURCE_ID

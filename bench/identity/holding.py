@@ -19,8 +19,8 @@ from bench.identity.tenants import Tenant
 from bench.kinds import name_of
 from bench.loopwatch import watched
 from bench.report import Measure, at_most, figure
-from remuda.identity.kinds.people import membership_id, user_id
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.users import membership_id, user_id
+from remuda.identity.rbac.roles import role_id
 from remuda.kernel.secrets import Secret
 
 __all__ = ["measures"]

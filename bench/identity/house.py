@@ -34,18 +34,18 @@ from remuda.http.server.lines import LineWriter, Sink
 from remuda.http.server.metrics import Metrics
 from remuda.http.server.mounts import Mounted, Mounts
 from remuda.http.tables import Table
-from remuda.identity.assembly import IdentityApp
-from remuda.identity.kinds.people import User, user_id
+from remuda.identity.app import IdentityApp
 from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.kinds.users import User, user_id
+from remuda.identity.names import OrganizationPath
 from remuda.identity.oauth.clients import CLI
-from remuda.identity.paths import OrganizationPath
-from remuda.identity.people.rules import new_user
 from remuda.identity.ports import Fetched, IdentityPorts
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tenancy.organizations import Organizations
+from remuda.identity.tenancy.facade import Tenancy
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW
-from remuda.identity.tenancy.service import Tenancy
-from remuda.identity.tenancy.wire import OrganizationRead
+from remuda.identity.tenancy.schema import OrganizationRead
+from remuda.identity.tenancy.service import Organizations
+from remuda.identity.users.rules import new_user
 from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import AlreadyExists, ServerUnreachable

@@ -20,7 +20,7 @@ from bench.report import Measure, at_least
 from bench.rounds import Subject, alternate, steady_rate
 from remuda.access.context import Context
 from remuda.access.principal import AccessList, Permission, Principal
-from remuda.identity.quotas import wire
+from remuda.identity.quotas import schema as wire
 from remuda.resources.wire import MetadataWrite
 
 __all__ = ["measures"]

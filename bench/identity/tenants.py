@@ -10,14 +10,14 @@ from itertools import islice
 
 from bench.kinds import name_of
 from remuda.access.principal import Principal
-from remuda.identity.kinds.people import Group, GroupSpec, OrganizationUser, User, membership_id, user_id
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.people.group_rules import new_group
-from remuda.identity.people.rules import new_membership, new_user
-from remuda.identity.people.wire import GroupSpecWire, GroupWrite
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, User, membership_id, user_id
+from remuda.identity.rbac.roles import role_id
 from remuda.identity.tenancy.rules import new_organization, new_project
-from remuda.identity.tenancy.wire import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
+from remuda.identity.tenancy.schema import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
+from remuda.identity.users.group_rules import new_group
+from remuda.identity.users.rules import new_membership, new_user
+from remuda.identity.users.schema import GroupSpecWire, GroupWrite
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT

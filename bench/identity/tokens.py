@@ -20,7 +20,7 @@ from bench.kinds import name_of
 from bench.loops import run
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
-from remuda.identity.kinds.people import user_id
+from remuda.identity.kinds.users import user_id
 from remuda.identity.login.argon import HASHING
 from remuda.kernel.secrets import Secret
 

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.credentials import TrustedProxies, read_credentials
-from remuda.identity.kinds.people import User, user_id
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
+from remuda.identity.kinds.users import User, user_id
 from remuda.resources import conventions as labels
 from remuda.store.objects import Metadata
 from tests.authz.identity_callers import CALLERS

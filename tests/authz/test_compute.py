@@ -5,8 +5,8 @@ import pytest
 
 from remuda.compute.api import TABLE
 from remuda.compute.instances import service as instances
-from remuda.identity.kinds.rights import Grant, Role
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.roles import Grant, Role
+from remuda.identity.rbac.roles import role_id
 from tests.authz.compute import ROOMS, ROWS, ComputeRow
 from tests.authz.compute_callers import CALLERS, KNOWN
 from tests.authz.compute_rule import RULE

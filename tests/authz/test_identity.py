@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from remuda.identity.api import TABLE
-from remuda.identity.kinds.rights import Grant, Role
-from remuda.identity.people import groups
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.roles import Grant, Role
+from remuda.identity.rbac.roles import role_id
+from remuda.identity.users import groups
 from tests.authz.identity import ROOMS, ROWS
 from tests.authz.identity_callers import CALLERS
 from tests.authz.identity_rule import RULE

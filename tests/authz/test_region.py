@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from remuda.identity.kinds.rights import Grant, Role
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.roles import Grant, Role
+from remuda.identity.rbac.roles import role_id
 from remuda.region.api import TABLE
 from remuda.region.securitygroups import service as groups
 from tests.authz.matrix import PLACES, Caller, Row, Target, visible

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.identity.rights.roles import role_id
+from remuda.identity.rbac.roles import role_id
 from tests.clients.ground import Ground, apply
 from tests.clients.resources import GROUP, NETWORK, PROJECT
 from tests.region.house import NORTH

@@ -27,8 +27,8 @@ from remuda.http.transport import ClientSettings
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
-from remuda.identity.rights.feed import RevocationFeed
-from remuda.identity.rights.remote import RemoteAuthenticator
+from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
+from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness, SystemRandomness

@@ -12,7 +12,7 @@ from remuda.compute.assembly import ComputeApp
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.ports import ComputePorts
-from remuda.identity.kinds.people import User, UserSpec, user_id
+from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.reconcile.ports import DriverSettings

@@ -27,8 +27,8 @@ from remuda.http.server.server import Address, Server
 from remuda.http.tables import Table
 from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
-from remuda.identity.kinds.people import User, UserSpec, user_id
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.kinds.users import User, UserSpec, user_id
+from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret

@@ -26,7 +26,7 @@ from joserfc.jwk import ECKey, RSAKey
 from joserfc.jws import JWSRegistry, serialize_compact
 from prometheus_client import CollectorRegistry
 
-from remuda.identity.federation.external import ExternalBearers
+from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.ports import Fetched
 from remuda.identity.settings import IdentitySettings

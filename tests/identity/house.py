@@ -23,11 +23,11 @@ from remuda.http.credentials import TrustedProxies
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
 from remuda.http.server.server import Address, Server
-from remuda.identity.assembly import IdentityApp
+from remuda.identity.app import IdentityApp
 from remuda.identity.oauth.clients import seed_clients
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas.catalogue import seed_quota_metadata
-from remuda.identity.rights.roles import seed_roles
+from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.settings import IdentitySettings, RoleBinding
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness

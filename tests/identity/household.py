@@ -10,9 +10,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remuda.http.server.access_log import Observe
 from remuda.http.server.metrics import Metrics
 from remuda.identity.api import TABLE
-from remuda.identity.assembly import IdentityApp
-from remuda.identity.kinds.people import User, UserSpec, membership_id, user_id
-from remuda.identity.rights.roles import role_id
+from remuda.identity.app import IdentityApp
+from remuda.identity.kinds.users import User, UserSpec, membership_id, user_id
+from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import NotFound
 from remuda.kernel.secrets import Secret
 from remuda.store.objects import Metadata

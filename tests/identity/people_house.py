@@ -7,21 +7,21 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
-from remuda.identity.kinds.people import Group, GroupSpec
-from remuda.identity.kinds.rights import Role
+from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
-from remuda.identity.people.api import routes
-from remuda.identity.people.controllers import drivers
-from remuda.identity.people.joining import Joining
-from remuda.identity.people.room import people_room
-from remuda.identity.people.sagas import PeoplePorts, bound
-from remuda.identity.people.service import People
-from remuda.identity.rights.book import rights_of
-from remuda.identity.rights.roles import role_id, seed_roles
-from remuda.identity.rights.service import Rights
+from remuda.identity.kinds.users import Group, GroupSpec
+from remuda.identity.rbac.book import rights_of
+from remuda.identity.rbac.roles import role_id, seed_roles
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
+from remuda.identity.users.controller import drivers
+from remuda.identity.users.facade import People
+from remuda.identity.users.memberships import Joining
+from remuda.identity.users.room import people_room
+from remuda.identity.users.routes import routes
+from remuda.identity.users.sagas import PeoplePorts, bound
 from remuda.operations.service import Operations
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources import conventions as labels

@@ -29,15 +29,15 @@ from remuda.http.server.server import Address, Server
 from remuda.http.tables import Table
 from remuda.http.transport import ClientSettings
 from remuda.http.watch import WatchPorts
-from remuda.identity.federation.external import ExternalBearers
+from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.fetching import Fetcher
-from remuda.identity.oauth.api import routes as oauth_routes
 from remuda.identity.oauth.room import oauth_room
+from remuda.identity.oauth.routes import routes as oauth_routes
 from remuda.identity.ports import Fetched
-from remuda.identity.rights.api import routes
-from remuda.identity.rights.feed import RevocationFeed
-from remuda.identity.rights.remote import RemoteAuthenticator
-from remuda.identity.rights.roles import seed_roles
+from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
+from remuda.identity.rbac.revocation_feed import RevocationFeed
+from remuda.identity.rbac.roles import seed_roles
+from remuda.identity.rbac.routes import routes
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError

@@ -15,11 +15,11 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.http.claims import Claim
 from remuda.http.credentials import Credentials
-from remuda.identity.kinds.people import ServiceAccount, User
 from remuda.identity.kinds.tokens import Session
-from remuda.identity.rights.authenticator import IdentityAuthenticator
+from remuda.identity.kinds.users import ServiceAccount, User
+from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.bearers import External
+from remuda.identity.tokens.bearer import External
 from remuda.identity.tokens.room import token_room
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.rights_ground import Ground, on_any_ground

@@ -16,7 +16,10 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.people import (
+from remuda.identity.kinds.roles import Role, RoleScopes, RoleSpec
+from remuda.identity.kinds.states import UserState
+from remuda.identity.kinds.tenancy import Organization, Project, ProjectSpec
+from remuda.identity.kinds.users import (
     Group,
     GroupSpec,
     OrganizationUser,
@@ -28,12 +31,9 @@ from remuda.identity.kinds.people import (
     membership_id,
     user_id,
 )
-from remuda.identity.kinds.rights import Role, RoleScopes, RoleSpec
-from remuda.identity.kinds.states import UserState
-from remuda.identity.kinds.tenancy import Organization, Project, ProjectSpec
-from remuda.identity.rights.acl import Standing
-from remuda.identity.rights.roles import role_id, seed_roles
-from remuda.identity.rights.service import Rights
+from remuda.identity.rbac.acl import Standing
+from remuda.identity.rbac.roles import role_id, seed_roles
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.ids import random_id
 from remuda.resources.conventions import NAME, ORGANIZATION, USER

@@ -3,9 +3,9 @@
 from urllib.parse import parse_qs, urlsplit
 
 from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.people import user_id
+from remuda.identity.kinds.users import user_id
 from remuda.identity.oauth.clients import CLI
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.tokens.secrets import token_hash
 from tests.example.contract import Reply
 from tests.identity.login_ground import CONSOLE_URI, COOKIE, Browser, Forms, sent_to
 from tests.identity.sim_book import Code, Session, verdict_of

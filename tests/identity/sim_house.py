@@ -11,8 +11,8 @@ from typing import Any, TypeVar, cast
 
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.api import TABLE
-from remuda.identity.assembly import IdentityApp
-from remuda.identity.kinds.people import User, UserSpec, user_id
+from remuda.identity.app import IdentityApp
+from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Unavailable

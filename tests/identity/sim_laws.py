@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
-from remuda.identity.kinds.people import user_id
 from remuda.identity.kinds.quotas import Allocation, Amounts, Limits, Quota
 from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.kinds.users import user_id
 from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, USER
 from tests.identity.sim_book import GONE, THERE, Book, Key
 from tests.identity.sim_facts import UNKNOWN

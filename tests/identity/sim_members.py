@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from remuda.identity.kinds.people import membership_id, user_id
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.users import membership_id, user_id
+from remuda.identity.rbac.roles import role_id
 from tests.identity.sim_asking import ORGANIZATIONS, Customer
 from tests.identity.sim_book import GONE, THERE, Place, Token, Wishes, claims_of
 

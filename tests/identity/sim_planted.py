@@ -6,16 +6,17 @@ from typing import Any
 import msgspec
 
 from remuda.identity.kinds.quotas import Amounts, Intent, QuotaSpec
-from remuda.identity.login.logins import Logins
+from remuda.identity.login.browser_sessions import Logins
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.people import rules
-from remuda.identity.people.controllers import GroupController
-from remuda.identity.quotas import heads, settling
+from remuda.identity.quotas import intents as settling
+from remuda.identity.quotas import quota_state as heads
 from remuda.identity.quotas.amounts import minus
-from remuda.identity.quotas.controllers import LedgerController
-from remuda.identity.tenancy.controllers import ProjectController
+from remuda.identity.quotas.controller import LedgerController
+from remuda.identity.tenancy.controller import ProjectController
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
+from remuda.identity.users import rules
+from remuda.identity.users.controller import GroupController
 from remuda.operations.recovery import Recovery
 from remuda.reconcile.results import Done
 

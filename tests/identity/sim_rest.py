@@ -5,9 +5,9 @@ from datetime import datetime, timedelta
 
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant
-from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tenancy import IN_CARE, Organization, Project, domain_id
 from remuda.identity.kinds.tokens import Revocation
+from remuda.identity.kinds.users import Group
 from remuda.kernel.conditions import find_condition
 from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, USER
 from tests.identity.sim_book import Book

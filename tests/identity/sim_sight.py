@@ -6,10 +6,10 @@ from typing import Any
 
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, OAuth2Client, OAuth2Provider
-from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User
 from remuda.identity.kinds.quotas import Allocation, Quota, QuotaMetadata
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
+from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User
 from remuda.operations.kinds import Operation
 from remuda.store.contract import Store
 from remuda.store.objects import Resource

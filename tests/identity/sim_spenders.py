@@ -3,7 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
-from remuda.identity.quotas.rows import allocation_id
+from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from tests.identity.sim_asking import ORGANIZATIONS, Customer
 from tests.identity.sim_book import GONE, THERE, Place, verdict_of

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, Password
-from remuda.identity.kinds.people import User, UserSpec, user_id
+from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME

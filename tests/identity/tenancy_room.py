@@ -5,7 +5,10 @@ from typing import Any
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
-from remuda.identity.kinds.people import (
+from remuda.identity.kinds.states import UserState
+from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
+from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.kinds.users import (
     Group,
     OrganizationUser,
     OrganizationUserSpec,
@@ -14,11 +17,8 @@ from remuda.identity.kinds.people import (
     membership_id,
     user_id,
 )
-from remuda.identity.kinds.states import UserState
-from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
-from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.tenancy.api import routes
-from remuda.identity.tenancy.service import Tenancy
+from remuda.identity.tenancy.facade import Tenancy
+from remuda.identity.tenancy.routes import routes
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME, ORGANIZATION, USER
 from remuda.store.contract import Store

@@ -10,10 +10,10 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Life
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.quotas.combining import Combiner
-from remuda.identity.tenancy.api import routes
-from remuda.identity.tenancy.controllers import drivers
-from remuda.identity.tenancy.service import Tenancy
+from remuda.identity.quotas.writer import Combiner
+from remuda.identity.tenancy.controller import drivers
+from remuda.identity.tenancy.facade import Tenancy
+from remuda.identity.tenancy.routes import routes
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.driver import Driver

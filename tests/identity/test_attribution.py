@@ -4,9 +4,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User, user_id
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.people.service import People
+from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
+from remuda.identity.users.facade import People
 from remuda.resources.conventions import CREATOR, MODIFIER, PAYING_CREATOR, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.store.objects import Metadata
 from tests.identity.house import ORGANIZATIONS, ROOT, House, in_a_house, told

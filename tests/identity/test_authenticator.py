@@ -7,11 +7,11 @@ import pytest
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.http.credentials import Credentials
-from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User
 from remuda.identity.kinds.tokens import SigningKey
-from remuda.identity.rights.authenticator import credentials_key
+from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User
+from remuda.identity.rbac.authenticator import credentials_key
 from remuda.identity.settings import GroupBinding, RoleBinding
-from remuda.identity.tokens.bearers import Bearer
+from remuda.identity.tokens.bearer import Bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
 from remuda.store.parts import named
 from tests.identity.rights_door import Door, at_the_door, claim

@@ -10,7 +10,7 @@ from remuda.http.claims import read_claim_of_bearer
 from remuda.http.credentials import Credentials
 from remuda.http.remote import Service
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
-from remuda.identity.kinds.people import User
+from remuda.identity.kinds.users import User
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.objects import Metadata

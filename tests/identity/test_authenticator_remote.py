@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from remuda.access.principal import AccessList
 from remuda.http.credentials import Credentials
 from remuda.http.errors import answer_to
-from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
-from remuda.identity.rights.feed import OLDEST_S, IdentitySilent
-from remuda.identity.rights.remote import RIGHTS_HOLD_S
+from remuda.identity.kinds.users import Group
+from remuda.identity.rbac.remote_authenticator import RIGHTS_HOLD_S
+from remuda.identity.rbac.revocation_feed import OLDEST_S, IdentitySilent
 from remuda.identity.settings import GroupBinding
-from remuda.identity.tokens.claims import ACCESS
+from remuda.identity.tokens.jwt import ACCESS
 from remuda.kernel.errors import Malformed, Unauthenticated
 from tests.http.serving import until
 from tests.identity.external_issuer import ELSEWHERE, GROUPS, key, trusted

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from remuda.access.checks import is_allowed_in_project
 from remuda.access.principal import AccessList, Permission, Principal
-from remuda.identity.kinds.people import ServiceAccount, User
-from remuda.identity.kinds.rights import Role
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.roles import Role
+from remuda.identity.kinds.users import ServiceAccount, User
+from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import RoleBinding, SystemAccount
 from remuda.kernel.errors import Malformed, Unauthenticated
 from tests.identity.rights_door import YEAR, Door, at_the_door, certificate_of, claim

@@ -7,10 +7,10 @@ from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
-from remuda.identity.kinds.people import User
 from remuda.identity.kinds.states import UserState
+from remuda.identity.kinds.users import User
 from remuda.identity.settings import GroupBinding, RoleBinding
-from remuda.identity.tokens.claims import PASSPORT, PASSPORT_ISSUER, PassportClaims
+from remuda.identity.tokens.jwt import PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.kernel.errors import Unauthenticated
 from tests.identity.external_issuer import (
     AUDIENCE,

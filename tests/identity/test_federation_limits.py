@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.people import user_id
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.kinds.tokens import Session
+from remuda.identity.kinds.users import user_id
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.identity.login_ground import CONSOLE_URI, JO, PASSWORD, Browser, Home, sent_to

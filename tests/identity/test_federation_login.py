@@ -7,7 +7,7 @@ import pytest
 from joserfc.jwk import ECKey, RSAKey
 
 from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.people import user_id
+from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
 from remuda.kernel import base64url
 from remuda.kernel.secrets import Secret

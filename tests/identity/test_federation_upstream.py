@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from joserfc.jwk import RSAKey
 
-from remuda.identity.federation.upstream import Upstream
+from remuda.identity.federation.provider_client import Upstream
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import OAuthRefusal
 from tests.identity.upstream_ground import IDP, Provider

@@ -11,10 +11,10 @@ import remuda.identity
 from remuda.http.routes import AnyRoute
 from remuda.identity.api import TABLE
 from remuda.identity.kinds import KINDS
-from remuda.identity.people.sagas import CREATE_ACCOUNT, CREATE_USER, UPDATE_ACCOUNT, UPDATE_USER
 from remuda.identity.quotas.catalogue import BUILT_IN as QUOTAS
-from remuda.identity.rights.roles import BUILT_IN
-from remuda.identity.tokens.claims import Claims, IdClaims, PassportClaims
+from remuda.identity.rbac.roles import BUILT_IN
+from remuda.identity.tokens.jwt import Claims, IdClaims, PassportClaims
+from remuda.identity.users.sagas import CREATE_ACCOUNT, CREATE_USER, UPDATE_ACCOUNT, UPDATE_USER
 from tests.example.client import Client
 from tests.example.contract import Reply
 from tests.identity.conversations import Conversation, Direction

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from remuda.access.context import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Amounts, Quota
+from remuda.identity.quotas.allocation_state import Released, allocation_id
 from remuda.identity.quotas.amounts import larger, minus, of_kind, plus, used
-from remuda.identity.quotas.api import routes
-from remuda.identity.quotas.heads import MOST_INTENTS, OwnerHolds
-from remuda.identity.quotas.rows import Released, allocation_id
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.quota_state import MOST_INTENTS, OwnerHolds
+from remuda.identity.quotas.routes import routes
 from remuda.kernel.errors import Forbidden, KeyReused, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.store.contract import Store

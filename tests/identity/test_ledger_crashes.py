@@ -13,8 +13,8 @@ from itertools import count
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.rows import Released
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.allocation_state import Released
+from remuda.identity.quotas.facade import Quotas
 from remuda.kernel.errors import NotFound, PreconditionFailed, RemudaError
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore

@@ -8,8 +8,8 @@ import pytest
 
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.kinds.people import User, user_id
 from remuda.identity.kinds.tokens import Session
+from remuda.identity.kinds.users import User, user_id
 from remuda.identity.settings import RoleBinding
 from tests.example.contract import Reply
 from tests.identity.login_ground import (

@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.identity.login.attempts import ADDRESSES
-from remuda.identity.login.familiar import LIFE
+from remuda.identity.login.browser_state import LIFE
 from tests.example.contract import Reply
 from tests.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, at_home, sent_to
 

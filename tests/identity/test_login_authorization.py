@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from remuda.identity.kinds.people import User, user_id
 from remuda.identity.kinds.tokens import Session
+from remuda.identity.kinds.users import User, user_id
 from remuda.kernel.secrets import Secret
 from tests.identity.login_ground import (
     APP,

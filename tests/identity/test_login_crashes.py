@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.oauth import AuthorizationCode
 from remuda.identity.kinds.tokens import Revocation, Session
-from remuda.identity.tokens import controllers
+from remuda.identity.tokens import controller as controllers
 from remuda.kernel.errors import RemudaError
 from remuda.reconcile.ports import ReconcilePorts
 from tests.example.contract import Reply

@@ -6,8 +6,8 @@ import msgspec
 
 from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import DeviceGrant
-from remuda.identity.kinds.people import user_id
 from remuda.identity.kinds.tokens import Session
+from remuda.identity.kinds.users import user_id
 from remuda.kernel.secrets import Secret
 from tests.example.contract import Reply
 from tests.identity.login_ground import APP, JO, PASSWORD, Browser, Home, at_home

@@ -10,7 +10,7 @@ import pytest
 
 from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.people import user_id
+from remuda.identity.kinds.users import user_id
 from tests.example.contract import Reply
 from tests.identity.login_ground import (
     CONSOLE_URI,

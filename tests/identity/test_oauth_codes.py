@@ -11,9 +11,9 @@ import pytest
 
 from remuda.identity.kinds.oauth import AuthorizationCode
 from remuda.identity.kinds.tokens import Session
-from remuda.identity.oauth.records import TOKEN, Records
-from remuda.identity.tokens.claims import ID
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.oauth.audit import TOKEN, Records
+from remuda.identity.tokens.jwt import ID
+from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import session_of_code
 from tests.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, App, Desk, answer, at_a_desk, refusal, said
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.identity.kinds.rights import Grant, RoleScopes
+from remuda.identity.kinds.roles import Grant, RoleScopes
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, PASSPORT_TYPE, TOKEN_EXCHANGE
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.claims import PASSPORT
+from remuda.identity.tokens.jwt import PASSPORT
 from tests.example.contract import Reply
 from tests.identity.room import OTHER_ORG
 from tests.identity.tokens_desk import Desk, answer, at_a_desk, refusal, said

@@ -9,7 +9,7 @@ import msgspec
 from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.browsers import BrowserLogin, BrowserLoginSpec
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
-from remuda.identity.kinds.people import User
+from remuda.identity.kinds.users import User
 from remuda.identity.oauth.grants import DEVICE_CODE
 from remuda.store.objects import Metadata
 from tests.identity.tokens_desk import Desk, answer, at_a_desk, refusal

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from remuda.http.audit import STREAM, SYSTEM, AuditRecord
-from remuda.identity.kinds.people import User, UserSpec, user_id
+from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.operator.api import routes
 from remuda.identity.operator.requests import OperatorRequest, new_request, seal_request
 from remuda.identity.operator.service import Operators

@@ -6,14 +6,14 @@ from datetime import datetime, timedelta
 import pytest
 
 from remuda.access.context import Context
-from remuda.identity.kinds.people import KEEPS_ACCOUNT, Group, ServiceAccount
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Revocation
-from remuda.identity.people.service import People
-from remuda.identity.people.wire import AccountSpecWire, AccountWrite
-from remuda.identity.tokens.bearers import Bearers
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.kinds.users import KEEPS_ACCOUNT, Group, ServiceAccount
+from remuda.identity.tokens.bearer import Bearers
+from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import Sessions
+from remuda.identity.users.facade import People
+from remuda.identity.users.schema import AccountSpecWire, AccountWrite
 from remuda.kernel.errors import AnswerNotKept, Unauthenticated
 from remuda.resources.wire import MetadataWrite
 from tests.identity.people_house import (

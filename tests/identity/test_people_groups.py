@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tenancy import Project
-from remuda.identity.people.service import People
-from remuda.identity.rights.roles import role_id
+from remuda.identity.kinds.users import Group
+from remuda.identity.rbac.roles import role_id
+from remuda.identity.users.facade import People
 from tests.example.client import Client
 from tests.identity.people_house import (
     ACCOUNTS,

@@ -4,13 +4,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from remuda.identity.kinds.people import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.people.joining import Joining
-from remuda.identity.people.rosters import Member, membership_of, placed
-from remuda.identity.people.rules import new_account, new_membership, new_user
-from remuda.identity.people.sagas import (
+from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
+from remuda.identity.users.memberships import Joining
+from remuda.identity.users.rosters import Member, membership_of, placed
+from remuda.identity.users.rules import new_account, new_membership, new_user
+from remuda.identity.users.sagas import (
     CREATE_ACCOUNT,
     CREATE_USER,
     UPDATE_ACCOUNT,

@@ -8,13 +8,13 @@ from typing import TypeVar, cast
 import pytest
 
 from remuda.access.context import Context
-from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, User, user_id
-from remuda.identity.people.claims import take
-from remuda.identity.people.controllers import GroupController
-from remuda.identity.people.joining import Joining
-from remuda.identity.people.rosters import Member, is_in, membership_of
-from remuda.identity.people.service import People
-from remuda.identity.people.wire import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
+from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
+from remuda.identity.users.claims import take
+from remuda.identity.users.controller import GroupController
+from remuda.identity.users.facade import People
+from remuda.identity.users.memberships import Joining
+from remuda.identity.users.rosters import Member, is_in, membership_of
+from remuda.identity.users.schema import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
 from remuda.kernel.errors import AnswerNotKept, Conflict, Malformed
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.reconcile.run import Run

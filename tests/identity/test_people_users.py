@@ -9,10 +9,10 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.context import Context
-from remuda.identity.kinds.people import Group, LastLogin, OrganizationUser, User, membership_id, user_id
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.people.service import People
-from remuda.identity.people.wire import UserWrite
+from remuda.identity.kinds.users import Group, LastLogin, OrganizationUser, User, membership_id, user_id
+from remuda.identity.users.facade import People
+from remuda.identity.users.schema import UserWrite
 from remuda.kernel.errors import NotFound
 from remuda.store.objects import ResourceT
 from tests.identity.people_house import (

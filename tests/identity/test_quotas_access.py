@@ -8,8 +8,8 @@ from remuda.access.principal import Principal
 from remuda.identity.kinds.quotas import Allocation, QuotaMetadata
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.catalogue import seed_quota_metadata
-from remuda.identity.quotas.service import Quotas
-from remuda.identity.quotas.wire import UsageQuery
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.schema import UsageQuery
 from tests.identity.room import ORG, OTHER_ORG, PROJECT, Room, member
 from tests.linearizability.quotaroom import (
     ALL,

@@ -1,8 +1,8 @@
 """Quotas and allocations over HTTP: what clients of the reference rely on, and what we add to it."""
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.rows import allocation_id
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.facade import Quotas
 from tests.example.contract import Reply
 from tests.identity.room import ORG, PROJECT, Room, member
 from tests.linearizability.desks import OWNERS

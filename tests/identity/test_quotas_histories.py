@@ -6,8 +6,8 @@ from datetime import timedelta
 from itertools import count
 
 from remuda.identity.kinds.quotas import Quota
-from remuda.identity.quotas.api import routes
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.routes import routes
 from remuda.store.contract import Store
 from tests.identity.room import ORG, PROJECT, Room, in_a_room, registry
 from tests.linearizability.desks import TELLER, OverHttp, desk, furnish, service

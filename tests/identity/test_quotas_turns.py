@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Intent
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.intents import Settling
 from remuda.identity.quotas.ledger import Ledger
-from remuda.identity.quotas.service import Quotas
-from remuda.identity.quotas.settling import Settling
 from tests.example.client import Client
 from tests.example.contract import Reply
 from tests.identity.room import Room

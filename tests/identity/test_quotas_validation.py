@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.facade import Quotas
 from tests.identity.room import PROJECT, Room
 from tests.linearizability.quotaroom import BASE, ROWS, SERVICE, asked, in_quotas, limits, made
 

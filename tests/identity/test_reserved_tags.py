@@ -9,9 +9,9 @@ import msgspec
 import pytest
 
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
-from remuda.identity.kinds.people import Group, ServiceAccount, User, user_id
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.kinds.users import Group, ServiceAccount, User, user_id
 from remuda.kernel.errors import Conflict
 from remuda.kernel.tags import Tag
 from remuda.store.objects import Resource

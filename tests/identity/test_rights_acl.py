@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
-from remuda.identity.kinds.people import Group, OrganizationUser, ServiceAccount, Subject
-from remuda.identity.kinds.rights import Role
+from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import Project
-from remuda.identity.rights.roles import role_id
-from remuda.identity.rights.service import Rights
+from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, Subject
+from remuda.identity.rbac.roles import role_id
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import RoleBinding
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store

@@ -6,13 +6,13 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
-from remuda.identity.kinds.rights import Role, RoleSpec
+from remuda.identity.kinds.roles import Role, RoleSpec
 from remuda.identity.kinds.tokens import Revocation, RevocationSpec
-from remuda.identity.rights import api
-from remuda.identity.rights.book import rights_of
-from remuda.identity.rights.roles import BUILT_IN, role_id, seed_roles
-from remuda.identity.rights.service import Rights
-from remuda.identity.rights.wire import AclRead, access_of, read_acl
+from remuda.identity.rbac import routes as api
+from remuda.identity.rbac.book import rights_of
+from remuda.identity.rbac.roles import BUILT_IN, role_id, seed_roles
+from remuda.identity.rbac.schema import AclRead, access_of, read_acl
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata

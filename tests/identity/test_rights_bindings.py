@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Verb
-from remuda.identity.kinds.rights import Grant, RoleScopes
-from remuda.identity.rights.roles import BUILT_IN
-from remuda.identity.rights.service import Rights
+from remuda.identity.kinds.roles import Grant, RoleScopes
+from remuda.identity.rbac.roles import BUILT_IN
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import GroupBinding, IdentitySettings, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
 from tests.identity.rights_ground import Ground, on_ground

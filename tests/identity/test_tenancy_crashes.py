@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from remuda.access.context import Context
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
-from remuda.identity.tenancy import wire
+from remuda.identity.tenancy import schema as wire
 from remuda.kernel.errors import RemudaError
 from remuda.resources.wire import MetadataWrite
 from tests.example.client import Client

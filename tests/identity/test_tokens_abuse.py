@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA512
 from joserfc.jwk import ECKey
 
-from remuda.identity.tokens.claims import ACCESS, ID, PASSPORT, Purpose
 from remuda.identity.tokens.jws import LONGEST
+from remuda.identity.tokens.jwt import ACCESS, ID, PASSPORT, Purpose
 from remuda.kernel.errors import Unauthenticated
 from tests.identity.tokens_desk import ISSUER, Desk, answer, at_a_desk, said
 

@@ -7,11 +7,11 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAssertion, UsedAssertionSpec
-from remuda.identity.kinds.people import User
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
-from remuda.identity.tokens.controllers import drivers
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.kinds.users import User
+from remuda.identity.tokens.controller import drivers
 from remuda.identity.tokens.refresh import RefreshToken
+from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.sessions import ReusedError
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.ports import ReconcilePorts

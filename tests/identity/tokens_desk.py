@@ -22,14 +22,14 @@ from urllib.parse import urlencode
 import msgspec
 
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec, OAuth2Client, OAuth2ClientSpec
-from remuda.identity.kinds.people import User
-from remuda.identity.oauth.api import routes
+from remuda.identity.kinds.users import User
 from remuda.identity.oauth.room import oauth_room
+from remuda.identity.oauth.routes import routes
 from remuda.identity.oauth.service import OAuth
-from remuda.identity.rights.roles import seed_roles
+from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.room import TokenRoom, token_room
+from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata

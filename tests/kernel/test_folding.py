@@ -2,8 +2,8 @@
 
 import pytest
 
-from remuda.identity.kinds.people import user_id
 from remuda.identity.kinds.tenancy import domain_id
+from remuda.identity.kinds.users import user_id
 from remuda.kernel.folding import folded
 
 

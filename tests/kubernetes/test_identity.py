@@ -13,10 +13,10 @@ from structlog.testing import capture_logs
 
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.api import TABLE
-from remuda.identity.assembly import IdentityApp
-from remuda.identity.kinds.people import User, UserSpec, membership_id, user_id
+from remuda.identity.app import IdentityApp
+from remuda.identity.kinds.users import User, UserSpec, membership_id, user_id
 from remuda.identity.ports import IdentityPorts
-from remuda.identity.rights.roles import role_id
+from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import AlreadyExists

@@ -13,9 +13,9 @@ import pytest
 from remuda.http.api import Api
 from remuda.http.tables import Table
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.api import routes
-from remuda.identity.quotas.controllers import LedgerController
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.controller import LedgerController
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.routes import routes
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
 from remuda.reconcile.results import Again

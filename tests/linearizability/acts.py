@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from remuda.access.context import Context
 from remuda.identity.kinds.quotas import Life, Quota
-from remuda.identity.quotas.rows import allocation_id
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.facade import Quotas
 from remuda.kernel.randomness import SeededRandomness
 from tests.identity.room import ORG, PROJECT
 from tests.linearizability.desks import TELLER, asking, limiting, service

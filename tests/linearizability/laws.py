@@ -5,9 +5,9 @@ from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.amounts import used
-from remuda.identity.quotas.controllers import LedgerController
-from remuda.identity.quotas.heads import expected_totals
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.controller import LedgerController
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.quota_state import expected_totals
 from remuda.kernel.errors import NotFound, Unavailable, Unusable
 from remuda.reconcile.results import Again
 from remuda.reconcile.run import Run

@@ -4,8 +4,8 @@ from collections.abc import Callable, Coroutine
 from datetime import timedelta
 from typing import Any
 
-from remuda.identity.quotas.api import routes
-from remuda.identity.quotas.service import Quotas
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.routes import routes
 from tests.example.client import Client
 from tests.identity.room import ORG, PROJECT, Room, everywhere, in_a_room
 from tests.linearizability.desks import OWNERS, furnish, service

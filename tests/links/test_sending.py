@@ -9,7 +9,7 @@ import pytest
 from remuda.http.etag import Shown, Tagged
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.quotas.rules import ALLOCATION_VIEW
-from remuda.identity.quotas.wire import AllocationRead
+from remuda.identity.quotas.schema import AllocationRead
 from remuda.region.authorities.objects import AUTHORITY_VIEW
 from remuda.region.authorities.wire import AuthorityRead
 from remuda.region.kinds.authorities import SSHCertificateAuthority

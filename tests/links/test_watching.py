@@ -10,9 +10,9 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.http.tables import Table
-from remuda.identity.kinds.rights import Grant, Role
+from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.kinds.tenancy import Project
-from remuda.identity.rights.roles import role_id
+from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Forbidden
 from remuda.links.projects import PROJECTS, watch_projects
 from remuda.links.region import NETWORKS, SERVERS

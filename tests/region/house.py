@@ -26,7 +26,7 @@ from remuda.app.linking import identity_link
 from remuda.http.credentials import TrustedProxies
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
-from remuda.identity.assembly import IdentityApp
+from remuda.identity.app import IdentityApp
 from remuda.identity.ports import IdentityPorts
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness

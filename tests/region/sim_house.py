@@ -15,8 +15,8 @@ from remuda.http.credentials import TrustedProxies
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.api import TABLE as IDENTITY
-from remuda.identity.assembly import IdentityApp
-from remuda.identity.kinds.people import User, UserSpec, user_id
+from remuda.identity.app import IdentityApp
+from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.ports import IdentityPorts
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.providers.simulated.catalogue_file import load_catalogues

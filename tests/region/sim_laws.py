@@ -6,7 +6,7 @@ from functools import cache
 from ipaddress import IPv4Address
 from typing import Any, cast
 
-from remuda.identity.quotas.rows import allocation_id
+from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.quota.reservation import is_charged
 from remuda.region.kinds.recovering import is_abandoned
 from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID

@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.identity.kinds import KINDS
-from remuda.identity.kinds.people import Group, GroupSpec
+from remuda.identity.kinds.users import Group, GroupSpec
 from remuda.kernel.errors import NotFound
 from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.reading import find, find_in, get_in, is_there

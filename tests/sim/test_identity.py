@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.identity import assembly
+from remuda.identity import app as assembly
 from remuda.identity.api import TABLE
 from remuda.identity.login.passwords import Passwords
 from remuda.store.sqlite import writer as writing

@@ -26,7 +26,7 @@ from remuda.http.server.mounts import Mounted
 from remuda.http.tables import Table
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
-from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.login.redirect import ACCOUNT
 from remuda.operations.kinds import OPERATION
 from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.registry import Sagas

@@ -10,7 +10,7 @@ from remuda.compute.ports import ComputePorts
 from remuda.compute.settings import ComputeSettings
 from remuda.config import effect
 from remuda.config.schema import Server
-from remuda.identity.assembly import IdentityApp
+from remuda.identity.app import IdentityApp
 from remuda.process import Ground
 from remuda.region.assembly import RegionApp
 

@@ -16,7 +16,7 @@ from remuda.http.ratelimit import RateLimiter
 from remuda.http.replies import Collection
 from remuda.http.server.health import ProcessPages
 from remuda.http.server.mounts import Mounted
-from remuda.identity.assembly import IdentityApp
+from remuda.identity.app import IdentityApp
 from remuda.identity.login.viewing import Viewers
 from remuda.process import Ground
 from remuda.resources.querying import NetworkedQuery

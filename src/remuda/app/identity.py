@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from remuda.config import effect
 from remuda.config.schema import Configuration, Server
-from remuda.identity.assembly import IdentityApp
+from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import FirstStart, Welcome
 from remuda.identity.credentials import CredentialsFile, SmallServer
 from remuda.identity.federation.fetching import Fetcher, is_loopback

@@ -2,7 +2,7 @@
 
 from remuda.access.principal import Principal
 from remuda.identity.api import TABLE as IDENTITY
-from remuda.identity.assembly import IdentityApp
+from remuda.identity.app import IdentityApp
 from remuda.links.identity import IdentityLink
 from remuda.links.projects import watch_projects
 from remuda.links.region import RegionLink

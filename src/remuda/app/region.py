@@ -7,7 +7,7 @@ from remuda.app.identity import Counting
 from remuda.app.linking import identity_link
 from remuda.config import effect
 from remuda.config.schema import Server
-from remuda.identity.assembly import IdentityApp
+from remuda.identity.app import IdentityApp
 from remuda.process import Ground
 from remuda.region.assembly import RegionApp
 from remuda.region.ports import Providers, RegionPorts

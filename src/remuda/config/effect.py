@@ -17,7 +17,7 @@ from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
 from remuda.identity.federation.seeding import check_providers
 from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.oauth.assertion import load_public_key
-from remuda.identity.rights.bindings import Bindings
+from remuda.identity.rbac.bindings import Bindings
 from remuda.identity.settings import GroupBinding, IdentitySettings, PlatformProvider, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret

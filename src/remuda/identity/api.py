@@ -4,12 +4,12 @@ from remuda.http.mounting import within
 from remuda.http.tables import Table
 from remuda.identity.auditing import api as auditing
 from remuda.identity.login import api as login
-from remuda.identity.oauth import api as oauth
+from remuda.identity.oauth import routes as oauth
 from remuda.identity.operator import api as operator
-from remuda.identity.people import api as people
-from remuda.identity.quotas import api as quotas
-from remuda.identity.rights import api as rights
-from remuda.identity.tenancy import api as tenancy
+from remuda.identity.quotas import routes as quotas
+from remuda.identity.rbac import routes as rights
+from remuda.identity.tenancy import routes as tenancy
+from remuda.identity.users import routes as people
 
 TABLE = Table(
     "identity",

@@ -21,18 +21,18 @@ from msgspec.structs import replace
 from remuda.access.principal import Principal
 from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
 from remuda.identity.kinds.bootstrap import Bootstrap, BootstrapSpec, BootstrapStatus
-from remuda.identity.kinds.people import ServiceAccount, user_id
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.login.passing import ACCOUNT
+from remuda.identity.kinds.users import ServiceAccount, user_id
 from remuda.identity.login.passwords import Passwords, check_password
-from remuda.identity.people import group_rules, rules
-from remuda.identity.people.wire import GroupSpecWire, GroupWrite
+from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.ports import Aside
-from remuda.identity.rights.roles import role_id
+from remuda.identity.rbac.roles import role_id
 from remuda.identity.tenancy.rules import new_organization, new_project
-from remuda.identity.tenancy.wire import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
-from remuda.identity.tokens.hashing import is_hash_of
+from remuda.identity.tenancy.schema import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
+from remuda.identity.tokens.secrets import is_hash_of
 from remuda.identity.tokens.service import Issued, Tokens
+from remuda.identity.users import group_rules, rules
+from remuda.identity.users.schema import GroupSpecWire, GroupWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id

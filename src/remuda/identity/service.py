@@ -6,13 +6,13 @@ Other services use the ports of the rooms, in this process or over HTTP; nothing
 from dataclasses import dataclass
 
 from remuda.identity.auditing.service import Auditing
-from remuda.identity.login.service import Browser
+from remuda.identity.login.facade import Browser
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.operator.service import Operators
-from remuda.identity.people.service import People
-from remuda.identity.quotas.service import Quotas
-from remuda.identity.rights.service import Rights
-from remuda.identity.tenancy.service import Tenancy
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.rbac.service import Rights
+from remuda.identity.tenancy.facade import Tenancy
+from remuda.identity.users.facade import People
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.compute.seen import Held
-from remuda.identity.paths import OrganizationPath, ProjectPath
-from remuda.identity.quotas.rows import allocation_id
-from remuda.identity.quotas.wire import (
+from remuda.identity.names import OrganizationPath, ProjectPath
+from remuda.identity.quotas.allocation_state import allocation_id
+from remuda.identity.quotas.schema import (
     AllocationPath,
     AllocationRead,
     AllocationSpecWire,
@@ -24,7 +24,7 @@ from remuda.identity.quotas.wire import (
     TurnQuery,
     UsageQuery,
 )
-from remuda.identity.tenancy.wire import ReferencePath
+from remuda.identity.tenancy.schema import ReferencePath
 from remuda.kernel.errors import AlreadyExists, NotFound, PreconditionFailed
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness

@@ -4,7 +4,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from remuda.identity.tenancy.rules import read_project
-from remuda.identity.tenancy.wire import ProjectRead
+from remuda.identity.tenancy.schema import ProjectRead
 from remuda.links.watching import Followed, Told, Watch
 from remuda.quota.ports import Place, ProjectSeen
 

@@ -3,7 +3,7 @@
 from remuda.http.routes import AnyRoute, Route
 from remuda.identity.auditing import handlers, wire
 from remuda.identity.auditing.service import READ
-from remuda.identity.paths import ORGANIZATION, OrganizationPath
+from remuda.identity.names import ORGANIZATION, OrganizationPath
 
 _ABOUT = (
     "The latest first, 100 unless `limit` says otherwise. Every write of a known caller is there, whatever came of it, "

@@ -7,7 +7,7 @@ from remuda.http.replies import Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.identity.auditing import wire
 from remuda.identity.auditing.service import Auditing, AuditPage
-from remuda.identity.paths import OrganizationPath
+from remuda.identity.names import OrganizationPath
 
 
 async def list_audit(

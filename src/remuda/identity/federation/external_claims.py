@@ -14,7 +14,7 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jws import JWSRegistry, deserialize_compact
 
-from remuda.identity.federation.upstream import PublicKey
+from remuda.identity.federation.provider_client import PublicKey
 from remuda.identity.kinds.oauth import BearerTrust
 from remuda.identity.tokens.jws import NOT_VALID
 from remuda.identity.tokens.peeking import LONGEST, Peeked

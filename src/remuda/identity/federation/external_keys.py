@@ -17,7 +17,7 @@ import msgspec
 import structlog
 from prometheus_client import Counter
 
-from remuda.identity.federation.upstream import PublicKey, broken, fetch_json, named, read_keys
+from remuda.identity.federation.provider_client import PublicKey, broken, fetch_json, named, read_keys
 from remuda.identity.ports import Fetch
 from remuda.identity.tokens.peeking import BELIEVED
 from remuda.kernel.clock import Clock

@@ -12,7 +12,7 @@ import msgspec
 from joserfc import jws
 from joserfc.errors import JoseError
 
-from remuda.identity.federation.upstream import PublicKey, Upstream, broken
+from remuda.identity.federation.provider_client import PublicKey, Upstream, broken
 from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret

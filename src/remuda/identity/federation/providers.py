@@ -15,8 +15,8 @@ not have its users type their passwords where the claimant likes.
 """
 
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.kinds.people import OrganizationUser, User
 from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.kinds.users import OrganizationUser, User
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.kernel.errors import OAuthRefusal

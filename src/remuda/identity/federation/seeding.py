@@ -15,11 +15,11 @@ from functools import partial
 import structlog
 from msgspec.structs import replace
 
-from remuda.identity.federation.external import is_our_issuer
+from remuda.identity.federation.bearer_tokens import is_our_issuer
 from remuda.identity.federation.external_claims import ALGORITHMS
-from remuda.identity.kinds.api_groups import OURS
+from remuda.identity.kinds.common import OURS
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
-from remuda.identity.rights.roles import role_id
+from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.provider_rules import check_issuer
 from remuda.kernel.errors import Invalid, NotFound

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from remuda.identity.kinds.api_groups import OURS, VERSION
+from remuda.identity.kinds.common import OURS, VERSION
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 

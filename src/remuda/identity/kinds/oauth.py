@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.api_groups import OURS, SHARED, VERSION
+from remuda.identity.kinds.common import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag

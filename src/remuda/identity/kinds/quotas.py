@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated, Literal
 
-from remuda.identity.kinds.api_groups import SHARED, VERSION
+from remuda.identity.kinds.common import SHARED, VERSION
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNSOUGHT
 from remuda.store.kinds import Index, Kind

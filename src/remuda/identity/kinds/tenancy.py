@@ -12,7 +12,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.identity.kinds.api_groups import OURS, SHARED, VERSION
+from remuda.identity.kinds.common import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
 from remuda.kernel.folding import folded
 from remuda.kernel.ids import derived_id

@@ -2,7 +2,7 @@
 
 from datetime import datetime
 
-from remuda.identity.kinds.api_groups import OURS, SHARED, VERSION
+from remuda.identity.kinds.common import OURS, SHARED, VERSION
 from remuda.kernel.secrets import Secret
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct

@@ -4,11 +4,11 @@ from typing import Any
 
 from remuda.http.replies import Page
 from remuda.http.routes import AnyRoute, Route
-from remuda.identity.login import handlers
+from remuda.identity.login import routes as handlers
 from remuda.identity.login.authorization import AuthorizationRequest
-from remuda.identity.login.passing import ACCOUNT
 from remuda.identity.login.password_pages import UPDATE_USERS
-from remuda.identity.login.wire import (
+from remuda.identity.login.redirect import ACCOUNT
+from remuda.identity.login.schema import (
     AccountForm,
     CallbackQuery,
     DeviceForm,

@@ -11,7 +11,7 @@ Where our issuer is https, their names begin with `__Host-`: no other host, and 
 import re
 from datetime import timedelta
 
-from remuda.identity.tokens.hashing import new_secret
+from remuda.identity.tokens.secrets import new_secret
 from remuda.kernel.randomness import Randomness
 
 _VALUE = re.compile(r"[A-Za-z0-9_-]{43}")

@@ -1,6 +1,6 @@
 """ID tokens that clients show us again, to say whom they mean (`id_token_hint`)."""
 
-from remuda.identity.tokens.claims import ID, IdClaims
+from remuda.identity.tokens.jwt import ID, IdClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.errors import Unauthenticated
 

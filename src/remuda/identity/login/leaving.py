@@ -9,18 +9,18 @@ from dataclasses import dataclass
 
 from remuda.http.replies import Page, Redirect
 from remuda.identity.kinds.oauth import OAuth2Client
+from remuda.identity.login.audit import Records
+from remuda.identity.login.browser_sessions import LoggedIn, Logins
 from remuda.identity.login.cookies import BrowserCookie
 from remuda.identity.login.hints import hinted
-from remuda.identity.login.logins import LoggedIn, Logins
 from remuda.identity.login.pages import Pages
-from remuda.identity.login.passing import ACCOUNT
-from remuda.identity.login.records import Records
+from remuda.identity.login.redirect import ACCOUNT
+from remuda.identity.login.schema import LogoutRequest
 from remuda.identity.login.states import States
 from remuda.identity.login.visits import Leaving, Visit, query_of
-from remuda.identity.login.wire import LogoutRequest
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.claims import IdClaims
+from remuda.identity.tokens.jwt import IdClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.urls import with_query
 from remuda.kernel.errors import Malformed

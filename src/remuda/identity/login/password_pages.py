@@ -12,19 +12,19 @@ from remuda.access.checks import allow_everywhere
 from remuda.access.context import Context
 from remuda.http.replies import Page
 from remuda.identity.kinds.oauth import PASSWORD
-from remuda.identity.kinds.people import User, user_id
+from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login.attempts import Attempts
-from remuda.identity.login.entry import WRONG
-from remuda.identity.login.logins import Logins
+from remuda.identity.login.audit import Records
+from remuda.identity.login.browser_sessions import Logins
+from remuda.identity.login.login_pages import WRONG
 from remuda.identity.login.pages import Pages
-from remuda.identity.login.passing import ACCOUNT
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.records import Records
+from remuda.identity.login.redirect import ACCOUNT
+from remuda.identity.login.schema import PasswordForm, PasswordLinkRead
 from remuda.identity.login.visits import Visit
-from remuda.identity.login.wire import PasswordForm, PasswordLinkRead
+from remuda.identity.lookups import organizations_to_tell
 from remuda.identity.permissions import permission
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.users import organizations_to_tell
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.resources.reading import find

@@ -16,10 +16,10 @@ from typing import Protocol
 import msgspec
 
 from remuda.identity.kinds.oauth import Password, PasswordSpec
-from remuda.identity.kinds.people import User
+from remuda.identity.kinds.users import User
 from remuda.identity.login.argon import HASHING, MOST_BYTES, Hasher, Hashing, hashed_bytes
 from remuda.identity.ports import Aside
-from remuda.identity.tokens.hashing import new_secret, token_hash
+from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, Malformed, NotFound
 from remuda.kernel.randomness import Randomness

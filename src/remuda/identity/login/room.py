@@ -1,27 +1,27 @@
 """The room for browsers, put together."""
 
-from remuda.identity.federation.flow import Federation
+from remuda.identity.federation.code_flow import Federation
 from remuda.identity.federation.providers import Providers
-from remuda.identity.login.account import AccountPage
+from remuda.identity.login.account_pages import AccountPage
 from remuda.identity.login.attempts import Attempts
+from remuda.identity.login.audit import Records
+from remuda.identity.login.browser_sessions import Logins
+from remuda.identity.login.browser_state import FamiliarCookie
 from remuda.identity.login.cookies import BrowserCookie
-from remuda.identity.login.entry import Entry
-from remuda.identity.login.familiar import FamiliarCookie
+from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.facade import Browser
 from remuda.identity.login.leaving import Exit
-from remuda.identity.login.logins import Logins
+from remuda.identity.login.login_pages import Entry
 from remuda.identity.login.pages import Pages
-from remuda.identity.login.pairing import DevicePage
-from remuda.identity.login.passing import Passing
 from remuda.identity.login.password_pages import PasswordPages
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.records import Records
-from remuda.identity.login.service import Browser
+from remuda.identity.login.redirect import Passing
 from remuda.identity.login.states import States
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.oauth.devices import Devices
 from remuda.identity.ports import IdentityPorts
-from remuda.identity.rights.bindings import Bindings
+from remuda.identity.rbac.bindings import Bindings
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions
 

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, Unsealable
 from remuda.kernel.sealing import Sealer

@@ -8,9 +8,9 @@ word: there is no token in the request that another site could not have sent alo
 from dataclasses import dataclass
 
 from remuda.access.principal import Principal
+from remuda.identity.login.browser_sessions import Logins
 from remuda.identity.login.cookies import BrowserCookie
-from remuda.identity.login.logins import Logins
-from remuda.identity.rights.service import Rights
+from remuda.identity.rbac.service import Rights
 from remuda.identity.tokens.footing import organization_vouching
 from remuda.kernel.errors import Unauthenticated
 from remuda.store.contract import Store

@@ -5,9 +5,9 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from remuda.identity.federation.flow import Ticket
+from remuda.identity.federation.code_flow import Ticket
 from remuda.identity.login.authorization import AuthorizationRequest
-from remuda.identity.login.familiar import Familiar
+from remuda.identity.login.browser_state import Familiar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,8 +18,8 @@ from joserfc.jws import deserialize_compact
 
 from remuda.identity.kinds.oauth import OAuth2Client, UsedAssertion, UsedAssertionSpec
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.jws import LONGEST
+from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, OAuthRefusal

@@ -14,8 +14,8 @@ import msgspec
 
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
 from remuda.identity.oauth.assertion import Assertions
-from remuda.identity.oauth.wire import ClientForm
-from remuda.identity.tokens.hashing import is_hash_of
+from remuda.identity.oauth.schema import ClientForm
+from remuda.identity.tokens.secrets import is_hash_of
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME

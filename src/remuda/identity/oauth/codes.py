@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from remuda.identity.kinds.oauth import AuthorizationCode, AuthorizationCodeSpec
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.hashing import new_secret, token_hash
+from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.identity.tokens.sessions import Sessions, Telling, session_of_code
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal

@@ -16,9 +16,9 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from remuda.identity.kinds.oauth import DeviceGrant, DeviceGrantSpec
-from remuda.identity.oauth.wire import DeviceAuthorization
+from remuda.identity.oauth.schema import DeviceAuthorization
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.hashing import new_secret, token_hash
+from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal
 from remuda.kernel.randomness import Randomness

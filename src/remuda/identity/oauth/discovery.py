@@ -7,7 +7,7 @@ the request's Host header says); here every address comes from the configured is
 from remuda.identity.oauth.assertion import ALGORITHMS
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE
 from remuda.identity.oauth.grants import AUTHORIZATION_CODE, CLIENT_CREDENTIALS, DEVICE_CODE, REFRESH_TOKEN
-from remuda.identity.oauth.wire import OpenIdConfiguration
+from remuda.identity.oauth.schema import OpenIdConfiguration
 from remuda.identity.settings import IdentitySettings
 from remuda.resources.service_info import SCOPES
 

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from remuda.access.principal import AccessList
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.oauth.wire import BEARER, TokenForm, TokenQuery, TokenRead
-from remuda.identity.rights.service import Rights
+from remuda.identity.oauth.schema import BEARER, TokenForm, TokenQuery, TokenRead
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.bearers import Bearer, Bearers
-from remuda.identity.tokens.claims import PASSPORT, PASSPORT_ISSUER, PassportClaims
+from remuda.identity.tokens.bearer import Bearer, Bearers
 from remuda.identity.tokens.jws import NOT_VALID
+from remuda.identity.tokens.jwt import PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated

@@ -15,21 +15,21 @@ from msgspec.structs import replace
 
 from remuda.access.context import Context
 from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
-from remuda.identity.kinds.people import User
 from remuda.identity.kinds.tokens import Session
+from remuda.identity.kinds.users import User
+from remuda.identity.lookups import find_active_user
+from remuda.identity.oauth.audit import TOKEN, Records
 from remuda.identity.oauth.clients import ClientProof, Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.oauth.devices import Devices
-from remuda.identity.oauth.records import TOKEN, Records
-from remuda.identity.oauth.wire import BEARER, TokenForm, TokenRead
+from remuda.identity.oauth.schema import BEARER, TokenForm, TokenRead
 from remuda.identity.pkce import s256
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.claims import ID, IdClaims
 from remuda.identity.tokens.footing import is_founded, is_vouched
+from remuda.identity.tokens.jwt import ID, IdClaims
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.tokens.sessions import ReusedError, Sessions
-from remuda.identity.users import find_active_user
 from remuda.kernel import base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, OAuthRefusal

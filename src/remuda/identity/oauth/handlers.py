@@ -9,7 +9,8 @@ from remuda.http.etag import Shown
 from remuda.http.replies import Collection
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Client
-from remuda.identity.oauth import client_wire, wire
+from remuda.identity.oauth import client_wire
+from remuda.identity.oauth import schema as wire
 from remuda.identity.oauth.discovery import configuration
 from remuda.identity.oauth.service import OAuth
 from remuda.kernel.errors import Unauthenticated

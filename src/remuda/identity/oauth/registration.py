@@ -24,7 +24,7 @@ from remuda.identity.oauth.client_wire import (
 )
 from remuda.identity.oauth.clients import CLI
 from remuda.identity.permissions import permission
-from remuda.identity.tokens.hashing import new_secret, token_hash
+from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid
 from remuda.kernel.randomness import Randomness

@@ -9,7 +9,7 @@ from remuda.identity.oauth.exchange import Exchange
 from remuda.identity.oauth.grants import Grants
 from remuda.identity.oauth.registration import Registration
 from remuda.identity.oauth.service import OAuth
-from remuda.identity.rights.service import Rights
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.room import TokenRoom
 from remuda.kernel.clock import Clock

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from remuda.access.context import Context
 from remuda.http.credentials import read_bearer
 from remuda.http.ratelimit import RateLimiter, anonymous
+from remuda.identity.oauth.audit import REVOKE, Records
 from remuda.identity.oauth.clients import ClientProof, Clients
 from remuda.identity.oauth.devices import Devices
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, Exchange, refuse_query
 from remuda.identity.oauth.grants import Grants
-from remuda.identity.oauth.records import REVOKE, Records
 from remuda.identity.oauth.registration import Registration
-from remuda.identity.oauth.wire import (
+from remuda.identity.oauth.schema import (
     BEARER,
     Authz,
     DeviceAuthorization,
@@ -26,9 +26,9 @@ from remuda.identity.oauth.wire import (
     TokenRead,
     UserinfoRead,
 )
-from remuda.identity.rights.service import Rights
+from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.bearers import Bearer, Bearers
+from remuda.identity.tokens.bearer import Bearer, Bearers
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions

@@ -12,11 +12,11 @@ import msgspec
 
 from remuda.access.context import Context
 from remuda.http.audit import Actor, Operation, Target, audit_record
-from remuda.identity.kinds.people import USER, User, user_id
+from remuda.identity.kinds.users import USER, User, user_id
+from remuda.identity.lookups import organizations_to_tell
 from remuda.identity.operator.requests import LONGEST_LIFE, OperatorRequest, open_request
 from remuda.identity.operator.wire import PATH, OperatorTokenRead
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.users import organizations_to_tell
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Unauthenticated
 from remuda.kernel.ids import is_id

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 
 from remuda.identity.kinds.quotas import QuotaMetadata, QuotaMetadataSpec
-from remuda.identity.quotas.heads import Catalogue
+from remuda.identity.quotas.quota_state import Catalogue
 from remuda.kernel.errors import AlreadyExists
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata

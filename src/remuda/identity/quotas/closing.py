@@ -6,8 +6,8 @@ the project, or it comes second and is told that there is no such project.
 """
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.combining import Apply, Combiner
-from remuda.identity.quotas.heads import closed
+from remuda.identity.quotas.quota_state import closed
+from remuda.identity.quotas.writer import Apply, Combiner
 from remuda.kernel.errors import Conflict, NotFound, OwnerRefused
 from remuda.store.contract import Store
 

@@ -6,10 +6,11 @@ from remuda.http.etag import Shown
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.identity.kinds.quotas import Allocation
-from remuda.identity.paths import OrganizationPath, ProjectPath
-from remuda.identity.quotas import rules, wire
+from remuda.identity.names import OrganizationPath, ProjectPath
+from remuda.identity.quotas import rules
+from remuda.identity.quotas import schema as wire
+from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.limits import Limited
-from remuda.identity.quotas.service import Quotas
 
 _encode = msgspec.json.Encoder().encode
 

@@ -9,12 +9,12 @@ from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Action, Allocation, Amounts, Intent, Quota
 from remuda.identity.kinds.tenancy import Project
+from remuda.identity.quotas.allocation_state import deadline_after, has_ended, is_living, owner_of
 from remuda.identity.quotas.amounts import larger
 from remuda.identity.quotas.catalogue import Kinds
-from remuda.identity.quotas.combining import Apply, unchanged
-from remuda.identity.quotas.heads import OwnerHolds, charged, check_stays, find_intent, noted
-from remuda.identity.quotas.rows import deadline_after, has_ended, is_living, owner_of
-from remuda.identity.quotas.settling import Settling
+from remuda.identity.quotas.intents import Settling
+from remuda.identity.quotas.quota_state import OwnerHolds, charged, check_stays, find_intent, noted
+from remuda.identity.quotas.writer import Apply, unchanged
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.resources.conventions import project_of

@@ -19,12 +19,19 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Allocation, Intent, Limits, Quota
+from remuda.identity.quotas.allocation_state import (
+    has_ended,
+    held_under,
+    is_living,
+    renewed,
+    same_operation,
+    with_amounts,
+)
 from remuda.identity.quotas.catalogue import Kinds
-from remuda.identity.quotas.combining import Apply, Combiner
-from remuda.identity.quotas.heads import find_intent, with_limits, with_project_limits
+from remuda.identity.quotas.intents import TRIES, Settling
 from remuda.identity.quotas.judging import Check, Edit, Judging
-from remuda.identity.quotas.rows import has_ended, held_under, is_living, renewed, same_operation, with_amounts
-from remuda.identity.quotas.settling import TRIES, Settling
+from remuda.identity.quotas.quota_state import find_intent, with_limits, with_project_limits
+from remuda.identity.quotas.writer import Apply, Combiner
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict
 from remuda.kernel.randomness import Randomness

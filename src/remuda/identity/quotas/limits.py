@@ -9,9 +9,10 @@ from remuda.identity.kinds.quotas import QUOTA, Quota, QuotaSpec
 from remuda.identity.kinds.quotas import Limits as StoredLimits
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.permissions import permission
-from remuda.identity.quotas import rules, wire
-from remuda.identity.quotas.heads import project_ledger
+from remuda.identity.quotas import rules
+from remuda.identity.quotas import schema as wire
 from remuda.identity.quotas.ledger import Ledger
+from remuda.identity.quotas.quota_state import project_ledger
 from remuda.resources.reading import get_in
 from remuda.store.contract import Store
 

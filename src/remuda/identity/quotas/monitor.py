@@ -16,9 +16,9 @@ import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
 from remuda.identity.kinds.quotas import Allocation, Amounts, Quota, QuotaSpec
-from remuda.identity.quotas.combining import Apply
-from remuda.identity.quotas.heads import Counted, expected_totals, with_totals
 from remuda.identity.quotas.ledger import Ledger
+from remuda.identity.quotas.quota_state import Counted, expected_totals, with_totals
+from remuda.identity.quotas.writer import Apply
 from remuda.kernel.clock import Clock
 from remuda.kernel.turns import let_others_run
 from remuda.reconcile.leader import Leader

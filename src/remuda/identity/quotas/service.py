@@ -1,31 +1,192 @@
-"""Quotas as a port: what can be asked about limits and allocations, over HTTP or in the same process.
+"""Who holds what.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect.
+An allocation is named after its operation: the caller's Idempotency-Key, or else the request. Whoever gave a key has
+recorded it, comes back with it, and confirms; whoever gave none is a client that knows nothing of confirming, so what
+it takes is confirmed as it is taken. To clients a released allocation is gone: it is not found, but to release it again
+is fine, it can be renewed, and it stays in the usage, even when its project and its organization are gone.
+
+A project that is being deleted keeps its allocations until they are released, and everything here works in it.
+
+Usage is the organization's, and each row of it the project's that it is in: who may not read that project does not see
+what is in it, nor who made it. What a project used that is gone is for who may read all of them.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from remuda.identity.quotas.allocations import Allocations
+from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
+from remuda.access.context import Context
+from remuda.access.principal import Principal
+from remuda.http.replies import Collection
+from remuda.identity.kinds.quotas import ALLOCATION, Allocation, charge_value
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.permissions import permission
+from remuda.identity.quotas import rules
+from remuda.identity.quotas import schema as wire
+from remuda.identity.quotas.allocation_state import allocation_id, charging, is_living, was_held
 from remuda.identity.quotas.ledger import Ledger
-from remuda.identity.quotas.limits import Limits
 from remuda.kernel.clock import Clock
+from remuda.kernel.errors import NotFound
+from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
+from remuda.resources.reading import get_in, is_there
+from remuda.resources.writing import check_state, witnessed
 from remuda.store.contract import Store
+
+Judge = Callable[[Allocation], bool]
+
+_NONE_IN_PARTICULAR = ""
+"""No project's id: a right that holds there holds in all of the organization."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Quotas:
-    """The room."""
+class Allocations:
+    """What can be asked of allocations."""
 
     store: Store
     clock: Clock
     ledger: Ledger
 
-    @property
-    def limits(self) -> Limits:
-        """What can be asked of limits."""
-        return Limits(store=self.store, ledger=self.ledger)
+    async def allocate(
+        self, context: Context, organization: str, project: str, wanted: wire.AllocationWrite
+    ) -> Allocation:
+        """Hold something for somebody, if there is room for it."""
+        allow_in_project(context.principal, permission("allocations", "create"), organization, project)
+        await get_in(self.store, Project, project, organization)
+        rules.check_allocation(wanted)
+        row = rules.new_allocation(
+            allocation_id(context.principal.subject, context.key or context.operation),
+            organization,
+            project,
+            wanted,
+            context.principal,
+            life="confirmed" if context.key is None else "unconfirmed",
+        )
+        return await self.ledger.take(row, log=witnessed(context, ALLOCATION.plural, row))
 
-    @property
-    def allocations(self) -> Allocations:
-        """What can be asked of allocations."""
-        return Allocations(store=self.store, clock=self.clock, ledger=self.ledger)
+    async def get(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
+        """Return an allocation that holds something."""
+        allow_in_project(context.principal, permission("allocations", "read"), organization, project)
+        return await self._living(organization, project, allocation)
+
+    async def confirm(self, context: Context, organization: str, project: str, allocation: str) -> Allocation:
+        """Say that what an allocation is for is there."""
+        allow_in_project(context.principal, permission("allocations", "update"), organization, project)
+        row = await self._living(organization, project, allocation)
+        return await self.ledger.confirm(row.name, log=witnessed(context, ALLOCATION.plural, row))
+
+    async def renew(
+        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+    ) -> Allocation:
+        """Hold again what was released, if there is room for it; it has to be confirmed anew. A turn as in `change`."""
+        allow_in_project(context.principal, permission("allocations", "create"), organization, project)
+        row = await self._row(organization, project, allocation)
+        return await self.ledger.renew(
+            row.name,
+            check=lambda row: _check(context, row, turn),
+            log=witnessed(context, ALLOCATION.plural, row),
+        )
+
+    async def change(
+        self,
+        context: Context,
+        organization: str,
+        project: str,
+        allocation: str,
+        wanted: wire.AllocationWrite,
+        *,
+        turn: int | None = None,
+    ) -> Allocation:
+        """Hold something else instead, if there is room for it, and nobody did so in a later turn."""
+        who, now = context.principal, self.clock.now()
+        allow_in_project(who, permission("allocations", "update"), organization, project)
+        row = await self._living(organization, project, allocation)
+        rules.check_allocation(wanted)
+        rules.check_same_owner(row, wanted)
+        return await self.ledger.change(
+            row.name,
+            lambda row: rules.changed_allocation(row, wanted, who, now, turn=turn),
+            check=lambda row: _check(context, row, turn),
+            log=witnessed(context, ALLOCATION.plural, row),
+        )
+
+    async def release(
+        self, context: Context, organization: str, project: str, allocation: str, *, turn: int | None = None
+    ) -> None:
+        """Hold nothing any more, not even for what was begun and never made. Twice is fine.
+
+        Given a turn, it is not held again in an earlier one.
+        """
+        allow_in_project(context.principal, permission("allocations", "delete"), organization, project)
+        try:
+            row = await self._row(organization, project, allocation)
+        except NotFound:
+            if not await self.ledger.take_back(organization, project, allocation):
+                raise
+            row = await self._row(organization, project, allocation)
+        await self.ledger.release(
+            row.name,
+            turn=turn or 0,
+            check=lambda row: check_state(context, row, rules.writable_allocation(row)),
+            log=witnessed(context, ALLOCATION.plural, row) if is_living(row) else (),
+        )
+
+    async def usage(
+        self, context: Context, organization: str, query: wire.UsageQuery
+    ) -> Collection[Allocation, list[wire.AllocationRead]]:
+        """Return who uses what since when, of what the caller may see: now, or at some time of the past."""
+        allow_in_organization(context.principal, permission("quotas", "read"), organization)
+        rules.check_period(query)
+        await self._check_known(organization)
+        # The rows of a project stay in the usage when it is gone, so nobody asks whether it is there.
+        labels = {ORGANIZATION: organization} | ({} if query.project is None else {PROJECT: query.project})
+        since, until = (query.since, query.until) if query.at is None else (query.at, query.at)
+        is_past = since is not None or until is not None
+        of_past = None if query.kind is None else ("charge", charge_value(organization, query.kind))
+        is_asked_for = (lambda row: was_held(row, since, until)) if is_past else charging(query.kind)
+        return Collection(
+            store=self.store,
+            kind=Allocation,
+            view=rules.ALLOCATION_VIEW,
+            labels=labels,
+            index=of_past if is_past else ("living", query.project or organization),
+            visible=_shown(context.principal, organization, is_asked_for),
+        )
+
+    async def _check_known(self, organization: str) -> None:
+        """Raise NotFound unless an organization is there, or was: its usage is there for whoever may read it of all."""
+        if await is_there(self.store, Organization, organization):
+            return
+        used = await self.store.list_names(Allocation, labels={ORGANIZATION: organization}, limit=1)
+        if not used.items:
+            raise NotFound("Organization", organization)
+
+    async def _row(self, organization: str, project: str, allocation: str) -> Allocation:
+        row = await get_in(self.store, Allocation, allocation, organization)
+        if project_of(row) != project:
+            raise NotFound("Allocation", allocation)
+        return row
+
+    async def _living(self, organization: str, project: str, allocation: str) -> Allocation:
+        row = await self._row(organization, project, allocation)
+        if not is_living(row):
+            raise NotFound("Allocation", allocation)
+        return row
+
+
+def _check(context: Context, row: Allocation, turn: int | None) -> None:
+    """Raise PreconditionFailed unless a row is what the caller has seen, and was not changed in a later turn."""
+    check_state(context, row, rules.writable_allocation(row))
+    rules.check_turn(row, turn)
+
+
+def _shown(principal: Principal, organization: str, is_asked_for: Judge | None) -> Judge | None:
+    """Return what tells whether a row is shown; nothing where all are, so that the list can be read from the cache."""
+    right = permission("projects", "read")
+    if is_allowed_in_project(principal, right, organization, _NONE_IN_PARTICULAR):
+        return is_asked_for
+
+    def is_shown(row: Allocation) -> bool:
+        is_readable = is_allowed_in_project(principal, right, organization, project_of(row))
+        return is_readable and (is_asked_for is None or is_asked_for(row))
+
+    return is_shown

@@ -5,11 +5,11 @@ from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization, Project
-from remuda.identity.paths import OrganizationPath, ProjectPath
-from remuda.identity.tenancy import wire
+from remuda.identity.names import OrganizationPath, ProjectPath
+from remuda.identity.tenancy import schema as wire
+from remuda.identity.tenancy.facade import Tenancy
 from remuda.identity.tenancy.provider_rules import PROVIDER_VIEW
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW
-from remuda.identity.tenancy.service import Tenancy
 from remuda.resources.wire import VersionRead
 
 

@@ -15,11 +15,11 @@ from remuda.access.checks import (
 from remuda.access.context import Context
 from remuda.access.principal import Permission
 from remuda.http.replies import Collection
-from remuda.identity.kinds.people import Group
 from remuda.identity.kinds.tenancy import IN_CARE, PROJECT, Organization, Project
+from remuda.identity.kinds.users import Group
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import rules
-from remuda.identity.tenancy.wire import ProjectRead, ProjectWrite
+from remuda.identity.tenancy.schema import ProjectRead, ProjectWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.kernel.ids import is_id

@@ -10,7 +10,7 @@ from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
-from remuda.identity.tenancy.wire import ProviderRead, ProviderSpecWire, ProviderWrite
+from remuda.identity.tenancy.schema import ProviderRead, ProviderSpecWire, ProviderWrite
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag

@@ -14,7 +14,7 @@ from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.permissions import permission
 from remuda.identity.tenancy import provider_rules as rules
-from remuda.identity.tenancy.wire import ProviderRead, ProviderWrite
+from remuda.identity.tenancy.schema import ProviderRead, ProviderWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.resources import conventions as labels

@@ -18,7 +18,7 @@ from remuda.identity.kinds.tenancy import (
     ProviderOptions,
     TenancyStatus,
 )
-from remuda.identity.tenancy.wire import (
+from remuda.identity.tenancy.schema import (
     OrganizationRead,
     OrganizationSpecWire,
     OrganizationWrite,

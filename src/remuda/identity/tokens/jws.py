@@ -12,7 +12,7 @@ import msgspec
 from joserfc.errors import JoseError
 from joserfc.jws import deserialize_compact, serialize_compact
 
-from remuda.identity.tokens.claims import Purpose, Stamped
+from remuda.identity.tokens.jwt import Purpose, Stamped
 from remuda.identity.tokens.keys import LoadedKey
 from remuda.kernel import base64url
 from remuda.kernel.errors import Unauthenticated

@@ -8,7 +8,7 @@ this session: that is how a second use is told from a guess, without a list of a
 import re
 from dataclasses import dataclass
 
-from remuda.identity.tokens.hashing import is_hash_of, new_secret, token_hash
+from remuda.identity.tokens.secrets import is_hash_of, new_secret, token_hash
 from remuda.kernel import base64url
 from remuda.kernel.ids import is_id
 from remuda.kernel.randomness import Randomness

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.bearers import Bearers, External
+from remuda.identity.tokens.bearer import Bearers, External
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions

@@ -10,13 +10,13 @@ from datetime import datetime, timedelta
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from remuda.identity.kinds.people import User
 from remuda.identity.kinds.tokens import Revocation, RevocationSpec, Session
+from remuda.identity.kinds.users import User
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.claims import ACCESS, Claims, Purpose, Stamped, TokenType
-from remuda.identity.tokens.hashing import token_hash
 from remuda.identity.tokens.jws import NOT_VALID, read, sign
+from remuda.identity.tokens.jwt import ACCESS, Claims, Purpose, Stamped, TokenType
 from remuda.identity.tokens.keys import SigningKeys
+from remuda.identity.tokens.secrets import token_hash
 from remuda.identity.tokens.verified import Verified
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Unauthenticated

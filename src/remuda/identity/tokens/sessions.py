@@ -18,8 +18,8 @@ from datetime import datetime
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.people import USER, LastLogin, User
 from remuda.identity.kinds.tokens import Session, SessionSpec
+from remuda.identity.kinds.users import USER, LastLogin, User
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.footing import organization_vouching
 from remuda.identity.tokens.refresh import RefreshToken

@@ -5,8 +5,8 @@ What is kept depends on the token and the keys alone. Times and state are judged
 
 from collections import OrderedDict
 
-from remuda.identity.tokens.claims import Claims
-from remuda.identity.tokens.hashing import token_hash
+from remuda.identity.tokens.jwt import Claims
+from remuda.identity.tokens.secrets import token_hash
 
 _MOST = 8192
 

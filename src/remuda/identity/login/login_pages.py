@@ -1,0 +1,232 @@
+"""Logging in with a browser: who asks is known again, or asked, and then sent back with an authorization code.
+
+::
+
+    authorization ── known, and fresh enough ────────────────► the client, with a code
+          │ not known                                              ▲
+          ▼                                                        │
+      login page ── password ──────────────────────────────────────┤
+          └──────── provider ──► its own pages ──► callback ───────┘
+
+Whose address alone leads to an organization's own provider is asked before they are sent there: that an organization
+has a domain says nothing of whose it is.
+
+A login is two writes: the login in the browser, with its audit record, and the code. If it breaks off between the two,
+the user is logged in and comes through at the next try.
+
+The cookie is `SameSite=Lax`, so what another site's form sends comes without it. Such a form is not acted upon: the
+browser is made to come again by itself.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from remuda.http.replies import Page, Redirect
+from remuda.identity.federation.code_flow import Federation, Ticket
+from remuda.identity.federation.providers import Providers, is_own
+from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
+from remuda.identity.kinds.users import User, user_id
+from remuda.identity.login.attempts import Attempts
+from remuda.identity.login.audit import Records
+from remuda.identity.login.authorization import (
+    AuthorizationRequest,
+    check_address,
+    check_request,
+    prompts,
+    upstream_wishes,
+)
+from remuda.identity.login.browser_sessions import LIFE, Logins
+from remuda.identity.login.browser_state import FamiliarCookie
+from remuda.identity.login.cookies import BrowserCookie
+from remuda.identity.login.hints import hinted
+from remuda.identity.login.pages import Pages
+from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.redirect import Passing, unexpected
+from remuda.identity.login.schema import CallbackQuery, LoginForm
+from remuda.identity.login.states import States
+from remuda.identity.login.visits import Flight, Pending, Visit, query_of
+from remuda.identity.oauth.clients import Clients
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.service import Tokens
+from remuda.identity.urls import with_query
+from remuda.kernel.errors import OAuthRefusal
+from remuda.kernel.randomness import Randomness
+from remuda.kernel.secrets import Secret
+from remuda.resources.conventions import NAME
+from remuda.resources.reading import find
+from remuda.store.contract import Store
+
+WRONG = (
+    "The e-mail address and the password do not go together, or this account cannot log in with a password: "
+    "try again, or ask an administrator for a link to set a new one."
+)
+"""All that anybody learns of a password that was not right."""
+
+_NO_PROVIDER = "There is no such way to log in here: choose another one, or type your password."
+_NO_DOMAIN = "Type your password, too: no organization here has a login of its own for this address."
+_UNAUTHORIZED, _BAD = 401, 400
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """Lets people in."""
+
+    store: Store
+    randomness: Randomness
+    settings: IdentitySettings
+    cookie: BrowserCookie
+    familiar: FamiliarCookie
+    states: States
+    pages: Pages
+    logins: Logins
+    passing: Passing
+    passwords: Passwords
+    attempts: Attempts
+    providers: Providers
+    federation: Federation
+    clients: Clients
+    tokens: Tokens
+    records: Records
+
+    async def authorize(self, visit: Visit, request: AuthorizationRequest, *, is_form: bool) -> Page | Redirect:
+        """Answer a client's request: at once, or after a login."""
+        client = check_address(request, await self.clients.find(request.client_id))
+        pending = Pending(request)
+        try:
+            check_request(request, client)
+        except OAuthRefusal as refusal:
+            return self.passing.refused(pending, refusal)
+        if is_form and not visit.cookie:
+            return Redirect(f"{self.settings.issuer}/oauth2/v2/authorization?{query_of(request)}")
+        hint, known = await hinted(self.tokens, request.id_token_hint), await self.logins.find(visit.cookie)
+        if hint is not None:
+            pending = Pending(msgspec.structs.replace(request, id_token_hint=""), expected=hint.sub)
+        if known is not None and await self.passing.is_open(pending, known):
+            return Redirect(await self.passing.onward(pending, known))
+        if "none" in prompts(request):
+            asking = OAuthRefusal("interaction_required", "the user has to log in: ask again without prompt=none")
+            is_other = known is not None and not pending.expects(known.user.spec.subject)
+            return self.passing.refused(pending, unexpected() if is_other else asking)
+        return await self.ask(visit, pending, client)
+
+    async def ask(self, visit: Visit, pending: Pending, client: OAuth2Client | None = None) -> Page | Redirect:
+        """Ask who somebody is, on our page or on the client's own."""
+        value = visit.cookie or self.cookie.fresh(self.randomness)
+        cookies = () if visit.cookie else (self.cookie.write(value),)
+        state = self.states.seal(pending, browser=value)
+        if client is not None and client.spec.login_uri:
+            return Redirect(await self._elsewhere(client.spec.login_uri, state), cookies=cookies)
+        email = (pending.request.login_hint if pending.request else "") or pending.expected
+        page = await self._page(visit, pending, state, email=email)
+        return msgspec.structs.replace(page, cookies=cookies)
+
+    async def login(self, visit: Visit, form: LoginForm) -> Page | Redirect:
+        """Take what somebody typed into the login page, or chose on it."""
+        if not visit.cookie and form.password is None:
+            return self.pages.go_on(state=form.state, email=form.email, provider=form.provider)
+        pending = self.states.open(Pending, form.state, browser=visit.cookie)
+        if form.known:
+            known = await self.logins.find(visit.cookie)
+            if known is not None and self.passing.is_enough(pending, known):
+                return Redirect(await self.passing.onward(pending, known))
+        if form.password is not None:
+            return await self._by_password(visit, pending, form, form.password)
+        if form.stay:
+            return await self._page(visit, pending, form.state, email=form.email)
+        return await self._by_provider(visit, pending, form)
+
+    async def callback(self, visit: Visit, query: CallbackQuery) -> Page | Redirect:
+        """Take somebody back who was at a provider."""
+        flight = self.states.open(Flight, query.state, browser=visit.cookie)
+        try:
+            user = await self._vouched(flight.ticket, query)
+        except OAuthRefusal as refusal:
+            await self.records.failed(visit, None)
+            return self.passing.refused(flight.pending, refusal)
+        return await self._arrive(visit, flight.pending, user, provider=flight.ticket.provider)
+
+    async def _by_password(self, visit: Visit, pending: Pending, form: LoginForm, password: Secret) -> Page | Redirect:
+        account = user_id(form.email)
+        self.attempts.password(account, peer=visit.peer, browser=visit.familiar.number_for(account))
+        is_right = await self.passwords.verify(account, password)
+        user = await find(self.store, User, account)
+        if user is None or not user.is_active or not is_right:
+            await self.records.failed(visit, user)
+            return await self._page(visit, pending, form.state, email=form.email, problem=WRONG, status=_UNAUTHORIZED)
+        return await self._arrive(visit, pending, user, provider="")
+
+    async def _by_provider(self, visit: Visit, pending: Pending, form: LoginForm) -> Page | Redirect:
+        """Send somebody to the provider that they named, or to that of their address; to an organization's own, ask."""
+        if form.provider:
+            provider, organization = await self.providers.named(form.provider), None
+        else:
+            provider, organization = await self.providers.of_address(form.email) or (None, None)
+        if provider is None:
+            problem = _NO_PROVIDER if form.provider else _NO_DOMAIN
+            return await self._page(visit, pending, form.state, email=form.email, problem=problem, status=_BAD)
+        if organization is not None and is_own(provider):
+            name = organization.metadata.labels[NAME]
+            return self.pages.depart(state=form.state, email=form.email, provider=provider, organization=name)
+        return await self._depart(visit, pending, provider, form.email)
+
+    async def _depart(self, visit: Visit, pending: Pending, provider: OAuth2Provider, email: str) -> Page | Redirect:
+        ticket = self.federation.ticket(provider)
+        state = self.states.seal(Flight(pending, ticket), browser=visit.cookie)
+        wishes = upstream_wishes(pending.request, email)
+        place = self.federation.departure(provider, ticket, state=state, wishes=wishes)
+        try:
+            return Redirect(await place)
+        except OAuthRefusal as refusal:
+            return self.passing.refused(pending, refusal)
+
+    async def _vouched(self, ticket: Ticket, query: CallbackQuery) -> User:
+        """Return the user whom a provider vouches for, if its word counts and the user may log in."""
+        provider = await self.providers.named(ticket.provider)
+        if provider is None:
+            raise OAuthRefusal("access_denied", "the provider is no longer known here")
+        if query.error or not query.code:
+            raise OAuthRefusal("access_denied", "the provider has not let you in")
+        email = await self.federation.arrival(provider, ticket, code=query.code, issuer=query.iss)
+        user = await find(self.store, User, user_id(email), marked=False)
+        if user is None:
+            raise OAuthRefusal("access_denied", "user not found")
+        await self.providers.check_vouching(provider, user)
+        if not user.is_active:
+            raise OAuthRefusal("access_denied", "user is not active")
+        return user
+
+    async def _arrive(self, visit: Visit, pending: Pending, user: User, *, provider: str) -> Redirect:
+        """Log somebody in, with a new cookie."""
+        cookie, before = self.cookie.fresh(self.randomness), await self.logins.find(visit.cookie)
+        log = await self.records.succeeded(visit, user)
+        known = await self.logins.begin(user, cookie=cookie, provider=provider, before=before, log=log)
+        cookies = [self.cookie.write(cookie, life=LIFE)]
+        if not provider:  # a provider's word says nothing of who knows the password, and earns no more guesses at it
+            cookies.append(self.familiar.write(visit.familiar, user.name))
+        return Redirect(await self.passing.onward(pending, known), cookies=tuple(cookies))
+
+    async def _page(
+        self, visit: Visit, pending: Pending, state: str, *, email: str, problem: str = "", status: int = 200
+    ) -> Page:
+        known = await self.logins.find(visit.cookie)
+        is_known = known is not None and self.passing.is_enough(pending, known)
+        return self.pages.login(
+            state=state,
+            providers=await self.providers.platform(),
+            application=await self._application(pending),
+            email=email,
+            known=known.user.spec.subject if known is not None and is_known else "",
+            problem=problem,
+            status=status,
+        )
+
+    async def _application(self, pending: Pending) -> str:
+        if pending.request is None:
+            return ""
+        return await self.clients.called(pending.request.client_id)
+
+    async def _elsewhere(self, login_uri: str, state: str) -> str:
+        types = sorted({each.spec.type for each in await self.providers.platform()})
+        told = {"state": state, "callback": f"{self.settings.issuer}/oauth2/v2/login", "providers": " ".join(types)}
+        return with_query(login_uri, told)

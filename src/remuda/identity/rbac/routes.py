@@ -1,0 +1,62 @@
+"""The room's routes."""
+
+from remuda.http.routes import AnyRoute, ListQuery, Nothing, Route
+from remuda.identity.names import ORGANIZATION, OrganizationPath
+from remuda.identity.rbac import handlers
+from remuda.identity.rbac.schema import AclRead, RevocationRead, RoleRead
+from remuda.identity.rbac.service import READ_REVOCATIONS, READ_ROLES, Rights
+
+ACL: Route[Rights, Nothing, Nothing, Nothing, AclRead] = Route(
+    method="GET",
+    path="/api/v1/acl",
+    name="get_acl",
+    summary="Read what you may do",
+    scope="authenticated",
+    answer_type=AclRead,
+    handler=handlers.get_acl,
+)
+"""What the caller may do; services in other processes ask it for each of their callers."""
+
+REVOCATIONS: Route[Rights, Nothing, ListQuery, Nothing, list[RevocationRead]] = Route(
+    method="GET",
+    path="/api/v1/revocations",
+    name="list_revocations",
+    summary="Follow what is revoked",
+    description="For services that check tokens themselves: ids of tokens and sessions that are over before their time."
+    " It needs a right that the role of every service has everywhere.",
+    scope="everywhere",
+    permission=READ_REVOCATIONS,
+    query_type=ListQuery,
+    answer_type=list[RevocationRead],
+    handler=handlers.list_revocations,
+)
+"""What was revoked; services in other processes watch it."""
+
+
+def routes() -> list[AnyRoute]:
+    """Return them all."""
+    return [
+        Route(
+            method="GET",
+            path=f"{ORGANIZATION}/roles",
+            name="list_roles",
+            summary="List the roles that groups can have",
+            scope="organization",
+            permission=READ_ROLES,
+            path_type=OrganizationPath,
+            answer_type=list[RoleRead],
+            handler=handlers.list_roles,
+        ),
+        ACL,
+        Route(
+            method="GET",
+            path=f"{ORGANIZATION}/acl",
+            name="get_organization_acl",
+            summary="Read what you may do, and in one organization",
+            scope="authenticated",
+            path_type=OrganizationPath,
+            answer_type=AclRead,
+            handler=handlers.get_organization_acl,
+        ),
+        REVOCATIONS,
+    ]

@@ -1,0 +1,117 @@
+"""What clients read about rights."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+import msgspec
+
+from remuda.access.principal import AccessList, OrganizationAccess, Permission, Verb
+from remuda.http.routes import Wire
+from remuda.identity.kinds.roles import Role
+from remuda.identity.kinds.tokens import Revocation
+from remuda.resources.metadata import read_metadata
+from remuda.resources.wire import MetadataRead
+
+
+class RoleRead(Wire, frozen=True):
+    """A role."""
+
+    metadata: MetadataRead
+    grantable: bool
+    """The caller may put it into a group."""
+
+
+class AclEndpoint(Wire, frozen=True):
+    """What may be done to one endpoint."""
+
+    name: str
+    operations: tuple[Verb, ...]
+
+
+class AclProject(Wire, frozen=True):
+    """What may be done in one project."""
+
+    id: str
+    endpoints: tuple[AclEndpoint, ...]
+
+
+class AclOrganization(Wire, frozen=True):
+    """What may be done in one organization, and beyond that in its projects."""
+
+    id: str
+    endpoints: tuple[AclEndpoint, ...] = ()
+    projects: tuple[AclProject, ...] = ()
+
+
+class AclRead(Wire, frozen=True, rename={"everywhere": "global"}):
+    """What the caller may do. `organization` and `projects` tell of the organization in the path once more."""
+
+    everywhere: tuple[AclEndpoint, ...] = ()
+    organizations: tuple[AclOrganization, ...] = ()
+    organization: AclOrganization | None = None
+    projects: tuple[AclProject, ...] = ()
+
+
+class RevocationRead(Wire, frozen=True):
+    """Something that is not to be believed any more."""
+
+    id: str
+    """The id of a token (`jti`) or of a session (`sid`)."""
+    expires: datetime
+    """When no token of that id can be alive any more."""
+
+
+def read_role(role: Role, *, grantable: bool) -> RoleRead:
+    """Return a role as a caller reads it."""
+    return RoleRead(metadata=read_metadata(role.metadata, role.spec.tags), grantable=grantable)
+
+
+def read_acl(access: AccessList, organization: str | None = None) -> AclRead:
+    """Return an access list as its holder reads it; what it says of `organization`, if anything, is told twice."""
+    organizations = {name: _organization(name, found) for name, found in sorted(access.organizations.items())}
+    scoped = organizations.get(organization) if organization is not None else None
+    return AclRead(
+        everywhere=_endpoints(access.everywhere),
+        organizations=tuple(organizations.values()),
+        organization=scoped and AclOrganization(id=scoped.id, endpoints=scoped.endpoints),
+        projects=scoped.projects if scoped else (),
+    )
+
+
+def access_of(acl: AclRead) -> AccessList:
+    """Return the access list that was read."""
+    return AccessList(
+        everywhere=_permissions(acl.everywhere),
+        organizations={
+            each.id: OrganizationAccess(
+                _permissions(each.endpoints), {project.id: _permissions(project.endpoints) for project in each.projects}
+            )
+            for each in acl.organizations
+        },
+    )
+
+
+def _organization(name: str, found: OrganizationAccess) -> AclOrganization:
+    return AclOrganization(id=name, endpoints=_endpoints(found.permissions), projects=_projects(found.projects))
+
+
+def _projects(projects: Mapping[str, frozenset[Permission]]) -> tuple[AclProject, ...]:
+    # There may be thousands, and the same few roles in all of them.
+    endpoints = {permissions: _endpoints(permissions) for permissions in set(projects.values())}
+    return tuple(AclProject(id=name, endpoints=endpoints[projects[name]]) for name in sorted(projects))
+
+
+def _endpoints(permissions: Iterable[Permission]) -> tuple[AclEndpoint, ...]:
+    by_name: dict[str, list[Verb]] = {}
+    for permission in permissions:
+        by_name.setdefault(permission.endpoint, []).append(permission.verb)
+    return tuple(AclEndpoint(name=name, operations=tuple(sorted(by_name[name]))) for name in sorted(by_name))
+
+
+def _permissions(endpoints: Iterable[AclEndpoint]) -> frozenset[Permission]:
+    return frozenset(Permission(endpoint.name, verb) for endpoint in endpoints for verb in endpoint.operations)
+
+
+def revocation_view(revocation: Revocation) -> bytes:
+    assert revocation.spec.expires is not None, "a revocation says how long it matters"
+    return msgspec.json.encode(RevocationRead(id=revocation.spec.revoked, expires=revocation.spec.expires))

@@ -1,0 +1,145 @@
+"""Groups: who has which roles in an organization, and in those of its projects that list the group."""
+
+from dataclasses import dataclass
+
+from remuda.access.checks import allow_in_organization
+from remuda.access.context import Context
+from remuda.http.etag import Tagged
+from remuda.http.pagination import SLICE
+from remuda.http.replies import Collection
+from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
+from remuda.identity.permissions import permission
+from remuda.identity.settings import IdentitySettings
+from remuda.identity.users import group_rules
+from remuda.identity.users.changes import Grants
+from remuda.identity.users.rosters import membership_of
+from remuda.identity.users.rules import address
+from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Malformed
+from remuda.kernel.turns import let_others_run
+from remuda.resources.conventions import ORGANIZATION, USER
+from remuda.resources.metadata import check_tags
+from remuda.resources.reading import find, find_in, get_in
+from remuda.resources.writing import check_state, each_once, until_written, witnessed
+from remuda.store.contract import Store
+
+GROUPS = "groups"
+"""The endpoint, as paths and rights have it."""
+
+_NO_USER = "names no user of this organization"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """What can be asked about groups."""
+
+    store: Store
+    clock: Clock
+    settings: IdentitySettings
+    grants: Grants
+
+    @property
+    def view(self) -> Tagged[Group, GroupRead]:
+        """How groups are rendered here."""
+        return group_rules.group_view(self.settings.issuer)
+
+    async def list(self, context: Context, organization: str) -> Collection[Group, list[GroupRead]]:
+        allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
+        await self.store.get(Organization, organization)
+        return Collection(store=self.store, kind=Group, view=self.view, labels={ORGANIZATION: organization})
+
+    async def create(self, context: Context, organization: str, wanted: GroupWrite) -> Group:
+        """Make a group. It is named after the request, so sending that again does not make another."""
+        allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
+        found = await self.store.get(Organization, organization)
+        spec = await self._judged(context, organization, wanted)
+        group = group_rules.new_group(context.operation, found, wanted, spec, context.principal)
+        try:
+            return await self.store.create(group, log=witnessed(context, GROUPS, group))
+        except AlreadyExists:  # the same request, whose answer was lost
+            return await self.store.get(Group, group.name)
+
+    async def get(self, context: Context, organization: str, group: str) -> Group:
+        allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
+        return await self._group(organization, group)
+
+    async def update(self, context: Context, organization: str, group: str, wanted: GroupWrite) -> None:
+        """Replace everything that a client may change of a group, its members too."""
+        allow_in_organization(context.principal, permission(GROUPS, "update"), organization)
+
+        async def change() -> None:
+            found = await self._group(organization, group)
+            check_state(context, found, group_rules.writable_group(found))
+            spec = await self._judged(context, organization, wanted)
+            changed = group_rules.changed_group(found, wanted, spec, context.principal, self.clock.now())
+            await self.store.update(changed, log=witnessed(context, GROUPS, found))
+
+        await until_written(change)
+
+    async def delete(self, context: Context, organization: str, group: str) -> None:
+        """Delete a group. Nobody has its roles from now on; projects forget it soon."""
+        allow_in_organization(context.principal, permission(GROUPS, "delete"), organization)
+
+        async def delete() -> None:
+            found = await self._group(organization, group)
+            check_state(context, found, group_rules.writable_group(found))
+            await self.store.delete(
+                Group, found.name, uid=found.uid, version=found.version, log=witnessed(context, GROUPS, found)
+            )
+
+        await until_written(delete)
+
+    async def _group(self, organization: str, group: str) -> Group:
+        await self.store.get(Organization, organization)
+        return await get_in(self.store, Group, group, organization, marked=False)
+
+    async def _judged(self, context: Context, organization: str, wanted: GroupWrite) -> GroupSpec:
+        """Return what is wanted of a group as it is stored, if the caller may want it."""
+        check_tags(wanted.metadata.tags)
+        await self.grants.check_grantable(context.principal, each_once(wanted.spec.role_ids), organization)
+        spec = wanted.spec
+        for number, account in enumerate(each_once(spec.service_account_ids)):
+            if number % SLICE == SLICE - 1:
+                await let_others_run()
+            await self._check_account(organization, account)
+        users = await self._users(organization, spec)
+        return group_rules.roster(wanted, users, [each for each in spec.subjects if not self._is_ours(each)])
+
+    async def _users(self, organization: str, spec: GroupSpecWire) -> dict[str, str]:
+        """Return the users of ours whom a request names, in one way or the other: their subjects, by membership."""
+        local = [
+            address(each.id, f"/spec/subjects/{number}/id")
+            for number, each in enumerate(spec.subjects)
+            if self._is_ours(each)
+        ]
+        by_subject = {membership_of(organization, subject): subject for subject in local}
+        group_rules.check_same_people(spec, by_subject)
+        users: dict[str, str] = {}
+        for number, user in enumerate(each_once([*spec.user_ids, *by_subject])):
+            if number % SLICE == SLICE - 1:
+                await let_others_run()
+            subject = await self._subject(organization, user)
+            if subject is None and user in by_subject:
+                raise Malformed(f"subject {by_subject[user]} does not exist", [("/spec/subjects", _NO_USER)])
+            if subject is None:
+                raise Malformed(f"user ID {user} does not exist", [("/spec/userIDs", _NO_USER)])
+            users[user] = subject
+        return users
+
+    async def _subject(self, organization: str, user: str) -> str | None:
+        """Return what a user of this organization logs in as, if there is such a user."""
+        membership = await find_in(self.store, OrganizationUser, user, organization)
+        found = None if membership is None else await find(self.store, User, membership.metadata.labels[USER])
+        return None if found is None else found.spec.subject
+
+    async def _check_account(self, organization: str, account: str) -> None:
+        if await find_in(self.store, ServiceAccount, account, organization, marked=False) is None:
+            raise Malformed(
+                f"service account ID {account} does not exist",
+                [("/spec/serviceAccountIDs", "names no service account of this organization")],
+            )
+
+    def _is_ours(self, subject: SubjectWire) -> bool:
+        return subject.issuer in {"", self.settings.issuer}
