@@ -26,7 +26,7 @@ from remuda.providers.simulated.shelf import encode
 from remuda.region.kinds.addresses import Address, address_name
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.region.networks.plan import mac_of
+from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.rules import plan_of
 from remuda.region.servers.rules import server_id
 from remuda.resources.conventions import NAME

@@ -13,7 +13,7 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.addresses import find_address
-from remuda.region.servers.clouding import server_handle
+from remuda.region.servers.provider_spec import server_handle
 from remuda.resources.regional import identity_of
 
 __all__ = ["NETWORKS", "fleet", "model_of", "prepared"]

@@ -33,8 +33,8 @@ from remuda.operations.registry import Sagas
 from remuda.process import Ground
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.metrics import PrometheusReporter
-from remuda.region.assembly import RegionApp
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.app import RegionApp
+from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings

@@ -20,7 +20,7 @@ from bench.loops import run
 from bench.region.fleet import fleet, prepared
 from bench.region.house import REGION, House
 from bench.report import Measure, at_most, figure
-from remuda.region.catalogue.clouds import need
+from remuda.region.catalogue.provider_registry import need
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.monitor import Watch, monitor_of
 

@@ -13,7 +13,7 @@ from bench.region.fleet import fleet
 from bench.region.house import REGION, House
 from bench.report import Measure, at_most, figure
 from bench.rounds import good_time
-from remuda.region.catalogue.clouds import need
+from remuda.region.catalogue.provider_registry import need
 from remuda.region.monitor.monitor import monitor_of
 
 __all__ = ["measures"]

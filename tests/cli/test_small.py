@@ -9,7 +9,7 @@ from remuda.config.effect_region import catalogues
 from remuda.config.schema_region import Region
 from remuda.identity.credentials import SmallServer
 from remuda.providers.simulated.catalogue import Catalogue
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 

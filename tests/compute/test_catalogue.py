@@ -1,6 +1,6 @@
 """The catalogue over HTTP: what instances can be made of, and who may know."""
 
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.regions import RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings

@@ -14,7 +14,7 @@ from remuda.config.schema_region import Region
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.regions import Region as StoredRegion
 from remuda.region.kinds.regions import RegionSimulated
-from remuda.region.networks.vlans import segments_of
+from remuda.region.networks.ipam import segments_of
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.store.objects import Metadata
 

@@ -12,7 +12,7 @@ import pytest
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Malformed
 from remuda.kernel.randomness import SystemRandomness
-from remuda.region.catalogue.clouds import need
+from remuda.region.catalogue.provider_registry import need
 from remuda.region.filestorage.classes import class_id
 from tests.kubernetes.cluster import OwnCluster
 from tests.kubernetes.test_provider import SMALL, cloud_at

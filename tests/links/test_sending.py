@@ -11,17 +11,17 @@ from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.quotas.rules import ALLOCATION_VIEW
 from remuda.identity.quotas.schema import AllocationRead
 from remuda.region.authorities.objects import AUTHORITY_VIEW
-from remuda.region.authorities.wire import AuthorityRead
+from remuda.region.authorities.schema import AuthorityRead
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.rules import NETWORK_VIEW
-from remuda.region.networks.wire import NetworkRead
+from remuda.region.networks.schema import NetworkRead
 from remuda.region.securitygroups.rules import GROUP_VIEW
-from remuda.region.securitygroups.wire import GroupRead
+from remuda.region.securitygroups.schema import GroupRead
 from remuda.region.servers.rules import SERVER_VIEW
-from remuda.region.servers.wire import ServerRead
+from remuda.region.servers.schema import ServerRead
 from tests.region.house import RegionHouse, running
 
 KEY = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIBzjZlJ6T4hVwDSmNkNWJvBKMQxsGn3ktnTZk8qBBYJN ca"

@@ -4,8 +4,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from remuda.region.filestorage.api import FILE_STORAGE
 from remuda.region.filestorage.classes import class_id
+from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.networks import Network
 from tests.region.holdings_ground import TENANT, Site

@@ -23,18 +23,18 @@ from remuda.quota.ports import Place
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings
-from remuda.region.catalogue.clouds import Clouds
-from remuda.region.filestorage import api as storage_api
-from remuda.region.filestorage import controllers as storage_controllers
+from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.filestorage import controller as storage_controllers
+from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
 from remuda.region.filestorage.classes import ClassKeeper
 from remuda.region.filestorage.service import FileStorageRoom
-from remuda.region.loadbalancers import api as balancers_api
-from remuda.region.loadbalancers import controllers as balancers_controllers
+from remuda.region.loadbalancers import controller as balancers_controllers
+from remuda.region.loadbalancers import routes as balancers_api
 from remuda.region.loadbalancers import sagas as balancers_sagas
 from remuda.region.loadbalancers.service import LoadBalancers
-from remuda.region.networks import api as networks_api
-from remuda.region.networks import controllers as networks_controllers
+from remuda.region.networks import controller as networks_controllers
+from remuda.region.networks import routes as networks_api
 from remuda.region.networks import sagas as networks_sagas
 from remuda.region.networks.service import Networks
 from remuda.region.waking import Waking

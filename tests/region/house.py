@@ -34,8 +34,8 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.api import TABLE
-from remuda.region.assembly import RegionApp
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.app import RegionApp
+from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.ports import RegionPorts
 from remuda.region.settings import ConfiguredRegion, RegionSettings

@@ -11,7 +11,7 @@ from remuda.http.tables import Table
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.region.catalogue.clouds import Cloud, Clouds
+from remuda.region.catalogue.provider_registry import Cloud, Clouds
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Orphan
@@ -21,7 +21,7 @@ from remuda.region.monitor.orphans import orphan_breaker
 from remuda.region.monitor.owners import Owners
 from remuda.region.monitor.settings import MonitorSettings
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.recovery.api import routes
+from remuda.region.recovery.routes import routes
 from remuda.region.recovery.service import Recovery
 from remuda.resources.regional import identity_of
 from remuda.store.contract import Store

@@ -3,13 +3,13 @@
 from typing import Any
 
 from remuda.kernel.randomness import SeededRandomness
-from remuda.region.authorities.api import AUTHORITIES
+from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.identities import Identity, OpenstackIdentity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.networks.api import NETWORKS
 from remuda.region.networks.keypairs import new_key_pair
-from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.region.networks.routes import NETWORKS
+from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from tests.region.networks_ground import TENANT, Ground
 from tests.region.room import ORG, OTHER_ORG, PROJECT, member
 

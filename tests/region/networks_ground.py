@@ -25,16 +25,16 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
 from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.run import Run
-from remuda.region.authorities import api as authorities_api
-from remuda.region.authorities import controllers as authorities_controllers
+from remuda.region.authorities import controller as authorities_controllers
+from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
-from remuda.region.networks import api as networks_api
-from remuda.region.networks import controllers as networks_controllers
+from remuda.region.networks import controller as networks_controllers
+from remuda.region.networks import routes as networks_api
 from remuda.region.networks import sagas as networks_sagas
 from remuda.region.networks.service import Networks
-from remuda.region.securitygroups import api as groups_api
-from remuda.region.securitygroups import controllers as groups_controllers
+from remuda.region.securitygroups import controller as groups_controllers
+from remuda.region.securitygroups import routes as groups_api
 from remuda.region.securitygroups.service import SecurityGroups
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore

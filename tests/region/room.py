@@ -25,7 +25,7 @@ from remuda.providers.metrics import CallMetrics
 from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.catalogue import Catalogue
 from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.region.catalogue.clouds import Clouds
+from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
 from remuda.resources.conventions import NAME

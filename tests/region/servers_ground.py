@@ -37,26 +37,26 @@ from remuda.quota.ports import Place
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings
-from remuda.region.authorities import api as authorities_api
-from remuda.region.authorities import controllers as authorities_controllers
+from remuda.region.authorities import controller as authorities_controllers
+from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.networks import api as networks_api
-from remuda.region.networks import controllers as networks_controllers
+from remuda.region.networks import controller as networks_controllers
+from remuda.region.networks import routes as networks_api
 from remuda.region.networks import sagas as networks_sagas
 from remuda.region.networks.service import Networks
-from remuda.region.securitygroups import api as groups_api
-from remuda.region.securitygroups import controllers as groups_controllers
+from remuda.region.securitygroups import controller as groups_controllers
+from remuda.region.securitygroups import routes as groups_api
 from remuda.region.securitygroups.service import SecurityGroups
-from remuda.region.servers import api as servers_api
 from remuda.region.servers import control as servers_control
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers import routes as servers_api
+from remuda.region.servers.actions import Verbs
+from remuda.region.servers.facade import ServerRoom
 from remuda.region.servers.looking import Looking
-from remuda.region.servers.room import ServerRoom
+from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
-from remuda.region.servers.verbs import Verbs
 from remuda.region.waking import Waking
 from remuda.store.background import Duties
 from remuda.store.logs import subject_of

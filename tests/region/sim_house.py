@@ -23,8 +23,8 @@ from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.providers.simulated.faults import FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.api import TABLE
-from remuda.region.assembly import RegionApp
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.app import RegionApp
+from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.sightings import SIGHTING_DIGEST
 from remuda.region.ports import RegionPorts
 from remuda.region.settings import RegionSettings

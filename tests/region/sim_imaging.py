@@ -2,7 +2,7 @@
 
 from itertools import product
 
-from remuda.region.images.api import IMAGES, IMAGES_OF_ORGANIZATION
+from remuda.region.images.routes import IMAGES, IMAGES_OF_ORGANIZATION
 from tests.identity.sim_book import Place
 from tests.region.images_ground import URI, image
 from tests.region.sim_asking import PATHS

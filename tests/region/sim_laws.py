@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.quota.reservation import is_charged
-from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.kinds.common import is_abandoned
 from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID
 from remuda.resources.regional import NETWORK, identity_of, network_of
 from tests.identity.sim_book import GONE

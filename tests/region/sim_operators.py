@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.region.kinds.recovering import is_abandoned
+from remuda.region.kinds.common import is_abandoned
 from remuda.store.objects import Resource
 from tests.identity.sim_book import THERE, Wishes
 from tests.identity.sim_facts import UNKNOWN

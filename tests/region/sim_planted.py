@@ -8,17 +8,17 @@ from remuda.providers.contract.common import server_name
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done
 from remuda.region.consumers.projects import ProjectConsumer
-from remuda.region.images.controllers import ImageController
+from remuda.region.images.controller import ImageController
 from remuda.region.kinds.servers import Server
-from remuda.region.loadbalancers import controllers as balancers
-from remuda.region.networks import controllers as networks
+from remuda.region.loadbalancers import controller as balancers
+from remuda.region.networks import controller as networks
 from remuda.region.networks import service as network_service
 from remuda.region.networks.addresses import give_address_back
-from remuda.region.networks.controllers import IdentityController, NetworkController
+from remuda.region.networks.controller import IdentityController, NetworkController
 from remuda.region.recovery.service import Recovery
-from remuda.region.servers import clouding
-from remuda.region.servers import controllers as servers
-from remuda.region.servers.controllers import ServerController
+from remuda.region.servers import controller as servers
+from remuda.region.servers import provider_spec as clouding
+from remuda.region.servers.controller import ServerController
 
 _remove_network = NetworkController.deprovision
 _remove_server = ServerController.deprovision

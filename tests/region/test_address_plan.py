@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.kernel.errors import Invalid
-from remuda.region.networks.plan import (
+from remuda.region.networks.address_plan import (
     DEFAULT_RESERVATIONS,
     AddressRange,
     Plan,

@@ -4,7 +4,7 @@ import msgspec
 
 from remuda.app import tables
 from remuda.http.audit import STREAM, AuditRecord, subject_of_organization
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers.routes import SERVERS
 from tests.region.networks_ground import ABSENT
 from tests.region.room import ORG
 from tests.region.servers_ground import TENANT, Yard, in_yard

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.region.authorities.api import AUTHORITIES
+from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec

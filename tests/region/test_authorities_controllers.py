@@ -4,10 +4,10 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.operations.kinds import Operation, OperationSpec, Phase
-from remuda.region.authorities.api import AUTHORITIES
 from remuda.region.authorities.objects import new_authority
+from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.authorities.sagas import reference_of
-from remuda.region.authorities.wire import AuthorityCreate, AuthorityCreateSpec
+from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec

@@ -18,7 +18,7 @@ from remuda.http.server.metrics import Metrics
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.secrets import Secret
 from remuda.region.api import TABLE
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.regions import RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings

@@ -10,7 +10,7 @@ from remuda.http.documents.openapi import document
 from remuda.http.tables import Table
 from remuda.kernel.base64url import decode
 from remuda.kernel.secrets import Secret
-from remuda.region.catalogue.api import routes
+from remuda.region.catalogue.routes import routes
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack

@@ -9,8 +9,8 @@ from remuda.kernel.errors import Malformed, NotFound, Unavailable
 from remuda.providers.circuit_breaker import BreakerSettings
 from remuda.providers.contract.provider import Provider
 from remuda.providers.settings import CallSettings
-from remuda.region.catalogue.clouds import Clouds, need
-from remuda.region.catalogue.seeding import region_id, seed_regions
+from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.catalogue.seed import region_id, seed_regions
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.store.sqlite.store import SqliteStore

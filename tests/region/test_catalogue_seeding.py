@@ -10,7 +10,7 @@ import pytest
 from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import is_id
 from remuda.kernel.secrets import Secret
-from remuda.region.catalogue.seeding import is_withdrawn, region_id, seed_regions
+from remuda.region.catalogue.seed import is_withdrawn, region_id, seed_regions
 from remuda.region.kinds.identities import Identity, IdentitySpec
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.regions import Region, RegionSimulated, RegionSpec

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.region.filestorage.api import FILE_STORAGE
+from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.quantities import GIB
 from tests.region.filestorage_asking import (

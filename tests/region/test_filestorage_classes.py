@@ -11,10 +11,10 @@ from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.filestorage import StorageClass
 from remuda.providers.contract.provider import Provider
 from remuda.quota.ports import Place
-from remuda.region.catalogue.clouds import Clouds
-from remuda.region.filestorage import api
-from remuda.region.filestorage.api import CLASSES, FILE_STORAGE
+from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.filestorage import routes as api
 from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
+from remuda.region.filestorage.routes import CLASSES, FILE_STORAGE
 from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from remuda.providers.contract.filestorage import FileStorage as CloudStorage
 from remuda.providers.contract.networks import Range
-from remuda.region.filestorage.api import FILE_STORAGE
+from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.filestorage.sagas import charge_for
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.networks.addresses import take_this_address
-from remuda.region.networks.api import NETWORKS
+from remuda.region.networks.routes import NETWORKS
 from tests.region.filestorage_asking import FAST, policy, read, update, wanted
 from tests.region.holdings_ground import HOME, TENANT, Site, on_site
 from tests.region.room import refusal

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remuda.quota.ports import Amount, Place
-from remuda.region.filestorage.api import FILE_STORAGE
+from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.quantities import GIB

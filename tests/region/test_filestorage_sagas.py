@@ -21,7 +21,7 @@ from remuda.region.filestorage.sagas import (
     bound,
     charge_for,
 )
-from remuda.region.filestorage.wire import (
+from remuda.region.filestorage.schema import (
     AttachmentsWire,
     PolicyWire,
     RetentionWire,

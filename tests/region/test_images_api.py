@@ -6,8 +6,8 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Unavailable
-from remuda.region.images.api import IMAGES, IMAGES_OF_ORGANIZATION, routes
 from remuda.region.images.reading import find_image
+from remuda.region.images.routes import IMAGES, IMAGES_OF_ORGANIZATION, routes
 from remuda.region.kinds.images import ImageImport
 from remuda.region.kinds.server_parts import ServerImage
 from remuda.region.kinds.servers import Server, ServerSpec

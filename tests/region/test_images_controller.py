@@ -15,7 +15,7 @@ from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.images import SimImages
 from remuda.quota.unmaking import unmake
 from remuda.region.images.rules import to_cloud
-from remuda.region.images.transfers import Transfers
+from remuda.region.images.transfer import Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.resources.reading import is_there
 from remuda.store.sqlite.store import SqliteStore

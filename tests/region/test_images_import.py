@@ -18,13 +18,14 @@ from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.provider import open_cloud
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.region.images import api, control
+from remuda.region.images import control
+from remuda.region.images import routes as api
+from remuda.region.images.facade import ImageRoom
 from remuda.region.images.fetching import ImageFetcher, Limits
-from remuda.region.images.room import ImageRoom
 from remuda.region.images.service import Images
 from remuda.region.images.snapshots import Snapshots
 from remuda.region.kinds.images import ImageImport
-from remuda.region.servers.clouding import server_handle
+from remuda.region.servers.provider_spec import server_handle
 from remuda.region.settings import RegionSettings
 from remuda.store.sqlite.store import SqliteStore, open_store
 from tests.example.contract import Reply

@@ -8,13 +8,13 @@ from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
 from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.catalogue import Image
-from remuda.region.images import api
+from remuda.region.images import routes as api
+from remuda.region.images.facade import ImageRoom
 from remuda.region.images.fetching import ImageFetcher
-from remuda.region.images.room import ImageRoom
 from remuda.region.images.service import Images
 from remuda.region.images.snapshots import Snapshots
 from remuda.region.kinds.servers import Server
-from remuda.region.servers.clouding import server_handle
+from remuda.region.servers.provider_spec import server_handle
 from remuda.resources.conventions import NAME
 from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.kernel.errors import Invalid, Malformed
-from remuda.region.networks.plan import (
+from remuda.region.networks.address_plan import (
     plan_of,
     read_nameserver,
     read_network_prefix,

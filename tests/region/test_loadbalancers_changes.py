@@ -6,7 +6,7 @@ import pytest
 
 from remuda.operations.kinds import Operation
 from remuda.region.kinds.loadbalancers import LoadBalancer
-from remuda.region.loadbalancers.api import LOAD_BALANCERS
+from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.region.holdings_ground import HOME, TENANT, Site, on_site
 from tests.region.loadbalancers_asking import ALL, listener, pool, update, wanted
 from tests.region.room import ORG, member, refusal

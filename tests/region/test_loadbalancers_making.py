@@ -7,8 +7,8 @@ import pytest
 from remuda.quota.ports import Amount
 from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
-from remuda.region.loadbalancers.api import LOAD_BALANCERS
-from remuda.region.networks.api import NETWORKS
+from remuda.region.loadbalancers.routes import LOAD_BALANCERS
+from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE

@@ -21,7 +21,7 @@ from remuda.region.loadbalancers.sagas import (
     bound,
     charge_for,
 )
-from remuda.region.loadbalancers.wire import (
+from remuda.region.loadbalancers.schema import (
     BalancerCreate,
     BalancerCreateSpec,
     BalancerSpecWire,

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.region.loadbalancers.api import LOAD_BALANCERS
+from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.region.holdings_ground import ABSENT, OTHER_PROJECT, TENANT, Site, on_site
 from tests.region.loadbalancers_asking import INSIDER, NOBODY, READER, STRANGER, forbidden, update, wanted
 from tests.region.room import ORG, OTHER_ORG, REGION, everywhere, member, refusal

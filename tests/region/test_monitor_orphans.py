@@ -9,8 +9,8 @@ from remuda.app import registry
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import PortSpec, ServerSpec
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.region.catalogue.clouds import Clouds
-from remuda.region.catalogue.seeding import seed_regions
+from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.seed import seed_regions
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.servers import Server
 from remuda.store.sqlite.store import open_store

@@ -14,7 +14,7 @@ from remuda.providers.contract.servers import Servers, Sighting
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.sightings import SightingDigest
 from remuda.region.monitor.digests import Digests
-from remuda.region.monitor.polling import Poll, PollPorts
+from remuda.region.monitor.poller import Poll, PollPorts
 from remuda.region.monitor.remembering import Memory
 from remuda.region.servers.looking import Looking
 from remuda.store.contract import Store

@@ -10,7 +10,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.networks import service
-from remuda.region.networks.api import NETWORKS
+from remuda.region.networks.routes import NETWORKS
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import REFERENCE, reference_at, update
 from tests.region.networks_ground import TENANT, Ground, network, on_ground

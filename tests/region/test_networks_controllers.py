@@ -6,7 +6,7 @@ from remuda.providers.contract.networks import NetworkSpec, Range, Route
 from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.identities import Identity, OpenstackIdentity
 from remuda.region.kinds.networks import Network
-from remuda.region.networks.api import NETWORKS
+from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.resources.regional import identity_of
 from tests.region.networks_asking import NOTHING, REFERENCE, all_is_gone, reference_at

@@ -10,12 +10,12 @@ import apsw
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import RemudaError
-from remuda.region.authorities.api import AUTHORITIES
+from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.networks.api import NETWORKS
-from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.region.networks.routes import NETWORKS
+from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.store.objects import Resource
 from tests.example.contract import Reply
 from tests.region.identity_port import MemoryIdentity

@@ -9,7 +9,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.quota.ports import Amount, Place
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.networks.api import NETWORKS
+from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE

@@ -6,9 +6,9 @@ from remuda.operations.kinds import Operation, OperationSpec, Phase
 from remuda.quota.unmaking import unmake
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.networks.api import NETWORKS
+from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import new_identity, new_network
-from remuda.region.networks.wire import NetworkCreate, NetworkCreateSpec
+from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
 from remuda.resources.regional import identity_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata

@@ -7,7 +7,7 @@ from remuda.quota.ports import Place
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
-from remuda.region.networks.wire import NetworkCreate, NetworkCreateSpec
+from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
 from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

@@ -3,7 +3,7 @@
 from remuda.access.principal import Principal
 from remuda.quota.ports import Place
 from remuda.region.kinds.networks import Network
-from remuda.region.networks.api import NETWORKS
+from remuda.region.networks.routes import NETWORKS
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION
 from remuda.resources.regional import REGION as REGION_LABEL

@@ -13,8 +13,8 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack, Vlan, VlanSegment
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
-from remuda.region.networks.api import NETWORKS
-from remuda.region.networks.vlans import give_vlan_back, segments_of, take_vlan
+from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
+from remuda.region.networks.routes import NETWORKS
 from tests.region.networks_asking import all_is_gone
 from tests.region.networks_ground import TENANT, Ground, on_ground
 from tests.region.room import REGION, clouds_over

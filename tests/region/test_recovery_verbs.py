@@ -15,7 +15,7 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Orphan, claimed
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.recovery.wire import AdoptWrite
+from remuda.region.recovery.schema import AdoptWrite
 from remuda.resources.regional import identity_of
 from tests.identity.household import told
 from tests.region.house import RegionHouse, in_a_region, unwatched

@@ -10,8 +10,8 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup
 from remuda.region.kinds.server_parts import ServerGroup, ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec
-from remuda.region.networks.api import NETWORKS
-from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.region.networks.routes import NETWORKS
+from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import API_VERSION, IDENTITY
 from remuda.resources.regional import NETWORK as NETWORK_LABEL

@@ -7,9 +7,9 @@ from remuda.providers.contract.servers import PortSpec
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.networks.api import NETWORKS
+from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import to_cloud
-from remuda.region.securitygroups.api import SECURITY_GROUPS
+from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.region.securitygroups.rules import handle_of
 from remuda.resources.regional import identity_of
 from tests.region.networks_asking import all_is_gone, make_group

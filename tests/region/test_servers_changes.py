@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from remuda.kernel.tags import Tag
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import PAYING_ORGANIZATION, PAYING_PROJECT
 from tests.region.networks_asking import NOT_FOUND, forbidden
 from tests.region.networks_ground import ABSENT

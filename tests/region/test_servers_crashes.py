@@ -13,8 +13,8 @@ from structlog.testing import capture_logs
 from remuda.kernel.errors import RemudaError
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
-from remuda.region.networks.api import NETWORKS
-from remuda.region.servers.api import SERVERS
+from remuda.region.networks.routes import NETWORKS
+from remuda.region.servers.routes import SERVERS
 from tests.example.contract import Reply
 from tests.region.room import make_region
 from tests.region.servers_ground import (

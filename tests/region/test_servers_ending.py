@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.providers.simulated.faults import FaultBounds
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers.routes import SERVERS
 from tests.example.contract import Reply
 from tests.region.room import refusal
 from tests.region.servers_ground import SMALL, TENANT, UBUNTU, Yard, in_yard

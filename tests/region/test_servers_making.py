@@ -8,8 +8,8 @@ import pytest
 from remuda.access.principal import AccessList, Principal
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.region.networks.api import NETWORKS
-from remuda.region.servers.api import SERVERS
+from remuda.region.networks.routes import NETWORKS
+from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.lifecycle import IN_CARE

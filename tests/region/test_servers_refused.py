@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 
 from remuda.providers.contract.catalogue import Image
-from remuda.region.authorities.api import AUTHORITIES
+from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
-from remuda.region.networks.api import NETWORKS
-from remuda.region.securitygroups.api import SECURITY_GROUPS
-from remuda.region.servers.api import SERVERS
+from remuda.region.networks.routes import NETWORKS
+from remuda.region.securitygroups.routes import SECURITY_GROUPS
+from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.regional import API_VERSION

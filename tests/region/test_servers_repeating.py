@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers.routes import SERVERS
 from tests.region.room import refusal
 from tests.region.servers_ground import COMPUTE, DEBIAN, STANDARD, TENANT, UBUNTU, Yard, in_yard, update, wanted
 

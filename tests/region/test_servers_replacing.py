@@ -3,7 +3,7 @@
 import pytest
 
 from remuda.region.kinds.server_parts import Replacement
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers.routes import SERVERS
 from tests.region.servers_ground import (
     COMPUTE,
     DEBIAN,

@@ -12,8 +12,8 @@ from remuda.providers.simulated.catalogue import Hosts
 from remuda.providers.simulated.catalogue_file import load_catalogues
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
-from remuda.region.servers.api import SERVERS
-from remuda.region.servers.placing import Places
+from remuda.region.servers.capacity import Places
+from remuda.region.servers.routes import SERVERS
 from tests.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard
 
 HOSTS = dict(load_catalogues()["sim-north"].hosts) | {SMALL: Hosts(count=1, size=1)}

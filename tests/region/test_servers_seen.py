@@ -3,7 +3,7 @@
 from remuda.access.principal import Principal
 from remuda.quota.ports import Place
 from remuda.region.kinds.servers import Server
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers.routes import SERVERS
 from remuda.resources.regional import API_VERSION
 from remuda.resources.regional import REGION as REGION_LABEL
 from remuda.store.objects import Metadata

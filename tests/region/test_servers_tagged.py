@@ -6,7 +6,7 @@ import pytest
 
 from remuda.providers.simulated.catalogue import Hosts
 from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.region.servers.api import SERVERS
+from remuda.region.servers.routes import SERVERS
 from tests.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard, update, wanted
 
 TAG = "compute.unikorn-cloud.org/instance-id"

@@ -15,7 +15,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import NOWHERE, Catalogue
 from remuda.providers.simulated.console.consoles import SimConsoles
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.catalogue.seed import region_id
 from remuda.region.settings import ConfiguredRegion
 
 

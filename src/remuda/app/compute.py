@@ -12,7 +12,7 @@ from remuda.config import effect
 from remuda.config.schema import Server
 from remuda.identity.app import IdentityApp
 from remuda.process import Ground
-from remuda.region.assembly import RegionApp
+from remuda.region.app import RegionApp
 
 _SERVICE = "unikorn-compute"
 

@@ -17,7 +17,7 @@ from remuda.http.tables import Table
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import id_in
 from remuda.providers.simulated.console.consoles import SimConsoles
-from remuda.region.assembly import RegionApp
+from remuda.region.app import RegionApp
 from remuda.service import api_ports
 
 CONSOLES_PREFIX = "/simulated"

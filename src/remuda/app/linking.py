@@ -9,7 +9,7 @@ from remuda.links.region import RegionLink
 from remuda.links.sending import Here, ServiceNow
 from remuda.links.watching import WatchHere
 from remuda.region.api import TABLE as REGION
-from remuda.region.assembly import RegionApp
+from remuda.region.app import RegionApp
 
 
 def identity_link(identity: IdentityApp, name: str) -> IdentityLink:

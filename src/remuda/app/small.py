@@ -9,7 +9,7 @@ from remuda.identity.credentials import SmallServer
 from remuda.providers.contract.catalogue import Flavor, Image
 from remuda.providers.simulated.catalogue import Catalogue
 from remuda.region.catalogue.rules import size_of
-from remuda.region.catalogue.seeding import region_id
+from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.quantities import GIB
 from remuda.region.settings import ConfiguredRegion
 

@@ -27,15 +27,15 @@ from remuda.links.seeing import changed, created, place_of, replaced, see_networ
 from remuda.links.sending import Send, ServiceNow
 from remuda.links.watching import Anew, Followed, News, Synced, Told, Watch
 from remuda.quota.ports import Place
-from remuda.region.authorities.wire import AuthorityPath
-from remuda.region.catalogue.wire import FlavorQuery
-from remuda.region.images.wire import ImageQuery, SnapshotCreate, SnapshotCreateSpec, SnapshotPath
+from remuda.region.authorities.schema import AuthorityPath
+from remuda.region.catalogue.schema import FlavorQuery
+from remuda.region.images.schema import ImageQuery, SnapshotCreate, SnapshotCreateSpec, SnapshotPath
+from remuda.region.names import RegionPath
 from remuda.region.networks.rules import read_network
-from remuda.region.networks.wire import NetworkPath, NetworkRead
-from remuda.region.paths import RegionPath
-from remuda.region.securitygroups.wire import GroupPath
+from remuda.region.networks.schema import NetworkPath, NetworkRead
+from remuda.region.securitygroups.schema import GroupPath
 from remuda.region.servers.rules import read_server
-from remuda.region.servers.wire import ConsoleQuery, RevisionQuery, ServerPath, ServerRead
+from remuda.region.servers.schema import ConsoleQuery, RevisionQuery, ServerPath, ServerRead
 from remuda.resources.querying import NetworkedQuery
 from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
 from remuda.resources.wire import MetadataWrite

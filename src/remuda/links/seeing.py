@@ -6,8 +6,8 @@ from remuda.compute.seen import NetworkSeen, Replacement, ServerFacts, ServerSee
 from remuda.compute.tags import INCARNATION, INSTANCE
 from remuda.kernel.secrets import Secret
 from remuda.quota.ports import Place
-from remuda.region.networks.wire import NetworkRead
-from remuda.region.servers.wire import (
+from remuda.region.networks.schema import NetworkRead
+from remuda.region.servers.schema import (
     NetworkingWire,
     ReplaceWrite,
     ServerCreate,

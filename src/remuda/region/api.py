@@ -2,15 +2,15 @@
 
 from remuda.http.mounting import within
 from remuda.http.tables import Table
-from remuda.region.authorities import api as authorities
-from remuda.region.catalogue import api as catalogue
-from remuda.region.filestorage import api as file_storage
-from remuda.region.images import api as images
-from remuda.region.loadbalancers import api as load_balancers
-from remuda.region.networks import api as networks
-from remuda.region.recovery import api as recovery
-from remuda.region.securitygroups import api as security_groups
-from remuda.region.servers import api as servers
+from remuda.region.authorities import routes as authorities
+from remuda.region.catalogue import routes as catalogue
+from remuda.region.filestorage import routes as file_storage
+from remuda.region.images import routes as images
+from remuda.region.loadbalancers import routes as load_balancers
+from remuda.region.networks import routes as networks
+from remuda.region.recovery import routes as recovery
+from remuda.region.securitygroups import routes as security_groups
+from remuda.region.servers import routes as servers
 
 TABLE = Table(
     "region",

@@ -5,18 +5,18 @@ from collections.abc import Mapping, Sequence
 from remuda.operations.registry import AnyBound
 from remuda.providers.contract.provider import Subject
 from remuda.reconcile.driver import Driver
-from remuda.region.authorities import controllers as authority_controllers
+from remuda.region.authorities import controller as authority_controllers
 from remuda.region.authorities import sagas as authority_sagas
-from remuda.region.catalogue.clouds import Clouds
-from remuda.region.filestorage import controllers as storage_controllers
+from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import sagas as storage_sagas
 from remuda.region.images import control as image_control
-from remuda.region.loadbalancers import controllers as balancer_controllers
+from remuda.region.loadbalancers import controller as balancer_controllers
 from remuda.region.loadbalancers import sagas as balancer_sagas
-from remuda.region.networks import controllers as network_controllers
+from remuda.region.networks import controller as network_controllers
 from remuda.region.networks import sagas as network_sagas
 from remuda.region.ports import RegionPorts
-from remuda.region.securitygroups import controllers as group_controllers
+from remuda.region.securitygroups import controller as group_controllers
 from remuda.region.servers import control as server_control
 
 CONCERNED: Mapping[Subject, str] = {

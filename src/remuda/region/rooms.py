@@ -2,11 +2,11 @@
 
 from remuda.operations.service import Operations
 from remuda.region.authorities.service import Authorities
-from remuda.region.catalogue.clouds import Clouds
+from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.images.control import fetcher_of
-from remuda.region.images.room import ImageRoom
+from remuda.region.images.facade import ImageRoom
 from remuda.region.images.service import Images
 from remuda.region.images.snapshots import Snapshots
 from remuda.region.loadbalancers.service import LoadBalancers
@@ -16,11 +16,11 @@ from remuda.region.networks.service import Networks
 from remuda.region.ports import RegionPorts
 from remuda.region.recovery.service import Recovery
 from remuda.region.securitygroups.service import SecurityGroups
-from remuda.region.servers.clouding import server_handle
+from remuda.region.servers.actions import Verbs
+from remuda.region.servers.facade import ServerRoom
 from remuda.region.servers.looking import Looking
-from remuda.region.servers.room import ServerRoom
+from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
-from remuda.region.servers.verbs import Verbs
 from remuda.region.service import Region
 from remuda.version import release
 

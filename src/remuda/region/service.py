@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from remuda.region.authorities.service import Authorities
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.filestorage.service import FileStorageRoom
-from remuda.region.images.room import ImageRoom
+from remuda.region.images.facade import ImageRoom
 from remuda.region.loadbalancers.service import LoadBalancers
 from remuda.region.networks.service import Networks
 from remuda.region.recovery.service import Recovery
 from remuda.region.securitygroups.service import SecurityGroups
-from remuda.region.servers.room import ServerRoom
+from remuda.region.servers.facade import ServerRoom
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,7 +3,7 @@
 from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
-from remuda.region.authorities import wire
+from remuda.region.authorities import schema as wire
 from remuda.region.authorities.objects import AUTHORITY_VIEW
 from remuda.region.authorities.service import Authorities
 from remuda.region.kinds.authorities import SSHCertificateAuthority

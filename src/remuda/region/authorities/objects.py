@@ -3,7 +3,7 @@
 from remuda.access.principal import Principal
 from remuda.http.etag import tagged
 from remuda.region.authorities.rules import authority_key
-from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead, AuthoritySpecWire
+from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead, AuthoritySpecWire
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.resources.lifecycle import IN_CARE

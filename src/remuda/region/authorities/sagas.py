@@ -10,7 +10,7 @@ from remuda.operations.saga import Saga, Step, Work
 from remuda.quota.ports import Place
 from remuda.quota.unmaking import unmake
 from remuda.region.authorities.objects import new_authority
-from remuda.region.authorities.wire import AuthorityCreate
+from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker

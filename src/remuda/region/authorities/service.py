@@ -15,7 +15,7 @@ from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
 from remuda.region.authorities.objects import AUTHORITY_VIEW, check_new, writable_authority
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
-from remuda.region.authorities.wire import AuthorityCreate, AuthorityRead
+from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.permissions import permission

@@ -2,9 +2,9 @@
 
 from remuda.http.routes import Call, Nothing
 from remuda.region.catalogue.rules import read_external_network, read_flavor
+from remuda.region.catalogue.schema import ExternalNetworkRead, FlavorQuery, RegionDetailRead
 from remuda.region.catalogue.service import Catalogue
-from remuda.region.catalogue.wire import ExternalNetworkRead, FlavorQuery, RegionDetailRead
-from remuda.region.paths import OrganizationPath, OrganizationRegionPath, RegionPath
+from remuda.region.names import OrganizationPath, OrganizationRegionPath, RegionPath
 from remuda.resources.schema import FlavorRead, RegionRead
 from remuda.resources.service_info import OpenIdProtectedResource
 from remuda.resources.wire import VersionRead

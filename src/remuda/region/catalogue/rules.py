@@ -9,7 +9,7 @@ from remuda.kernel import base64url
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Gpu
-from remuda.region.catalogue.wire import ExternalNetworkRead, KubernetesWire, RegionDetailRead, RegionDetailSpecWire
+from remuda.region.catalogue.schema import ExternalNetworkRead, KubernetesWire, RegionDetailRead, RegionDetailSpecWire
 from remuda.region.kinds.quantities import gib_of
 from remuda.region.kinds.regions import Region
 from remuda.region.permissions import permission

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_in_organization, allow_somewhere
 from remuda.access.context import Context
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor
-from remuda.region.catalogue.clouds import Clouds
+from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.catalogue.rules import read_detail, read_region, usable_flavors
-from remuda.region.catalogue.wire import RegionDetailRead
+from remuda.region.catalogue.schema import RegionDetailRead
 from remuda.region.permissions import permission
 from remuda.region.settings import RegionSettings
 from remuda.resources.schema import RegionRead

@@ -21,7 +21,7 @@ from remuda.region.kinds.filestorage import Attachment
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.storageclasses import FileStorageClass
-from remuda.region.networks.plan import AddressRange
+from remuda.region.networks.address_plan import AddressRange
 from remuda.region.permissions import permission
 from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.reading import find, is_there

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from remuda.kernel.errors import Invalid
-from remuda.region.filestorage.wire import PolicyWire, ScheduleWire
+from remuda.region.filestorage.schema import PolicyWire, ScheduleWire
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.quantities import GIB
 

@@ -18,8 +18,8 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.filestorage import StorageClass
-from remuda.region.catalogue.clouds import Clouds
-from remuda.region.catalogue.seeding import WITHDRAWN, is_withdrawn
+from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.seed import WITHDRAWN, is_withdrawn
 from remuda.region.kinds.api_groups import OURS
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec

@@ -3,7 +3,7 @@
 from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
-from remuda.region.filestorage import wire
+from remuda.region.filestorage import schema as wire
 from remuda.region.filestorage.reading import STORAGE_VIEW
 from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.kinds.filestorage import FileStorage

@@ -8,7 +8,7 @@ import msgspec
 from remuda.http.etag import tagged
 from remuda.kernel.conditions import find_condition
 from remuda.region.filestorage.rules import is_protected, users_policies
-from remuda.region.filestorage.wire import (
+from remuda.region.filestorage.schema import (
     AttachmentStatusRead,
     AttachmentsWire,
     ClassRead,

@@ -10,7 +10,7 @@ from remuda.access.principal import Principal
 from remuda.providers.contract.common import Handle, storage_name
 from remuda.quota.ports import Amount, Charge, Place
 from remuda.region.filestorage.checking import SYSTEM_DEFAULT
-from remuda.region.filestorage.wire import PolicyWire, StorageCreate, StorageSpecWire, StorageUpdate
+from remuda.region.filestorage.schema import PolicyWire, StorageCreate, StorageSpecWire, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec, Nfs
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.snapshots import Retention, Schedule, SnapshotPolicy

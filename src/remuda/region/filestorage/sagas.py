@@ -16,7 +16,7 @@ from remuda.quota.reservation import hold, payer_of
 from remuda.quota.sagas import Change, change_saga
 from remuda.quota.unmaking import unmake
 from remuda.region.filestorage import rules
-from remuda.region.filestorage.wire import StorageCreate, StorageUpdate
+from remuda.region.filestorage.schema import StorageCreate, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec
 from remuda.region.kinds.quantities import GIB
 from remuda.region.ports import IdentityPort

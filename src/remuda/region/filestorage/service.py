@@ -20,14 +20,14 @@ from remuda.operations.service import Operations
 from remuda.quota.lock import before_of, refuse_while_in_hand
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
-from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.attaching import Attaching
 from remuda.region.filestorage.checking import check_policies, check_room, check_size
 from remuda.region.filestorage.classes import is_offered
 from remuda.region.filestorage.reading import CLASS_VIEW, STORAGE_VIEW, writable_storage
 from remuda.region.filestorage.sagas import CREATE_STORAGE, UPDATE_STORAGE, ChangedStorage, NewStorage, Resized
-from remuda.region.filestorage.wire import (
+from remuda.region.filestorage.schema import (
     ClassQuery,
     ClassRead,
     StorageCreate,

@@ -10,10 +10,10 @@ from remuda.providers.called.catalogue import UPLOAD_S
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.region.catalogue.clouds import Clouds
-from remuda.region.images.controllers import ImageController
+from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.images.controller import ImageController
 from remuda.region.images.fetching import ImageFetcher, Limits
-from remuda.region.images.transfers import Transfers
+from remuda.region.images.transfer import Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.region.settings import RegionSettings
 from remuda.resources.lifecycle import IN_CARE

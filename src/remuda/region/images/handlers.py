@@ -1,10 +1,10 @@
 """The room's handlers: each asks the service and renders what it says."""
 
 from remuda.http.routes import Call, Nothing
-from remuda.region.images import wire
-from remuda.region.images.room import ImageRoom
+from remuda.region.images import schema as wire
+from remuda.region.images.facade import ImageRoom
 from remuda.region.images.rules import read_image
-from remuda.region.paths import OrganizationRegionPath, RegionPath
+from remuda.region.names import OrganizationRegionPath, RegionPath
 from remuda.resources import schema as offers
 
 

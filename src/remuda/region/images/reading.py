@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from remuda.providers.contract.catalogue import Image
-from remuda.region.catalogue.clouds import Cloud, need
+from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.images.rules import image_of
 from remuda.region.kinds.images import ImageImport
 from remuda.resources.conventions import ORGANIZATION, organization_of

@@ -9,7 +9,7 @@ from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
 from remuda.providers.contract.catalogue import Image, ImageGpu, NewImage, OperatingSystem
-from remuda.region.images.wire import ImageCreate, ImageQuery
+from remuda.region.images.schema import ImageCreate, ImageQuery
 from remuda.region.kinds import images as stored
 from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
 from remuda.resources.lifecycle import IN_CARE

@@ -16,14 +16,14 @@ from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import is_id
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.contract.errors import InUse
-from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.images import rules
 from remuda.region.images.fetching import ImageFetcher
 from remuda.region.images.reading import images_of
-from remuda.region.images.wire import ImageCreate, ImagePath, ImageQuery
+from remuda.region.images.schema import ImageCreate, ImagePath, ImageQuery
 from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport
 from remuda.region.kinds.servers import Server
-from remuda.region.paths import OrganizationRegionPath
+from remuda.region.names import OrganizationRegionPath
 from remuda.region.permissions import permission
 from remuda.resources.reading import find, find_in
 from remuda.resources.regional import region_of

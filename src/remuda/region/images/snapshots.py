@@ -12,7 +12,7 @@ from remuda.access.context import Context
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import Image, Images
 from remuda.providers.contract.common import Handle
-from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.catalogue.telling import told
 from remuda.region.images.reading import find_image
 from remuda.region.images.rules import snapshot_of

@@ -4,7 +4,8 @@ from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.loadbalancers import LoadBalancer
-from remuda.region.loadbalancers import rules, wire
+from remuda.region.loadbalancers import rules
+from remuda.region.loadbalancers import schema as wire
 from remuda.region.loadbalancers.service import LoadBalancers
 from remuda.resources.querying import NetworkedQuery
 

@@ -19,7 +19,7 @@ from remuda.region.kinds.loadbalancers import (
     Pool,
 )
 from remuda.region.kinds.networks import NETWORK, Network
-from remuda.region.loadbalancers.wire import (
+from remuda.region.loadbalancers.schema import (
     BalancerCreate,
     BalancerRead,
     BalancerSpecWire,

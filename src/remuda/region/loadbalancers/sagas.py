@@ -15,7 +15,7 @@ from remuda.quota.unmaking import unmake
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
-from remuda.region.loadbalancers.wire import BalancerCreate, BalancerUpdate
+from remuda.region.loadbalancers.schema import BalancerCreate, BalancerUpdate
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.store.contract import Store

@@ -16,14 +16,14 @@ from remuda.operations.service import Operations
 from remuda.quota.lock import before_of, refuse_while_in_hand
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
-from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
 from remuda.region.loadbalancers.checking import check_listeners, check_same_listeners, refuse_held
 from remuda.region.loadbalancers.sagas import CREATE_BALANCER, UPDATE_BALANCER, ChangedBalancer, NewBalancer
-from remuda.region.loadbalancers.wire import BalancerCreate, BalancerRead, BalancerUpdate
-from remuda.region.networks.plan import read_vip
+from remuda.region.loadbalancers.schema import BalancerCreate, BalancerRead, BalancerUpdate
+from remuda.region.networks.address_plan import read_vip
 from remuda.region.networks.rules import plan_of
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort

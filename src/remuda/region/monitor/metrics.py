@@ -21,7 +21,7 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Gauge, Histogram
 
-from remuda.region.monitor.holdings import SUBJECTS
+from remuda.region.monitor.inventory import SUBJECTS
 
 PHASES: Final = ("pending", "queued", "building", "running", "stopping", "stopped")
 """The phases of servers, in the lower case in which metrics have them."""

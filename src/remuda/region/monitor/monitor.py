@@ -12,14 +12,14 @@ from remuda.kernel.errors import Unavailable
 from remuda.reconcile.pacing import Pace, every, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.servers import Server
 from remuda.region.monitor.census import Census
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.orphans import OrphanSearch, orphan_breaker
 from remuda.region.monitor.owners import Owners
-from remuda.region.monitor.polling import Poll, PollPorts
+from remuda.region.monitor.poller import Poll, PollPorts
 from remuda.region.monitor.remembering import Memory
 from remuda.region.monitor.settings import MonitorSettings
 from remuda.region.monitor.supplies import Supplies

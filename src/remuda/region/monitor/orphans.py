@@ -24,10 +24,10 @@ from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
 from remuda.reconcile.pacing import Pace
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.run import Run
-from remuda.region.catalogue.clouds import Cloud
+from remuda.region.catalogue.provider_registry import Cloud
 from remuda.region.kinds.orphans import Orphan, Why, claimed, new_orphan
 from remuda.region.kinds.servers import Server
-from remuda.region.monitor.holdings import Holding, find_holding, holdings_of
+from remuda.region.monitor.inventory import Holding, find_holding, holdings_of
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.owners import Owners
 from remuda.region.networks.addresses import give_held_back

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.providers.contract.common import Handle, id_in, uid_in
+from remuda.region.kinds.common import ABANDONMENT, is_abandoned
 from remuda.region.kinds.orphans import Why
-from remuda.region.kinds.recovering import ABANDONMENT, is_abandoned
 from remuda.region.kinds.servers import Server, cloud_uid_of
-from remuda.region.monitor.holdings import Holding
-from remuda.region.servers.clouding import number_in, numbers_of
+from remuda.region.monitor.inventory import Holding
+from remuda.region.servers.provider_spec import number_in, numbers_of
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of

@@ -6,14 +6,14 @@ import structlog
 
 from remuda.reconcile.pacing import Pace
 from remuda.reconcile.sources import names
-from remuda.region.catalogue.clouds import Cloud
+from remuda.region.catalogue.provider_registry import Cloud
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.vlans import VLANAllocation, vlans_name
 from remuda.region.monitor.metrics import MonitorMetrics
+from remuda.region.networks.ipam import segments_of
 from remuda.region.networks.rules import plan_of
-from remuda.region.networks.vlans import segments_of
 from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK, REGION
 from remuda.store.contract import Store

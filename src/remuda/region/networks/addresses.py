@@ -15,7 +15,7 @@ from remuda.reconcile.sources import names
 from remuda.region.kinds.addresses import Address, AddressSpec, address_name
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.servers import cloud_uid_of
-from remuda.region.networks.plan import free_address, mac_of, probe_order
+from remuda.region.networks.address_plan import free_address, mac_of, probe_order
 from remuda.region.networks.rules import plan_of
 from remuda.resources import regional
 from remuda.resources.conventions import ORGANIZATION, PROJECT

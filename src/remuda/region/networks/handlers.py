@@ -4,7 +4,8 @@ from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.networks import Network
-from remuda.region.networks import rules, wire
+from remuda.region.networks import rules
+from remuda.region.networks import schema as wire
 from remuda.region.networks.service import Networks
 from remuda.resources.querying import RegionalQuery
 

@@ -12,8 +12,8 @@ from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import Network, NetworkSpec, Reservations, Route
-from remuda.region.networks import plan
-from remuda.region.networks.wire import (
+from remuda.region.networks import address_plan as plan
+from remuda.region.networks.schema import (
     NetworkCreate,
     NetworkCreateSpec,
     NetworkRead,

@@ -18,7 +18,7 @@ from remuda.region.kinds.identities import IDENTITY, Identity
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.networks import rules
-from remuda.region.networks.wire import NetworkCreate
+from remuda.region.networks.schema import NetworkCreate
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import Asker
 from remuda.resources.reading import find

@@ -19,13 +19,13 @@ from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
-from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
-from remuda.region.networks.wire import NetworkCreate, NetworkRead, NetworkUpdate
+from remuda.region.networks.schema import NetworkCreate, NetworkRead, NetworkUpdate
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.askers import asker_of

@@ -4,10 +4,10 @@ from remuda.http.etag import Shown
 from remuda.http.replies import Collection
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.orphans import Orphan
-from remuda.region.recovery import wire
+from remuda.region.recovery import schema as wire
 from remuda.region.recovery.service import Recovery
 from remuda.region.servers.rules import SERVER_VIEW
-from remuda.region.servers.wire import ServerRead
+from remuda.region.servers.schema import ServerRead
 
 
 async def list_orphans(

@@ -12,9 +12,9 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.recovery.wire import RecoverableSort
+from remuda.region.recovery.schema import RecoverableSort
 from remuda.region.securitygroups.rules import handle_of
-from remuda.region.servers.clouding import port_handle, server_handle
+from remuda.region.servers.provider_spec import port_handle, server_handle
 from remuda.store.objects import Resource
 
 KIND_OF: Mapping[RecoverableSort, type[Resource]] = {

@@ -18,12 +18,12 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Claim, Orphan, claimed
 from remuda.region.kinds.server_parts import Adopted
 from remuda.region.kinds.servers import Server
-from remuda.region.networks.plan import mac_of
+from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.recovery.wire import AdoptWrite, OrphanRead
-from remuda.region.servers.clouding import number_in
+from remuda.region.recovery.schema import AdoptWrite, OrphanRead
+from remuda.region.servers.provider_spec import number_in
 from remuda.region.servers.rules import new_server, server_id
-from remuda.region.servers.wire import NetworkingWire, ServerCreate, ServerCreateSpec
+from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
 from remuda.resources.regional import REGION, region_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import ResourceT

@@ -26,20 +26,20 @@ from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
-from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.kinds.common import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import HOLD_ADDRESSES, ORPHAN, Claim, Orphan, OrphanSpec, new_orphan, orphan_id
-from remuda.region.kinds.recovering import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.monitor.holdings import find_holding
+from remuda.region.monitor.inventory import find_holding
 from remuda.region.monitor.owners import Owners
 from remuda.region.networks.addresses import find_held
 from remuda.region.permissions import permission
 from remuda.region.recovery import rules
 from remuda.region.recovery.leftovers import KIND_OF, things_of
-from remuda.region.recovery.wire import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
+from remuda.region.recovery.schema import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
 from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.reading import find
 from remuda.resources.regional import IDENTITY, REGION, identity_of, region_of

@@ -4,7 +4,8 @@ from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.securitygroups import rules, wire
+from remuda.region.securitygroups import rules
+from remuda.region.securitygroups import schema as wire
 from remuda.region.securitygroups.service import SecurityGroups
 from remuda.resources.querying import NetworkedQuery
 

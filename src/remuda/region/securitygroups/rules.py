@@ -18,7 +18,7 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup, SecurityGroupSpec
 from remuda.region.networks.rules import tenancy_of
-from remuda.region.securitygroups.wire import (
+from remuda.region.securitygroups.schema import (
     GroupCreate,
     GroupRead,
     GroupSpecWire,

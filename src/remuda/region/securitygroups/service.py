@@ -13,14 +13,14 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
-from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.securitygroups import rules
-from remuda.region.securitygroups.wire import GroupCreate, GroupRead, GroupUpdate
+from remuda.region.securitygroups.schema import GroupCreate, GroupRead, GroupUpdate
 from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.query import allow_for, allow_naming

@@ -5,13 +5,13 @@ from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.clouds import Clouds
+from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
-from remuda.region.servers.controllers import ServerController
-from remuda.region.servers.placing import Places
+from remuda.region.servers.capacity import Places
+from remuda.region.servers.controller import ServerController
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.regional import NETWORK, network_of
 

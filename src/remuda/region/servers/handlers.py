@@ -6,8 +6,9 @@ from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.servers import Server
-from remuda.region.servers import rules, wire
-from remuda.region.servers.room import ServerRoom
+from remuda.region.servers import rules
+from remuda.region.servers import schema as wire
+from remuda.region.servers.facade import ServerRoom
 from remuda.resources.querying import NetworkedQuery
 
 _OnServer = Call[wire.ServerPath, Nothing, Nothing]

@@ -7,13 +7,13 @@ puts an older state over a newer one.
 from dataclasses import dataclass
 
 from remuda.kernel.clock import Clock
-from remuda.region.catalogue.clouds import Clouds, need
+from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
-from remuda.region.servers.clouding import port_handle, server_handle
 from remuda.region.servers.drifting import with_drift
-from remuda.region.servers.observing import observed
+from remuda.region.servers.provider_spec import port_handle, server_handle
+from remuda.region.servers.status import observed
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, region_of
 from remuda.resources.writing import until_written

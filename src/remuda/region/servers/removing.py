@@ -6,12 +6,12 @@ from remuda.providers.contract.common import Handle, id_in, server_name, uid_in
 from remuda.providers.contract.errors import InUse
 from remuda.quota.reservation import SOON_S
 from remuda.reconcile.results import Again, Result
-from remuda.region.catalogue.clouds import Cloud, need
-from remuda.region.going import going
+from remuda.region.catalogue.provider_registry import Cloud, need
+from remuda.region.deletion import going
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
-from remuda.region.servers.clouding import number_in, port_handle, server_handle
+from remuda.region.servers.provider_spec import number_in, port_handle, server_handle
 
 _Find = Callable[[Handle], Awaitable[object | None]]
 _Remove = Callable[[Handle], Awaitable[None]]

@@ -8,7 +8,7 @@ from remuda.access.principal import Principal
 from remuda.region.kinds.server_parts import Replacement, ServerImage, Stands
 from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.servers.rules import hidden_user_data
-from remuda.region.servers.wire import ReplaceWrite, SshInjectionWire
+from remuda.region.servers.schema import ReplaceWrite, SshInjectionWire
 from remuda.resources.metadata import changed_metadata, writable_metadata
 
 

@@ -13,7 +13,7 @@ from remuda.kernel.secrets import Secret
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.server_parts import AddressPair, PublicIpAllocation, ServerGroup, ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec, drift_of
-from remuda.region.servers.wire import (
+from remuda.region.servers.schema import (
     NetworkingWire,
     ServerCreate,
     ServerCreateSpec,

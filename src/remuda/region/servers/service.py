@@ -15,7 +15,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, AnswerNotKept, Forbidden, Invalid, Malformed, NotFound
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
-from remuda.region.catalogue.clouds import Cloud, Clouds
+from remuda.region.catalogue.provider_registry import Cloud, Clouds
 from remuda.region.images.reading import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Network
@@ -26,7 +26,7 @@ from remuda.region.ports import IdentityPort
 from remuda.region.servers import rules
 from remuda.region.servers.choosing import check_fit, check_room, find_flavor
 from remuda.region.servers.replacing import replaced_server, what_stands
-from remuda.region.servers.wire import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
+from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.query import allow_for, allow_naming

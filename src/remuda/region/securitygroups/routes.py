@@ -2,7 +2,8 @@
 
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.permissions import permission
-from remuda.region.securitygroups import handlers, wire
+from remuda.region.securitygroups import handlers
+from remuda.region.securitygroups import schema as wire
 from remuda.resources.querying import NetworkedQuery
 
 SECURITY_GROUPS = "/api/v2/securitygroups"

@@ -27,23 +27,23 @@ from remuda.quota.reservation import SOON_S, is_provisioned
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
-from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Server
 from remuda.region.networks.addresses import find_address, give_address_back, take_address
 from remuda.region.securitygroups.rules import handle_of
 from remuda.region.servers.adopting import take_adopted_address
-from remuda.region.servers.clouding import server_handle, wanted_port, wanted_server
+from remuda.region.servers.capacity import Places
 from remuda.region.servers.drifting import with_drift
-from remuda.region.servers.mending import counted, done_with, rebuild, settled, try_again, with_status
-from remuda.region.servers.observing import absent, observed
-from remuda.region.servers.placing import Places
+from remuda.region.servers.provider_spec import server_handle, wanted_port, wanted_server
 from remuda.region.servers.removing import all_gone, remove_late, things_of
+from remuda.region.servers.repair import counted, done_with, rebuild, settled, try_again, with_status
+from remuda.region.servers.status import absent, observed
 from remuda.resources.reading import find
 from remuda.resources.regional import identity_of, network_of, region_of
 from remuda.store.contract import Store

@@ -1,7 +1,8 @@
 """The room's routes."""
 
 from remuda.http.routes import AnyRoute, Route
-from remuda.region.networks import handlers, wire
+from remuda.region.networks import handlers
+from remuda.region.networks import schema as wire
 from remuda.region.permissions import permission
 from remuda.resources.querying import RegionalQuery
 

@@ -38,17 +38,17 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled, through
-from remuda.region.catalogue.clouds import Clouds, need
-from remuda.region.going import until_gone
+from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.deletion import until_gone
+from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.identities import Identity, OpenstackIdentity, OpenstackIdentitySpec
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import NETWORK, VLANS_EXHAUSTED, Network, NetworkOpenstack
-from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.vlans import VLANAllocation, region_of_vlans
 from remuda.region.networks import rules
+from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.keypairs import new_key_pair
 from remuda.region.networks.sagas import charge_of, reference_of
-from remuda.region.networks.vlans import give_vlan_back, segments_of, take_vlan
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.lifecycle import IN_CARE

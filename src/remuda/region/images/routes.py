@@ -1,8 +1,9 @@
 """The room's routes. Images are made and given up below their organization, as in the first generation of the API."""
 
 from remuda.http.routes import AnyRoute, Route
-from remuda.region.images import handlers, wire
-from remuda.region.paths import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath
+from remuda.region.images import handlers
+from remuda.region.images import schema as wire
+from remuda.region.names import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath
 from remuda.region.permissions import permission
 from remuda.resources import schema as offers
 from remuda.resources.service_info import DAY_S

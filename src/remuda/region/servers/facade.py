@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
+from remuda.region.servers.actions import Verbs
 from remuda.region.servers.service import Servers
-from remuda.region.servers.verbs import Verbs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,8 @@ from remuda.operations.recovery import Recovery
 from remuda.providers.metrics import CallMetrics
 from remuda.region import control
 from remuda.region.api import TABLE
-from remuda.region.catalogue.clouds import Clouds
-from remuda.region.catalogue.seeding import seed_regions
+from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.catalogue.seed import seed_regions
 from remuda.region.consumers.projects import ProjectConsumer
 from remuda.region.control import CONCERNED
 from remuda.region.filestorage.classes import ClassKeeper

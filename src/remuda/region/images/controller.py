@@ -30,10 +30,10 @@ from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.status import AVAILABLE
-from remuda.region.catalogue.clouds import Cloud, Clouds, need
-from remuda.region.going import until_gone
+from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
+from remuda.region.deletion import until_gone
 from remuda.region.images.rules import to_cloud
-from remuda.region.images.transfers import Transfer, Transfers
+from remuda.region.images.transfer import Transfer, Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.resources.reading import is_there
 from remuda.resources.regional import region_of

@@ -34,16 +34,16 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, through
-from remuda.region.catalogue.clouds import Cloud, Clouds, need
+from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
+from remuda.region.deletion import until_gone
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import offered_as
 from remuda.region.filestorage.observing import seen_as
 from remuda.region.filestorage.sagas import charge_for
-from remuda.region.going import until_gone
+from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, Nfs
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.snapshots import SnapshotPolicy
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.networks.rules import to_cloud

@@ -1,7 +1,8 @@
 """The room's routes."""
 
 from remuda.http.routes import AnyRoute, Route
-from remuda.region.filestorage import handlers, wire
+from remuda.region.filestorage import handlers
+from remuda.region.filestorage import schema as wire
 from remuda.region.permissions import permission
 from remuda.resources.querying import RegionalQuery
 

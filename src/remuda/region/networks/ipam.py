@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict
-from remuda.region.catalogue.clouds import Cloud, need
+from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name

@@ -1,8 +1,9 @@
 """The catalogue room's routes. Those below an organization are the first generation's, for services."""
 
 from remuda.http.routes import AnyRoute, Route
-from remuda.region.catalogue import handlers, wire
-from remuda.region.paths import (
+from remuda.region.catalogue import handlers
+from remuda.region.catalogue import schema as wire
+from remuda.region.names import (
     REGION,
     REGION_OF_ORGANIZATION,
     REGIONS,

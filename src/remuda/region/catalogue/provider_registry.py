@@ -25,7 +25,7 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.settings import CallSettings
 from remuda.region.catalogue.recent import Freshness, Recent
-from remuda.region.catalogue.seeding import is_withdrawn
+from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.permissions import permission
 from remuda.region.ports import Providers

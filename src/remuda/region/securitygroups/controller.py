@@ -10,11 +10,11 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, labelled
-from remuda.region.catalogue.clouds import Clouds, need
-from remuda.region.going import until_gone
+from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.deletion import until_gone
+from remuda.region.kinds.common import is_abandoned
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.recovering import is_abandoned
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.securitygroups import rules
 from remuda.resources import regional

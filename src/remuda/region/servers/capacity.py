@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import NoCapacity
-from remuda.region.catalogue.clouds import Cloud, need
+from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server, awaited_place
 from remuda.region.servers.choosing import find_flavor

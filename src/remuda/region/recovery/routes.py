@@ -2,8 +2,9 @@
 
 from remuda.http.routes import AnyRoute, Route
 from remuda.region.permissions import permission
-from remuda.region.recovery import handlers, wire
-from remuda.region.servers.wire import ServerRead
+from remuda.region.recovery import handlers
+from remuda.region.recovery import schema as wire
+from remuda.region.servers.schema import ServerRead
 
 _RECOVERY = "/api/v2/recovery"
 _OBJECT = f"{_RECOVERY}/{{kind}}/{{id}}"
