@@ -24,8 +24,8 @@ from bench.loops import run
 from bench.region.house import TENANT
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
-from remuda.compute.instances.following import Following
-from remuda.compute.instances.linking import servers_naming
+from remuda.compute.instances.server_lookup import servers_naming
+from remuda.compute.instances.server_watch import Following
 from remuda.compute.kinds.instances import ComputeInstance, PowerState
 from remuda.region.kinds.networks import Network
 from remuda.store.contract import Change, Event

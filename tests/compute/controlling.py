@@ -11,7 +11,7 @@ import msgspec
 from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
-from remuda.compute.assembly import ComputeApp
+from remuda.compute.app import ComputeApp
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.tags import INCARNATION
 from remuda.compute.tags import INSTANCE as INSTANCE_TAG

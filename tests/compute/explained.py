@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from remuda.compute.history.explaining import Known
+from remuda.compute.history.explanation import Known
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec, InstanceStatus
 from remuda.compute.seen import NetworkSeen, ServerFacts, ServerSeen
 from remuda.kernel.conditions import Condition

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from remuda.compute.instances import rules
-from remuda.compute.instances.projecting import REBUILDING
+from remuda.compute.instances.status import REBUILDING
 from remuda.compute.instances.updates import subject_of
 from remuda.compute.kinds.instances import (
     Applied,
@@ -20,9 +20,9 @@ from remuda.compute.kinds.instances import (
     Protection,
 )
 from remuda.compute.plans.blocking import quota_blockers
-from remuda.compute.plans.planning import plan_change
+from remuda.compute.plans.plan import plan_change
+from remuda.compute.plans.schema import PlanRead
 from remuda.compute.plans.sides import Side
-from remuda.compute.plans.wire import PlanRead
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag

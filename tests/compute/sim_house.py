@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from remuda.app.linking import identity_link, region_link
 from remuda.compute.api import TABLE
-from remuda.compute.assembly import ComputeApp
+from remuda.compute.app import ComputeApp
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.ports import ComputePorts

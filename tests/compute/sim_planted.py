@@ -7,11 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from remuda.compute.consumers.networks import NetworkConsumer
-from remuda.compute.instances import asking, keeping, making, service
-from remuda.compute.instances.asking import Asked, Asking
-from remuda.compute.instances.controllers import InstanceController
+from remuda.compute.instances import convergence as asking
+from remuda.compute.instances import keeping, making, service
+from remuda.compute.instances.controller import InstanceController
+from remuda.compute.instances.convergence import Asked, Asking
 from remuda.compute.instances.paying import charge_for
-from remuda.compute.instances.projecting import projected
+from remuda.compute.instances.status import projected
 from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import Replacement, ServerSeen, ServerWanted

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.instances.linking import sorted_out
 from remuda.compute.instances.rules import SCOPE
+from remuda.compute.instances.server_lookup import sorted_out
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.resources.conventions import MODIFIED, NAME, ORGANIZATION, PROJECT
 from remuda.resources.regional import NETWORK, REGION

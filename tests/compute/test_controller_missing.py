@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Any
 
-from remuda.compute.instances.following import Following
+from remuda.compute.instances.server_watch import Following
 from remuda.compute.seen import AllTold
 from remuda.region.kinds.servers import Server
 from tests.compute.controlling import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.instances.following import Following
+from remuda.compute.instances.server_watch import Following
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import ServerFacts, ServerSeen
 from remuda.quota.ports import Place

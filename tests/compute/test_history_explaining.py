@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.history.explaining import explain, explain_gone
+from remuda.compute.history.explanation import explain, explain_gone
 from remuda.compute.history.gone import End, GoneInstance
 from remuda.compute.history.reasons import REASONS
 from remuda.compute.kinds.instances import Protection

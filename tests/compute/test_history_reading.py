@@ -8,8 +8,8 @@ import pytest
 
 from remuda.compute.history.operating import read_operation
 from remuda.compute.history.reading import read_entries
-from remuda.compute.history.telling import sentence_of
-from remuda.compute.history.wire import EventRead
+from remuda.compute.history.schema import EventRead
+from remuda.compute.history.timeline import sentence_of
 from remuda.operations.kinds import Failure, Operation, OperationSpec, OperationStatus, Phase
 from remuda.operations.registry import Sagas
 from remuda.operations.saga import Saga, Step, Work

@@ -10,8 +10,8 @@ import pytest
 
 import remuda
 from remuda.compute.history.reasons import REASONS, reason_of
-from remuda.compute.history.telling import EVENTS
-from remuda.compute.history.wire import Who
+from remuda.compute.history.schema import Who
+from remuda.compute.history.timeline import EVENTS
 from remuda.compute.instances.making import NET_S
 from remuda.reconcile.ports import DriverSettings
 
@@ -116,7 +116,7 @@ def event_words(event: ast.expr, path: Path) -> Iterator[str]:
 def test_every_event_that_is_told_of_an_instance_has_a_sentence() -> None:
     told = {event for path in files() if "region" not in path.parts for event in events_in(path)}
     assert {"ServerMade", "MadeAgain", "DeletionRequested", "Rebooted", "LetGo"} <= told
-    assert told <= EVENTS, "these need a sentence in compute/history/telling.py"
+    assert told <= EVENTS, "these need a sentence in compute/history/timeline.py"
 
 
 def test_what_is_said_of_when_it_is_looked_at_is_what_controllers_do() -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from remuda.compute.history.explaining import Known, explain
+from remuda.compute.history.explanation import Known, explain
 from remuda.compute.history.noting import PowerAsked
-from remuda.compute.history.wire import ExplanationRead
+from remuda.compute.history.schema import ExplanationRead
 from remuda.compute.kinds.instances import Applied, Protection
 from remuda.compute.seen import NetworkSeen
 from remuda.operations.kinds import Failure

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 
-from remuda.compute.assembly import ComputeApp
+from remuda.compute.app import ComputeApp
 from remuda.compute.kinds import KINDS
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.compute.instances.rules import changed_instance, facts_of, new_instance, read_instance, writable_instance
-from remuda.compute.instances.wire import (
+from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
     InstanceSpecWire,

@@ -7,7 +7,7 @@ from remuda.access.principal import Principal
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
-from remuda.compute.instances.wire import InstanceCreate, InstanceCreateSpec, NetworkingWire
+from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, NetworkingWire
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import NetworkSeen

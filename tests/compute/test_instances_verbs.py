@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.instances.verbs import with_provenance
+from remuda.compute.instances.actions import with_provenance
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION, INSTANCE, PROVENANCE
 from remuda.kernel.errors import Invalid

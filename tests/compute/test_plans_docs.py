@@ -6,8 +6,8 @@ from typing import get_args
 
 import msgspec
 
-from remuda.compute.plans.deciding import FIELDS, Field
-from remuda.compute.plans.wire import Extent, PlanRead, Thing
+from remuda.compute.plans.diff import FIELDS, Field
+from remuda.compute.plans.schema import Extent, PlanRead, Thing
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "plans.md").read_text()

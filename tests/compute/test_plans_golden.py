@@ -12,8 +12,8 @@ import msgspec
 import pytest
 
 from remuda.compute.kinds.instances import ComputeInstance, InstanceStatus
-from remuda.compute.plans.deciding import KINDS
-from remuda.compute.plans.wire import PlanRead
+from remuda.compute.plans.diff import KINDS
+from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from tests.compute.planned import (

@@ -9,8 +9,7 @@ import pytest
 
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance, new_instance
-from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts, bound
-from remuda.compute.instances.wire import (
+from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
     InstanceSpecWire,
@@ -18,6 +17,7 @@ from remuda.compute.instances.wire import (
     NetworkingWire,
     ProtectionWire,
 )
+from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts, bound
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec
 from remuda.kernel.errors import Unavailable

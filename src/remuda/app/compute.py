@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from remuda.app.identity import Counting
 from remuda.app.linking import identity_link, region_link
-from remuda.compute.assembly import ComputeApp
+from remuda.compute.app import ComputeApp
 from remuda.compute.ports import ComputePorts
 from remuda.compute.settings import ComputeSettings
 from remuda.config import effect

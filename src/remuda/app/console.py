@@ -7,7 +7,7 @@ from starlette.types import ASGIApp
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
-from remuda.compute.assembly import ComputeApp
+from remuda.compute.app import ComputeApp
 from remuda.config import effect
 from remuda.config.schema import Server
 from remuda.console.app import Console, ConsolePorts

@@ -1,8 +1,8 @@
 """Compute's route table: the routes of all its rooms."""
 
 from remuda.compute.catalogue import api as catalogue
-from remuda.compute.history import api as history
-from remuda.compute.instances import api as instances
+from remuda.compute.history import routes as history
+from remuda.compute.instances import routes as instances
 from remuda.compute.instances import update_api as updates
 from remuda.compute.policies import api as policies
 from remuda.compute.recovery import api as recovery

@@ -8,7 +8,7 @@ from remuda.compute.consumers.projects import ProjectConsumer
 from remuda.compute.instances import control as instance_control
 from remuda.compute.instances import sagas as instance_sagas
 from remuda.compute.instances import update_sagas
-from remuda.compute.instances.following import Following
+from remuda.compute.instances.server_watch import Following
 from remuda.compute.monitor.monitor import monitor_of
 from remuda.compute.ports import ComputePorts
 from remuda.operations.registry import AnyBound

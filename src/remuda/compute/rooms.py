@@ -2,12 +2,12 @@
 
 from remuda.compute.catalogue.service import Catalogue
 from remuda.compute.history.service import History
+from remuda.compute.instances.actions import Verbs
 from remuda.compute.instances.making import leftover_breaker
 from remuda.compute.instances.matching import Matches
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
-from remuda.compute.instances.verbs import Verbs
-from remuda.compute.monitor.strays import stray_breaker
+from remuda.compute.monitor.orphans import stray_breaker
 from remuda.compute.policies.service import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.recovery.service import Recovery

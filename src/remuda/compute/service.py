@@ -4,9 +4,9 @@ from dataclasses import dataclass
 
 from remuda.compute.catalogue.service import Catalogue
 from remuda.compute.history.service import History
+from remuda.compute.instances.actions import Verbs
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.updates import Updates
-from remuda.compute.instances.verbs import Verbs
 from remuda.compute.policies.service import Policies
 from remuda.compute.recovery.service import Recovery
 

@@ -1,7 +1,7 @@
 """The catalogue room's routes."""
 
 from remuda.compute.catalogue import handlers
-from remuda.compute.paths import REGION, REGIONS, OrganizationPath, OrganizationRegionPath
+from remuda.compute.names import REGION, REGIONS, OrganizationPath, OrganizationRegionPath
 from remuda.compute.permissions import permission
 from remuda.http.routes import AnyRoute, Route
 from remuda.resources.schema import FlavorRead, ImageRead, RegionRead

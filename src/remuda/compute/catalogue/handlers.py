@@ -1,7 +1,7 @@
 """The catalogue room's handlers: each asks the service and renders what it says."""
 
 from remuda.compute.catalogue.service import Catalogue
-from remuda.compute.paths import OrganizationPath, OrganizationRegionPath
+from remuda.compute.names import OrganizationPath, OrganizationRegionPath
 from remuda.http.routes import Call, Nothing
 from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
 from remuda.resources.service_info import OpenIdProtectedResource

@@ -10,7 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from remuda.compute.instances.ending import end_instances_on
-from remuda.compute.instances.following import followed
+from remuda.compute.instances.server_watch import followed
 from remuda.compute.ports import ComputePorts
 
 

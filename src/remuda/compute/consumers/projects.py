@@ -8,7 +8,7 @@ two looks in a row goes.
 import asyncio
 from contextlib import aclosing, suppress
 
-from remuda.compute.instances.following import followed
+from remuda.compute.instances.server_watch import followed
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.errors import Conflict, NotFound

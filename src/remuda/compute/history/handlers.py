@@ -2,9 +2,9 @@
 
 import msgspec
 
+from remuda.compute.history.schema import EventRead, ExplanationRead, OperationRead
 from remuda.compute.history.service import History
-from remuda.compute.history.wire import EventRead, ExplanationRead, OperationRead
-from remuda.compute.paths import InstancePath
+from remuda.compute.names import InstancePath
 from remuda.http.pagination import page_headers
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing, PageQuery

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
-from remuda.compute.history.telling import account
+from remuda.compute.history.timeline import account
 from remuda.compute.history.wording import at, clause
-from remuda.compute.instances.projecting import DRIFTED
+from remuda.compute.instances.status import DRIFTED
 from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.reconcile.status import STALLED

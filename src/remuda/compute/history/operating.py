@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from remuda.compute.history.wire import FailureRead, OperationRead, StepRead, StepState
+from remuda.compute.history.schema import FailureRead, OperationRead, StepRead, StepState
 from remuda.compute.instances.sagas import CREATE_INSTANCE
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Failure, Operation

@@ -14,8 +14,8 @@ from typing import Any
 import msgspec
 
 from remuda.compute.history.operating import TAKEN
-from remuda.compute.history.telling import sentence_of
-from remuda.compute.history.wire import CauseRead, EventRead
+from remuda.compute.history.schema import CauseRead, EventRead
+from remuda.compute.history.timeline import sentence_of
 from remuda.store.logs import Entry
 
 _OBSERVED = {"Healthy", "Drifted"}

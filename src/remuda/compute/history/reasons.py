@@ -7,7 +7,7 @@ region's servers, and fails on a reason that is not here.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from remuda.compute.history.wire import Who
+from remuda.compute.history.schema import Who
 from remuda.compute.instances.making import NET_S
 from remuda.reconcile.ports import DriverSettings
 

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_for_object
 from remuda.access.context import Context
-from remuda.compute.history.explaining import Known, explain, explain_gone
+from remuda.compute.history.explanation import Known, explain, explain_gone
 from remuda.compute.history.gone import STREAM, GoneInstance, find_end, find_gone, find_power_asked
 from remuda.compute.history.noting import PowerAsked
 from remuda.compute.history.operating import OperationView, is_refusal
 from remuda.compute.history.reading import images_in, incarnation_of, read_entries, refused_in, without_refused
-from remuda.compute.history.wire import EventRead, ExplanationRead, OperationRead
+from remuda.compute.history.schema import EventRead, ExplanationRead, OperationRead
 from remuda.compute.instances.rules import has_scope
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.kinds.policies import ProjectPolicy

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from remuda.compute.history.reasons import PATIENCE, reason_of
-from remuda.compute.history.wire import WaitRead, Who
+from remuda.compute.history.schema import WaitRead, Who
 
 _WHO: dict[Who, str] = {
     "itself": "Nobody has to unblock it: it goes on by itself.",

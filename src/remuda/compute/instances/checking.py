@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from remuda.access.context import Context
 from remuda.cloudinit.checking import check_user_data, read_user_data
 from remuda.compute.catalogue.rules import is_for_instances, usable_flavors
-from remuda.compute.instances.wire import InstanceSpecWire, NetworkingWire
+from remuda.compute.instances.schema import InstanceSpecWire, NetworkingWire
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed

@@ -1,7 +1,7 @@
 """The controller of instances, and what wakes it: instances, their operations, and (`following`) their servers."""
 
-from remuda.compute.instances.asking import Asking
-from remuda.compute.instances.controllers import InstanceController, ambiguities
+from remuda.compute.instances.controller import InstanceController, ambiguities
+from remuda.compute.instances.convergence import Asking
 from remuda.compute.instances.keeping import Keeping
 from remuda.compute.instances.making import Making, leftover_breaker
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance

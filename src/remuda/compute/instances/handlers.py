@@ -1,10 +1,11 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.compute.instances import rules, wire
+from remuda.compute.instances import rules
+from remuda.compute.instances import schema as wire
+from remuda.compute.instances.actions import Verbs
 from remuda.compute.instances.service import Instances
-from remuda.compute.instances.verbs import Verbs
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.paths import InstancePath
+from remuda.compute.names import InstancePath
 from remuda.http.etag import Shown, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, Nothing

@@ -3,9 +3,9 @@
 from dataclasses import dataclass, replace
 
 from remuda.compute.instances.addressing import moved
-from remuda.compute.instances.asking import Asked, Asking, is_asked_for, refusal_of
+from remuda.compute.instances.convergence import Asked, Asking, is_asked_for, refusal_of
 from remuda.compute.instances.making import NET_S, Step, made_again
-from remuda.compute.instances.projecting import (
+from remuda.compute.instances.status import (
     UNTOLD,
     Anew,
     is_being_changed,

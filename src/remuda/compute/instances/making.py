@@ -7,11 +7,11 @@ made again, while its network is there. What it costs is held for good before an
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from remuda.compute.instances.asking import refusal_of, wanted_server
-from remuda.compute.instances.linking import servers_naming
+from remuda.compute.instances.convergence import refusal_of, wanted_server
 from remuda.compute.instances.paying import charge_for
-from remuda.compute.instances.projecting import UNTOLD
 from remuda.compute.instances.rules import facts_of
+from remuda.compute.instances.server_lookup import servers_naming
+from remuda.compute.instances.status import UNTOLD
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.linking import is_ambiguous, servers_naming, sorted_out
+from remuda.compute.instances.server_lookup import is_ambiguous, servers_naming, sorted_out
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerSeen

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.compute.instances.wire import (
+from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceRead,
     InstanceSpecWire,

@@ -13,7 +13,7 @@ from typing import Protocol
 import msgspec
 
 from remuda.compute.instances import rules
-from remuda.compute.instances.wire import InstanceCreate
+from remuda.compute.instances.schema import InstanceCreate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed

@@ -15,7 +15,7 @@ from remuda.access.principal import Permission
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_network, choose
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
-from remuda.compute.instances.wire import InstanceCreate, InstanceRead
+from remuda.compute.instances.schema import InstanceCreate, InstanceRead
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.permissions import permission
 from remuda.compute.plans.protecting import refuse_if_protected

@@ -5,12 +5,12 @@ A change is then judged by what stands. To want again what there is destroys not
 
 from dataclasses import dataclass, replace
 
-from remuda.compute.instances.asking import REFUSALS, comparable
-from remuda.compute.instances.linking import is_ambiguous, servers_naming, sorted_out
-from remuda.compute.instances.projecting import is_kept, takes_images
+from remuda.compute.instances.convergence import REFUSALS, comparable
 from remuda.compute.instances.rules import facts_of
+from remuda.compute.instances.server_lookup import is_ambiguous, servers_naming, sorted_out
+from remuda.compute.instances.status import is_kept, takes_images
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.plans.deciding import FIELDS
+from remuda.compute.plans.diff import FIELDS
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import ServerFacts, ServerSeen
 from remuda.kernel.conditions import find_condition

@@ -1,9 +1,10 @@
 """The route that changes an instance, or tells what that would do. It goes to `Updates`."""
 
-from remuda.compute.instances import update_handlers, wire
-from remuda.compute.paths import INSTANCE, InstancePath
+from remuda.compute.instances import schema as wire
+from remuda.compute.instances import update_handlers
+from remuda.compute.names import INSTANCE, InstancePath
 from remuda.compute.permissions import permission
-from remuda.compute.plans.wire import PlanRead, PlanRefusal
+from remuda.compute.plans.schema import PlanRead, PlanRefusal
 from remuda.http.routes import AnyRoute, OtherAnswer, Route
 
 

@@ -4,10 +4,11 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.compute.instances import rules, wire
+from remuda.compute.instances import rules
+from remuda.compute.instances import schema as wire
 from remuda.compute.instances.updates import Updates
-from remuda.compute.paths import InstancePath
-from remuda.compute.plans.wire import PlanHash, PlanRead
+from remuda.compute.names import InstancePath
+from remuda.compute.plans.schema import PlanHash, PlanRead
 from remuda.http.etag import Shown
 from remuda.http.replies import Other
 from remuda.http.routes import Call, Parameters

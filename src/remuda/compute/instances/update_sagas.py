@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance
-from remuda.compute.instances.wire import InstanceUpdate
+from remuda.compute.instances.schema import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceSpec
 from remuda.operations.registry import AnyBound, Bound
 from remuda.quota.ports import Ledger

@@ -19,18 +19,18 @@ from remuda.access.context import Context
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_fit, check_network, find_flavor, find_image, gpus_of
 from remuda.compute.instances.paying import charge_for, charged_gpus
-from remuda.compute.instances.projecting import is_made_anew
+from remuda.compute.instances.schema import InstanceUpdate
 from remuda.compute.instances.service import Instances
 from remuda.compute.instances.standing import facts_before, standing_of
+from remuda.compute.instances.status import is_made_anew
 from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance
-from remuda.compute.instances.wire import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.permissions import permission
 from remuda.compute.plans.blocking import quota_blockers
-from remuda.compute.plans.planning import plan_change
+from remuda.compute.plans.plan import plan_change
 from remuda.compute.plans.protecting import protection_of
+from remuda.compute.plans.schema import BlockerRead, PlanRead
 from remuda.compute.plans.sides import Side, Subject
-from remuda.compute.plans.wire import BlockerRead, PlanRead
 from remuda.compute.seen import ServerFacts
 from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id

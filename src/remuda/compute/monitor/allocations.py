@@ -8,7 +8,7 @@ store would lose the account of what there is as well.
 from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
 
-from remuda.compute.instances.following import followed
+from remuda.compute.instances.server_watch import followed
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
 from remuda.compute.ports import ComputePorts

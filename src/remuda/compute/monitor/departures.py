@@ -13,8 +13,8 @@ from typing import cast
 
 import structlog
 
-from remuda.compute.instances.linking import servers_naming, sorted_out
 from remuda.compute.instances.rules import has_scope
+from remuda.compute.instances.server_lookup import servers_naming, sorted_out
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import ServerSeen

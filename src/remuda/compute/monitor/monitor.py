@@ -12,7 +12,7 @@ from datetime import timedelta
 from remuda.compute.monitor.allocations import Allocations
 from remuda.compute.monitor.departures import Departures
 from remuda.compute.monitor.findings import Findings
-from remuda.compute.monitor.strays import Strays, stray_breaker
+from remuda.compute.monitor.orphans import Strays, stray_breaker
 from remuda.compute.monitor.stuck import Stuck
 from remuda.compute.monitor.sweep import Sweep
 from remuda.compute.ports import ComputePorts

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from remuda.compute.instances.damage import broken_spec
-from remuda.compute.instances.linking import Linked, linked_to
 from remuda.compute.instances.paying import charge_for
+from remuda.compute.instances.server_lookup import Linked, linked_to
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.monitor.findings import Checker, Findings, Look, stand_in
 from remuda.compute.ports import ComputePorts

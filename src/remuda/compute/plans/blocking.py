@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from remuda.compute.plans.wire import BlockerRead, QuotaChangeRead
+from remuda.compute.plans.schema import BlockerRead, QuotaChangeRead
 
 
 def quota_blockers(changes: Sequence[QuotaChangeRead], free: Mapping[str, int]) -> Sequence[BlockerRead]:

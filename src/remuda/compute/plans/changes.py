@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 
-from remuda.compute.plans.deciding import Field
+from remuda.compute.plans.diff import Field
 from remuda.compute.plans.sides import Side
 
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from remuda.compute.plans.schema import StepRead, Thing
 from remuda.compute.plans.sides import Side
-from remuda.compute.plans.wire import StepRead, Thing
 from remuda.kernel.encoding import digest
 from remuda.resources.schema import FlavorRead, ImageRead
 

@@ -18,8 +18,8 @@ from typing import Literal, Protocol, TypeVar, cast, get_args
 import structlog
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.asking import is_asked_for
-from remuda.compute.instances.projecting import is_shown, is_under_way, is_untold
+from remuda.compute.instances.convergence import is_asked_for
+from remuda.compute.instances.status import is_shown, is_under_way, is_untold
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import AllTold, ServerSeen

@@ -8,10 +8,10 @@ was taken back or beside another who controls, is refused: each says which revis
 
 from dataclasses import dataclass, field, replace
 
-from remuda.compute.instances.projecting import Anew, takes_images
 from remuda.compute.instances.rules import facts_of
+from remuda.compute.instances.status import Anew, takes_images
 from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.plans.deciding import Field, StepKind, decide
+from remuda.compute.plans.diff import Field, StepKind, decide
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.compute.tags import RESERVED

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from remuda.compute.plans.deciding import StepKind
+from remuda.compute.plans.diff import StepKind
+from remuda.compute.plans.schema import DowntimeRead, Extent, Thing
 from remuda.compute.plans.sides import Subject
-from remuda.compute.plans.wire import DowntimeRead, Extent, Thing
 
 _STEPS: Mapping[StepKind, str] = {
     "in-place": "This is changed while the instance runs.",

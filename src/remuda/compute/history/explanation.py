@@ -12,11 +12,11 @@ import msgspec
 
 from remuda.compute.history.gone import End, GoneInstance
 from remuda.compute.history.noting import PowerAsked, broken_since, notes
-from remuda.compute.history.telling import account
-from remuda.compute.history.wire import ExplanationRead, WaitRead
+from remuda.compute.history.schema import ExplanationRead, WaitRead
+from remuda.compute.history.timeline import account
 from remuda.compute.history.wording import at, lines_of, wait_of
-from remuda.compute.instances.linking import is_ambiguous, sorted_out
-from remuda.compute.instances.projecting import is_being_changed, rebuild_under_way
+from remuda.compute.instances.server_lookup import is_ambiguous, sorted_out
+from remuda.compute.instances.status import is_being_changed, rebuild_under_way
 from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.compute.seen import NetworkSeen, ServerSeen
 from remuda.kernel.conditions import Condition, find_condition

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from remuda.compute.plans.deciding import Field, StepKind
+from remuda.compute.plans.diff import Field, StepKind
 from remuda.http.errors import ErrorBody
 from remuda.http.routes import Wire
 

@@ -5,8 +5,9 @@
 
 from typing import Any
 
-from remuda.compute.instances import handlers, wire
-from remuda.compute.paths import INSTANCE, INSTANCES, InstancePath
+from remuda.compute.instances import handlers
+from remuda.compute.instances import schema as wire
+from remuda.compute.names import INSTANCE, INSTANCES, InstancePath
 from remuda.compute.permissions import permission
 from remuda.http.routes import AnyRoute, Route
 from remuda.resources.querying import NetworkedQuery

@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from remuda.compute.history import handlers, wire
+from remuda.compute.history import handlers
+from remuda.compute.history import schema as wire
 from remuda.compute.history.service import READ
-from remuda.compute.paths import INSTANCE, InstancePath
+from remuda.compute.names import INSTANCE, InstancePath
 from remuda.http.routes import AnyRoute, ListQuery, PageQuery, Route
 
 _KEPT = "It is there for as long as it is remembered, also after the instance has gone."

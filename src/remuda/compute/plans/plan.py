@@ -8,12 +8,12 @@ consent, nor the hash.
 
 from collections.abc import Iterator
 
-from remuda.compute.plans import wording
+from remuda.compute.plans import messages as wording
 from remuda.compute.plans.changes import change_sentence
-from remuda.compute.plans.deciding import Field, StepKind, decide
+from remuda.compute.plans.diff import Field, StepKind, decide
 from remuda.compute.plans.hashing import hash_of
+from remuda.compute.plans.schema import ChangeRead, Extent, PlanRead, QuotaChangeRead, StepRead, Thing, ThingRead
 from remuda.compute.plans.sides import Side, Subject
-from remuda.compute.plans.wire import ChangeRead, Extent, PlanRead, QuotaChangeRead, StepRead, Thing, ThingRead
 
 _ANEW: frozenset[StepKind] = frozenset({"rebuild", "replace"})
 """Steps after which it starts from a new disk."""

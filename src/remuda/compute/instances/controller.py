@@ -21,10 +21,10 @@ from prometheus_client import CollectorRegistry, Counter
 from remuda.compute.instances.damage import broken_spec
 from remuda.compute.instances.keeping import Keeping
 from remuda.compute.instances.leaving import departure
-from remuda.compute.instances.linking import Linked, is_ambiguous, linked_to
 from remuda.compute.instances.making import NET_S, Making, Step
 from remuda.compute.instances.paying import charge_for, give_back, is_to_give_back, with_less
-from remuda.compute.instances.projecting import UNTOLD
+from remuda.compute.instances.server_lookup import Linked, is_ambiguous, linked_to
+from remuda.compute.instances.status import UNTOLD
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import IdentityPort, RegionPort
 from remuda.compute.seen import ServerSeen
