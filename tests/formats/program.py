@@ -24,14 +24,37 @@ import remuda
 from remuda.app import registry, tables
 from remuda.cli import main
 from remuda.cli.app import build_app
+from remuda.compute.instances.rules import instance_id
 from remuda.config.schema import SETTINGS
+from remuda.http.audit import AuditRecord
 from remuda.http.server.server import Address
+from remuda.identity.kinds.tenancy import domain_id
+from remuda.identity.kinds.users import membership_id, user_id
+from remuda.identity.tokens.sessions import session_of_code
 from remuda.kernel.errors import RemudaError
+from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
-from remuda.operations.saga import AnySaga, Saga
+from remuda.operations.reporter import TimelineEntry
+from remuda.operations.saga import Saga
+from remuda.providers.contract.common import (
+    Handle,
+    balancer_name,
+    group_name,
+    network_name,
+    port_name,
+    server_name,
+    storage_name,
+    tenancy_name,
+)
+from remuda.region.catalogue.seed import region_id
+from remuda.region.filestorage.classes import class_id
+from remuda.region.kinds.orphans import orphan_id
+from remuda.region.networks.rules import identity_id
+from remuda.region.servers.rules import server_id
 from tests.formats.text import inlined, without_texts
 
 _PACKAGE = f"{remuda.__name__}."
+_ID, _OTHER_ID = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-000000000002"
 _LEAVES: Mapping[Any, str] = {
     str: "text",
     int: "integer",
@@ -85,14 +108,44 @@ def sagas() -> Any:
         name: {
             "steps": [step.name for step in found[name].steps],
             "holdsSecret": found[name].holds_secret,
-            "input": _input(found[name]),
+            "input": _stored(found[name].input_type),
         }
         for name in sorted(found)
     }
 
 
-def _input(saga: AnySaga) -> Any:
-    schema = msgspec.json.schema(saga.input_type, schema_hook=lambda _: {"type": "string"})
+def records() -> Any:
+    """Return what the log keeps of operations and of requests."""
+    return {name: _stored(kept) for name, kept in (("timeline of operations", TimelineEntry), ("audit", AuditRecord))}
+
+
+def names() -> Any:
+    """Return what our things are called at a provider."""
+    made = [
+        name("ID", "UID") for name in (tenancy_name, network_name, group_name, balancer_name, storage_name, port_name)
+    ]
+    return [*made, server_name("ID", "UID", 7)]
+
+
+def ids() -> Any:
+    """Return some derived ids: they find again what was made under them."""
+    return {
+        "of a namespace": derived_id(_ID, "name"),
+        "domain": domain_id("Example.com"),
+        "user": user_id("Ann@Example.com"),
+        "membership": membership_id(_ID, _OTHER_ID),
+        "session": session_of_code("code"),
+        "region": region_id("sim-north"),
+        "identity": identity_id(_ID),
+        "server": server_id(_ID, "web"),
+        "instance": instance_id(_ID, "web"),
+        "file storage class": class_id(_ID, "fast"),
+        "orphan": orphan_id(_ID, "server", Handle("tenancy", "server")),
+    }
+
+
+def _stored(kept: type[msgspec.Struct]) -> Any:
+    schema = msgspec.json.schema(kept, schema_hook=lambda _: {"type": "string"})
     return _ordered(without_texts(inlined({"$ref": schema["$ref"]}, schema, "#/$defs/")))
 
 
@@ -149,7 +202,8 @@ def _arguments(command: App) -> Iterator[dict[str, Any]]:
             continue  # a class whose fields are options: these follow
         default = argument.field_info.default
         told = {"names": [*argument.names], "type": _type(argument.hint), "required": argument.required}
-        yield told if default in {None, inspect.Parameter.empty} else {**told, "default": _plain(default)}
+        has_one = default is not None and default is not inspect.Parameter.empty
+        yield {**told, "default": _plain(default)} if has_one else told
 
 
 def _code(*words: str) -> int:
@@ -158,7 +212,7 @@ def _code(*words: str) -> int:
 
 
 def databases(data: Path) -> Any:
-    """Return the tables of every database of a data directory that nobody uses: the clouds' are all alike."""
+    """Return the tables of every database of a data directory that no process uses: the clouds' are all alike."""
     found: dict[str, Any] = {}
     for path in sorted(data.rglob("*.db")):
         name = "store" if path.parent == data else "simulated cloud"
