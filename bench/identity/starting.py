@@ -17,7 +17,7 @@ from bench.rounds import good_time
 __all__ = ["measures"]
 
 _LIMIT_S = 2.0
-_IMPORTED = "import remuda.cli.app, remuda.cli.up"
+_IMPORTED = "import remuda.cli.app, remuda.cli.commands.up"
 
 
 def measures(bed: Bed) -> Iterator[Measure]:

@@ -20,8 +20,8 @@ from bench.kinds import SEALER
 from bench.region.catalogue import CLOUD, FLAVOR, IMAGE, roomy
 from remuda.app import registry
 from remuda.app.clouds import OpenClouds
-from remuda.app.identity import Counting
 from remuda.app.region import begun_region
+from remuda.app.services import Counting
 from remuda.config.schema import Server as ServerSection
 from remuda.datadir import DataDirectory
 from remuda.http.server.server import Address

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from remuda.cli.asking.contexts import Context, ContextsFile, Tokens, default_path
+from remuda.cli.client.contexts import Context, ContextsFile, Tokens, default_path
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.secrets import Secret
 from tests.cli.running import UNPRIVILEGED, remuda

@@ -14,8 +14,8 @@ import pytest
 
 from remuda.app import registry
 from remuda.cli import main
-from remuda.cli.config import loaded
-from remuda.cli.examining import examine
+from remuda.cli.commands.config import loaded
+from remuda.cli.commands.doctor import examine
 from remuda.cli.findings import Finding
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock

@@ -204,7 +204,7 @@ def test_another_of_its_name_is_not_deleted_in_its_place(user: Terminal, monkeyp
             user("instance", "delete", "twin", "--yes", "--wait")
             user(*again)
 
-    monkeypatch.setattr("remuda.cli.doing.agreed", meanwhile)
+    monkeypatch.setattr("remuda.cli.crud.agreed", meanwhile)
     said = user.refused("instance", "delete", "twin")
     assert said.endswith("is not what it was any more, and nothing was done: look at it again, then decide.")
     assert user("instance", "show", "twin", "-o", "name") == "twin\n"

@@ -8,9 +8,9 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from remuda.cli import login as logging_in
-from remuda.cli.asking.contexts import Context, ContextsFile, Tokens
-from remuda.cli.asking.session import Session
+from remuda.cli.client.contexts import Context, ContextsFile, Tokens
+from remuda.cli.client.session import Session
+from remuda.cli.commands import login as logging_in
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 from tests.cli.using import Cloud, Terminal

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remuda.cli.asking.contexts import Context, Contexts, ContextsFile, Named, Tokens
+from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
 from remuda.kernel.secrets import Secret
 from tests.cli.answering import Server, told
 from tests.cli.using import JAMMY, SMALL, Terminal

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
+import remuda.cli.commands.export
 
-import remuda.cli.openapi
 from remuda.app import Published
 from remuda.cli import main
 from tests.http.paddock import table
@@ -10,7 +10,7 @@ from tests.http.paddock import table
 def test_the_document_of_a_service_is_printed(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remuda.cli.openapi, "tables", lambda: {"paddock": Published("/paddock", table())})
+    monkeypatch.setattr(remuda.cli.commands.export, "tables", lambda: {"paddock": Published("/paddock", table())})
     assert main(["openapi", "paddock"]) == 0
     printed = msgspec.json.decode(capsys.readouterr().out)
     assert (printed["openapi"], printed["info"]["title"]) == ("3.1.0", "Paddock")
@@ -43,7 +43,7 @@ def test_an_unknown_service_is_told_which_there_are(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        remuda.cli.openapi, "tables", lambda: dict.fromkeys(["region", "identity"], Published("", table()))
+        remuda.cli.commands.export, "tables", lambda: dict.fromkeys(["region", "identity"], Published("", table()))
     )
     assert main(["openapi", "nonsense"]) == 1
     assert capsys.readouterr() == ("", "The service nonsense is not known: use one of identity, region.\n")
@@ -52,6 +52,6 @@ def test_an_unknown_service_is_told_which_there_are(
 def test_a_release_without_services_says_so(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(remuda.cli.openapi, "tables", dict)
+    monkeypatch.setattr(remuda.cli.commands.export, "tables", dict)
     assert main(["openapi", "nonsense"]) == 1
     assert capsys.readouterr() == ("", "The service nonsense is not known: this release has none yet.\n")

@@ -26,7 +26,7 @@ def test_quotas_are_seen_by_their_users_and_set_by_administrators(
     whole = {each["kind"]: each["quantity"] for each in user.json("quota", "show")}
     assert limited == {**whole, "clusters": 3}
     monkeypatch.setattr(
-        "remuda.cli.login.pause", lambda _: let_in(capsys.readouterr().out.split()[1], remuda_up.password)
+        "remuda.cli.commands.login.pause", lambda _: let_in(capsys.readouterr().out.split()[1], remuda_up.password)
     )
     user("login", remuda_up.running.url, "--name", "admin")
     changed = {each["kind"]: each["quantity"] for each in user.json("quota", "set", "clusters=7")}

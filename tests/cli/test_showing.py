@@ -10,15 +10,15 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.cli.doing import agreed
+from remuda.cli import progress
+from remuda.cli.commands.plans import plan_text
+from remuda.cli.crud import agreed
 from remuda.cli.naming import among, looks_like_id
 from remuda.cli.options import About
 from remuda.cli.output import room
+from remuda.cli.progress import OutOfSight, OutOfTime
 from remuda.cli.rules import parse_rule, rule_text
-from remuda.cli.showing import progress
 from remuda.cli.showing.formats import dump
-from remuda.cli.showing.plans import plan_text
-from remuda.cli.showing.progress import OutOfSight, OutOfTime
 from remuda.cli.showing.tables import as_facts, as_table
 from remuda.kernel.errors import Invalid, NotFound, RemudaError, TooMany, Unavailable, Unusable
 

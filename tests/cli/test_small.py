@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from remuda.app.small import small_server
-from remuda.config.effect_region import catalogues
 from remuda.config.schema_region import Region
+from remuda.config.settings import catalogues
 from remuda.identity.credentials import SmallServer
 from remuda.providers.simulated.catalogue import Catalogue
 from remuda.region.catalogue.seed import region_id

@@ -7,7 +7,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from remuda.cli.asking.contexts import Context, Contexts, ContextsFile, Tokens
+from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Tokens
 from remuda.kernel.secrets import Secret
 from tests.cli.answering import Answer, Server, told
 from tests.cli.using import Terminal

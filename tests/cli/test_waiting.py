@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from remuda.cli.asking.contexts import Context, Contexts, ContextsFile, Named, Tokens
-from remuda.cli.asking.pausing import pause
-from remuda.cli.showing import progress
+from remuda.cli import progress
+from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
+from remuda.cli.client.pausing import pause
 from remuda.kernel.secrets import Secret
 from tests.cli.answering import Answer, Server, told
 from tests.cli.running import running
@@ -100,7 +100,7 @@ def test_a_process_that_is_killed_and_started_again_is_waited_for(
             later.enter_context(running(data, listen=first.url.removeprefix("http://")))
             pause(seconds)
 
-        monkeypatch.setattr("remuda.cli.doing.until", killed)
+        monkeypatch.setattr("remuda.cli.crud.until", killed)
         monkeypatch.setattr(progress, "pause", start_again)
         code, shown, said = terminal.typed("network", "create", "pad", "--region", "sim-north", "--wait")
         assert code == 0, said

@@ -12,7 +12,7 @@ import httpx2
 import pytest
 
 from remuda.cli import main
-from remuda.cli.asking.contexts import Contexts, ContextsFile
+from remuda.cli.client.contexts import Contexts, ContextsFile
 from tests.cli.running import Running, remuda, running
 
 SMALL, JAMMY = "sim-small-1", "ubuntu-22.04-amd64"

@@ -19,6 +19,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
+from remuda.clients.identity import IdentityLink
+from remuda.clients.projects import watch_projects
+from remuda.clients.region import RegionLink
+from remuda.clients.transport import ServiceNow, There
+from remuda.clients.watch import WatchThere
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.http.client import Client
 from remuda.http.remote import Credentials, Service
@@ -32,11 +37,6 @@ from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness, SystemRandomness
-from remuda.links.identity import IdentityLink
-from remuda.links.projects import watch_projects
-from remuda.links.region import RegionLink
-from remuda.links.sending import ServiceNow, There
-from remuda.links.watching import WatchThere
 from remuda.region.api import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.store.kinds import Registry

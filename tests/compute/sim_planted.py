@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from remuda.clients.identity import IdentityLink
+from remuda.clients.region import RegionLink
 from remuda.compute.consumers.networks import NetworkConsumer
 from remuda.compute.instances import convergence as asking
 from remuda.compute.instances import keeping, making, service
@@ -17,8 +19,6 @@ from remuda.compute.instances.updates import Updates
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import Replacement, ServerSeen, ServerWanted
 from remuda.kernel.ids import derived_id, random_id
-from remuda.links.identity import IdentityLink
-from remuda.links.region import RegionLink
 from remuda.quota import sagas as changing
 from remuda.quota.ports import Charge
 from remuda.quota.reservation import payer_of

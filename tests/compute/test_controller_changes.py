@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from remuda.clients.region import RegionLink
 from remuda.compute.seen import Replacement, ServerSeen
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.tags import Tag
-from remuda.links.region import RegionLink
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import DEBIAN, encoded, make_authority, make_group
 from tests.compute.controlling import (

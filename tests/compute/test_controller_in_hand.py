@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from remuda.clients.identity import IdentityLink
+from remuda.clients.region import RegionLink
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import ServerSeen, ServerWanted
 from remuda.kernel.errors import Unavailable
-from remuda.links.identity import IdentityLink
-from remuda.links.region import RegionLink
 from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server

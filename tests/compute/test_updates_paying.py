@@ -2,8 +2,8 @@
 
 import pytest
 
+from remuda.clients.identity import IdentityLink
 from remuda.kernel.errors import Unavailable
-from remuda.links.identity import IdentityLink
 from remuda.quota.ports import Charge
 from tests.compute.asking import DEBIAN, GPUS, METAL, held
 from tests.compute.changing import as_it_is, plan, put

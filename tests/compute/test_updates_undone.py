@@ -5,9 +5,9 @@ Found by the simulation: the instance had its public address again, and nobody h
 
 import pytest
 
+from remuda.clients.identity import IdentityLink
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.kernel.errors import Unavailable
-from remuda.links.identity import IdentityLink
 from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge
 from tests.compute.asking import held, settle

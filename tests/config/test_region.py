@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from remuda.config import effect
-from remuda.config.effect_region import catalogues, region_settings
 from remuda.config.load import Misconfigured, load
 from remuda.config.schema import Configuration
 from remuda.config.schema_region import Region
+from remuda.config.settings import catalogues, region_settings
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.regions import Region as StoredRegion
 from remuda.region.kinds.regions import RegionSimulated

@@ -19,6 +19,10 @@ from starlette.types import ASGIApp
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
+from remuda.clients.identity import IdentityLink
+from remuda.clients.projects import watch_projects
+from remuda.clients.transport import Here, Send, ServiceNow, There
+from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch, WatchHere, WatchThere
 from remuda.http.client import Client
 from remuda.http.remote import Service
 from remuda.http.server.server import Address, Server
@@ -27,10 +31,6 @@ from remuda.http.transport import ClientSettings
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.links.identity import IdentityLink
-from remuda.links.projects import watch_projects
-from remuda.links.sending import Here, Send, ServiceNow, There
-from remuda.links.watching import Anew, Followed, News, Synced, Told, Watch, WatchHere, WatchThere
 from remuda.region.api import TABLE as REGION
 from tests.identity.proving import certified
 from tests.region.house import RegionHouse, running

@@ -4,13 +4,13 @@ from datetime import datetime, timedelta
 
 from remuda.access.context import Context
 from remuda.access.principal import Principal
+from remuda.clients.transport import There
 from remuda.http.client import Client
 from remuda.http.remote import Bearer
 from remuda.http.routes import NOTHING
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
-from remuda.links.sending import There
 from remuda.region.api import TABLE as REGION
 from tests.cli.answering import Answer, Server, refusal, told
 

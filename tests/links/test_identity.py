@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.clients import transport as sending
+from remuda.clients.identity import IdentityLink
 from remuda.identity.kinds.tenancy import Project
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid, Malformed, NotFound
-from remuda.links import sending
-from remuda.links.identity import IdentityLink
 from remuda.quota.ports import Amount, Charge, Late, Place
 from tests.identity.household import ORGANIZATIONS, told
 from tests.links.ground import WAYS, Ground, followed, link_of

@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx2
 
+from remuda.clients.projects import PROJECTS
+from remuda.clients.watch import WatchThere
 from remuda.http.client import Client
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.links.projects import PROJECTS
-from remuda.links.watching import WatchThere
 from tests.cli.running import Running, running
 from tests.links.ground import QUICK, Certified, Following, free_port
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 import pytest
 
 from remuda.access.principal import Principal
+from remuda.clients.region import SERVERS, RegionLink
+from remuda.clients.watch import Anew, Synced, Told, Watch
 from remuda.compute.seen import AllTold
 from remuda.compute.tags import INSTANCE
 from remuda.kernel.randomness import SystemRandomness
-from remuda.links.region import SERVERS, RegionLink
-from remuda.links.watching import Anew, Synced, Told, Watch
 from tests.identity.household import told
 from tests.links.ground import SERVICE, WAYS, Ground, followed
 from tests.region.house import STANDARD, UBUNTU, RegionHouse

@@ -9,14 +9,14 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from remuda.clients.projects import PROJECTS, watch_projects
+from remuda.clients.region import NETWORKS, SERVERS
+from remuda.clients.watch import Anew, Followed, Synced, Told
 from remuda.http.tables import Table
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Forbidden
-from remuda.links.projects import PROJECTS, watch_projects
-from remuda.links.region import NETWORKS, SERVERS
-from remuda.links.watching import Anew, Followed, Synced, Told
 from remuda.region.kinds.networks import Network
 from tests.http.ranch_api import LIST, HorseRead
 from tests.http.riding import client_of

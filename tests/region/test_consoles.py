@@ -3,7 +3,7 @@
 import base64
 from urllib.parse import parse_qsl, urlsplit
 
-from remuda.app.consoles import CONSOLES, CONSOLES_PREFIX, screens_api
+from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, screens_api
 from remuda.http.server.mounts import Mounted, Mounts
 from tests.example.client import Client
 from tests.example.contract import Reply, contract_of

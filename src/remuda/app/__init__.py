@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from remuda.app.clouds import opened_clouds
 from remuda.app.compute import begun_compute
 from remuda.app.console import console_over
-from remuda.app.consoles import CONSOLES, CONSOLES_PREFIX, screens_api
-from remuda.app.identity import Counting, Telling, begun_identity
+from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, screens_api
 from remuda.app.region import begun_region
+from remuda.app.services import Counting, Telling, begun_identity
 from remuda.app.small import small_server
 from remuda.compute.api import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config import effect
 from remuda.config.effect_compute import compute_settings
-from remuda.config.effect_region import catalogues, region_settings
 from remuda.config.schema import Configuration
+from remuda.config.settings import catalogues, region_settings
 from remuda.http.server.health import PROCESS
 from remuda.http.server.mounts import Mounted
 from remuda.http.tables import Table

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 
-from remuda.app.consoles import CONSOLES_URL, Screens
+from remuda.app.providers import CONSOLES_URL, Screens
 from remuda.kernel.clock import Clock
 from remuda.process import Ground
 from remuda.providers.contract.provider import Provider

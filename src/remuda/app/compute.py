@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from remuda.app.identity import Counting
 from remuda.app.linking import identity_link, region_link
+from remuda.app.services import Counting
 from remuda.compute.app import ComputeApp
 from remuda.compute.ports import ComputePorts
 from remuda.compute.settings import ComputeSettings

@@ -1,13 +1,13 @@
 """How the services of one process reach each other: as services with the rights that their accounts have."""
 
 from remuda.access.principal import Principal
+from remuda.clients.identity import IdentityLink
+from remuda.clients.projects import watch_projects
+from remuda.clients.region import RegionLink
+from remuda.clients.transport import Here, ServiceNow
+from remuda.clients.watch import WatchHere
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
-from remuda.links.identity import IdentityLink
-from remuda.links.projects import watch_projects
-from remuda.links.region import RegionLink
-from remuda.links.sending import Here, ServiceNow
-from remuda.links.watching import WatchHere
 from remuda.region.api import TABLE as REGION
 from remuda.region.app import RegionApp
 

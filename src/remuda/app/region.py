@@ -3,8 +3,8 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from remuda.app.identity import Counting
 from remuda.app.linking import identity_link
+from remuda.app.services import Counting
 from remuda.config import effect
 from remuda.config.schema import Server
 from remuda.identity.app import IdentityApp

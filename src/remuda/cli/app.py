@@ -10,7 +10,7 @@ from collections.abc import Collection
 
 from cyclopts import App, Group, Parameter
 
-from remuda.cli.commands import ALONE, NOUNS
+from remuda.cli.command_table import ALONE, NOUNS
 from remuda.version import describe
 
 _HELP = (
@@ -34,12 +34,12 @@ def build_app(words: Collection[str] = ()) -> App:
         group_commands=_RUN,
     )
     _use(app, words)
-    _add(app, words, "remuda.cli.up:up", "Run everything in one process, on one file.")
+    _add(app, words, "remuda.cli.commands.up:up", "Run everything in one process, on one file.")
     _add(app, words, "remuda.cli.doctor:doctor", "Look whether everything on this machine is as it should be.")
     _add(app, words, "remuda.cli.backup:backup", "Write a copy of the store to a file.")
-    _add(app, words, "remuda.cli.restore:restore", "Put a copy of the store in its place.")
+    _add(app, words, "remuda.cli.commands.backup:restore", "Put a copy of the store in its place.")
     _add(app, words, "remuda.cli.crds:crds", "Print the custom resource definitions for a Kubernetes API server.")
-    _add(app, words, "remuda.cli.openapi:openapi", "Print the OpenAPI document of a service.")
+    _add(app, words, "remuda.cli.commands.export:openapi", "Print the OpenAPI document of a service.")
     app.command(_config(words))
     app.command(_token(words))
     app.command(_sim(words))
@@ -49,18 +49,18 @@ def build_app(words: Collection[str] = ()) -> App:
 def _use(app: App, words: Collection[str]) -> None:
     """Add what users do, apart from what whoever runs it does."""
     for function, line in ALONE:
-        _add(app, words, f"remuda.cli.{function}", line, group=_USE)
+        _add(app, words, f"remuda.cli.commands.{function}", line, group=_USE)
     for noun, (about, commands) in NOUNS.items():
         below = _below(noun, about, _USE)
         for function, line in commands:
-            _add(below, words, f"remuda.cli.{function}", line)
+            _add(below, words, f"remuda.cli.commands.{function}", line)
         app.command(below)
 
 
 def _config(words: Collection[str]) -> App:
     app = _below("config", "Show the configuration, or check it.")
-    _add(app, words, "remuda.cli.config:show", "Print the configuration and where each value comes from.")
-    _add(app, words, "remuda.cli.config:check", "Say everything that is wrong with the configuration.")
+    _add(app, words, "remuda.cli.commands.config:show", "Print the configuration and where each value comes from.")
+    _add(app, words, "remuda.cli.commands.config:check", "Say everything that is wrong with the configuration.")
     return app
 
 
@@ -72,11 +72,11 @@ def _token(words: Collection[str]) -> App:
 
 def _sim(words: Collection[str]) -> App:
     app = _below("sim", "See what simulated clouds have, and do to it what nobody asked for.")
-    _add(app, words, "remuda.cli.sim:list", "Print the servers that the simulated clouds have.")
-    _add(app, words, "remuda.cli.sim:stop", "Cut the power of a server.")
-    _add(app, words, "remuda.cli.sim:fail", "Break a server.")
-    _add(app, words, "remuda.cli.sim:migrate", "Have a server run on another host.")
-    _add(app, words, "remuda.cli.sim:vanish", "Have a server be gone, as if it had never been.")
+    _add(app, words, "remuda.cli.commands.sim:list", "Print the servers that the simulated clouds have.")
+    _add(app, words, "remuda.cli.commands.sim:stop", "Cut the power of a server.")
+    _add(app, words, "remuda.cli.commands.sim:fail", "Break a server.")
+    _add(app, words, "remuda.cli.commands.sim:migrate", "Have a server run on another host.")
+    _add(app, words, "remuda.cli.commands.sim:vanish", "Have a server be gone, as if it had never been.")
     return app
 
 

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remuda.cli.config import loaded
+from remuda.cli.commands.config import loaded
 from remuda.cli.output import say
 from remuda.datadir import DataDirectory
 from remuda.kernel.errors import Invalid, StoreDamaged

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from remuda.cli.config import loaded
-from remuda.cli.examining import examine
+from remuda.cli.commands.config import loaded
+from remuda.cli.commands.doctor import examine
 from remuda.cli.findings import as_json, as_text, worst
 from remuda.cli.output import show
 from remuda.kernel.clock import SystemClock

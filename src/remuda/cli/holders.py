@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from remuda.cli.doing import find, id_of
-from remuda.cli.nouns import INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, Noun
-from remuda.cli.where import Asked
+from remuda.cli.crud import find, id_of
+from remuda.cli.lookup import Asked
+from remuda.cli.resources import INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, Noun
 from remuda.kernel.errors import Forbidden, RemudaError
 
 _SHOWN = 5

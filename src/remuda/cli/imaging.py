@@ -2,13 +2,13 @@
 
 from typing import Any
 
-from remuda.cli.doing import id_of
+from remuda.cli.crud import id_of
+from remuda.cli.lookup import Asked
 from remuda.cli.naming import among
-from remuda.cli.nouns import IMAGE
-from remuda.cli.offering import offers
+from remuda.cli.offers import offers
 from remuda.cli.options import Waiting
-from remuda.cli.showing.progress import until
-from remuda.cli.where import Asked
+from remuda.cli.progress import until
+from remuda.cli.resources import IMAGE
 
 
 def until_ready(asked: Asked, region: str, image: Any, waiting: Waiting) -> Any:

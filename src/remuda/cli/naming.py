@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from remuda.cli.asking.session import Query, Service, Session
+from remuda.cli.client.session import Query, Service, Session
 from remuda.kernel.errors import Malformed, NotFound, Unusable
 
 _LENGTH = 36

@@ -3,10 +3,10 @@
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from remuda.cli.lookup import Asked
 from remuda.cli.naming import looks_like_id
-from remuda.cli.nouns import REGION, Noun
+from remuda.cli.resources import REGION, Noun
 from remuda.cli.showing.formats import Columns
-from remuda.cli.where import Asked
 from remuda.kernel.errors import RemudaError
 
 

@@ -6,8 +6,8 @@ import pwd
 import sys
 from pathlib import Path
 
-from remuda.cli.config import loaded
-from remuda.cli.operating import issue as issue_token
+from remuda.cli.commands.config import loaded
+from remuda.cli.commands.token import issue as issue_token
 from remuda.cli.output import say
 from remuda.config.durations import duration_text, parse_duration
 from remuda.identity.operator.requests import DEFAULT_LIFE, LONGEST_LIFE, new_request

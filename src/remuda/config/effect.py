@@ -4,9 +4,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-from remuda.config.effect_region import check_region
 from remuda.config.load import Misconfigured
 from remuda.config.schema import Account, Configuration, Identity, Provider, Server, Trust
+from remuda.config.settings import check_region
 from remuda.http.cors import Cors
 from remuda.http.credentials import TrustedProxies
 from remuda.http.ports import ApiSettings

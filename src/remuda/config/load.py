@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from remuda.config.about import Section
+from remuda.config.loader import Given, Unknown, from_environment, from_file, from_flags, read_file
 from remuda.config.schema import Configuration
-from remuda.config.sources import Given, Unknown, from_environment, from_file, from_flags, read_file
 from remuda.config.values import Wrong, from_text, read
 from remuda.kernel.errors import Invalid, RemudaError
 

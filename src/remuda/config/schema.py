@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from remuda.config.about import About, Section, Setting, settings_of
-from remuda.config.checks import (
+from remuda.config.fields import (
     is_email,
     is_name,
     is_network,

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from remuda.compute.settings import ComputeSettings
 from remuda.config.about import About, Section
-from remuda.config.checks import is_some
+from remuda.config.fields import is_some
 
 _DEFAULT = ComputeSettings()
 

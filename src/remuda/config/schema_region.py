@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from remuda.config.about import About, Section
-from remuda.config.checks import (
+from remuda.config.fields import (
     is_gpu_vendor,
     is_name,
     is_network,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from remuda.cli import sim
+from remuda.cli.commands import sim
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
 from remuda.kernel.randomness import SystemRandomness

@@ -1,0 +1,111 @@
+"""As whom a command asks, and where: the login, and the organization and project it works in."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated
+
+from cyclopts import Group, Parameter
+
+from remuda.cli.client.contexts import Context, ContextsFile, Named, default_path
+from remuda.cli.client.session import Session
+from remuda.cli.naming import among
+from remuda.kernel.errors import Unusable
+
+_GROUP = Group("As whom, and where", sort_key=9)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where somebody works, by ids; empty is nowhere in particular."""
+
+    organization: str
+    project: str
+
+    @property
+    def query(self) -> dict[str, str]:
+        """The same, for the query of a list."""
+        asked = {"organizationID": self.organization, "projectID": self.project}
+        return {name: value for name, value in asked.items() if value}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A session, and where somebody works."""
+
+    session: Session
+    place: Place
+
+    def needs_project(self) -> Place:
+        """Return where something is made, or refuse if nobody has said."""
+        self.needs_organization()
+        if not self.place.project:
+            raise Unusable("No project is chosen: say which with --project, or for good with remuda context set.")
+        return self.place
+
+    def needs_organization(self) -> str:
+        """Return the organization, or refuse if nobody has said."""
+        if not self.place.organization:
+            raise Unusable(
+                "No organization is chosen: say which with --organization, or for good with remuda context set."
+            )
+        return self.place.organization
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class Where:
+    """As whom, and where."""
+
+    context: Annotated[
+        str | None, Parameter(group=_GROUP, help="The login to use, instead of the current one; see remuda context.")
+    ] = None
+    organization: Annotated[
+        str | None, Parameter(group=_GROUP, help="Another organization than the login's, by name or id.")
+    ] = None
+    project: Annotated[str | None, Parameter(group=_GROUP, help="Another project than the login's, by name or id.")] = (
+        None
+    )
+
+    @contextmanager
+    def open(self) -> Iterator[Asked]:
+        """Open a session for the time of a block."""
+        file = logins()
+        name, context = file.read().find(self.context)
+        with Session(name, context, file) as session:
+            yield Asked(session, self._place(session, context))
+
+    def _place(self, session: Session, context: Context) -> Place:
+        organization, project = context.organization, context.project
+        if self.organization is not None:
+            organization, project = organization_called(session, self.organization), None
+        if self.project is not None:
+            if organization is None:
+                raise Unusable("No organization is chosen: say with --organization whose project that is.")
+            project = project_called(session, organization, self.project)
+        return Place(*("" if each is None else each.id for each in (organization, project)))
+
+
+HERE = Where()
+"""As the login says."""
+
+
+def logins() -> ContextsFile:
+    """Return the file with all logins."""
+    return ContextsFile(default_path(os.environ))
+
+
+def organization_called(session: Session, wanted: str) -> Named:
+    """Return the organization that has this id or name."""
+    return _named(among(session.get("identity", "/api/v1/organizations"), wanted, "organization"))
+
+
+def project_called(session: Session, organization: Named, wanted: str) -> Named:
+    """Return the project of an organization that has this id or name."""
+    path = f"/api/v1/organizations/{organization.id}/projects"
+    return _named(among(session.get("identity", path), wanted, "project"))
+
+
+def _named(thing: dict[str, dict[str, str]]) -> Named:
+    return Named(id=thing["metadata"]["id"], name=thing["metadata"]["name"])
