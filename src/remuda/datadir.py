@@ -18,9 +18,8 @@ import msgspec
 
 from remuda.kernel.errors import Invalid
 from remuda.kernel.files import write_private
-from remuda.kernel.keyfile import create_keyring_file, load_keyring
 from remuda.kernel.randomness import Randomness
-from remuda.kernel.sealing import Sealer
+from remuda.kernel.sealing import Sealer, create_keyring_file, load_keyring
 
 _PRIVATE = 0o700
 

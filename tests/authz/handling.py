@@ -8,11 +8,11 @@ from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.replies import Collection
 from remuda.http.routes import Call
-from remuda.http.secrets import hide
 from remuda.http.tables import Table
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.secrets import hide
 from tests.authz.doors import Outcome, Request, listed, typed_path, typed_query
 from tests.authz.matrix import Caller
 

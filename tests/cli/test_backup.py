@@ -10,8 +10,8 @@ import httpx2
 import pytest
 
 from remuda.cli import main
-from remuda.kernel.keyfile import create_keyring_file
 from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.sealing import create_keyring_file
 from tests.cli.running import Running, running
 
 Said = pytest.CaptureFixture[str]

@@ -1,7 +1,7 @@
 import msgspec
 import pytest
-import remuda.cli.commands.export
 
+import remuda.cli.commands.export
 from remuda.app import Published
 from remuda.cli import main
 from tests.http.paddock import table

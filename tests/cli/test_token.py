@@ -12,8 +12,8 @@ import pytest
 
 from remuda.cli import main
 from remuda.datadir import DataDirectory
-from remuda.kernel.keyfile import create_keyring_file
 from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.sealing import create_keyring_file
 from tests.cli.running import Running, remuda, running
 
 ADMIN = ("--subject", "admin@remuda.local")

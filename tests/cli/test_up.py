@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from remuda.kernel.keyfile import create_keyring_file
 from remuda.kernel.randomness import SystemRandomness
+from remuda.kernel.sealing import create_keyring_file
 from tests.cli.running import UNPRIVILEGED, refused, remuda, running, running_cold, up
 from tests.example.asking import ask, judged
 

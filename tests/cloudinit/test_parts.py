@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.cloudinit.multipart import DEEPEST
-from remuda.cloudinit.recognising import Unrecognized
+from remuda.cloudinit.multipart import DEEPEST, Unrecognized
 from remuda.cloudinit.user_data import LONGEST_UNPACKED, Part, is_gzip, parts
 from tests.cloudinit.messages import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text
 

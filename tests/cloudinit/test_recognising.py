@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.cloudinit.recognising import FIRST_LINES, Unrecognized, content_type_of, unsupported
+from remuda.cloudinit.multipart import FIRST_LINES, Unrecognized, content_type_of, unsupported
 
 KNOWN = [
     (b"#cloud-config", "text/cloud-config"),

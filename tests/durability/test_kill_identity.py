@@ -25,9 +25,8 @@ from remuda.identity.operator.requests import new_request, seal_request
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable
-from remuda.kernel.keyfile import load_keyring
 from remuda.kernel.randomness import SystemRandomness
-from remuda.kernel.sealing import Sealer
+from remuda.kernel.sealing import Sealer, load_keyring
 from remuda.store.objects import ResourceT
 from remuda.store.sqlite.store import open_store
 from tests.cli.running import CODE, READY

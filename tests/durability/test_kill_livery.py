@@ -20,9 +20,8 @@ from remuda.http.transport import ClientSettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, NotFound, Unavailable
 from remuda.kernel.ids import random_id
-from remuda.kernel.keyfile import load_keyring
 from remuda.kernel.randomness import SystemRandomness
-from remuda.kernel.sealing import Sealer
+from remuda.kernel.sealing import Sealer, load_keyring
 from remuda.kernel.secrets import Secret
 from remuda.store.sqlite.store import open_store
 from tests.example import wire

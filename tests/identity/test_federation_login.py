@@ -9,7 +9,7 @@ from joserfc.jwk import ECKey, RSAKey
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.secrets import Secret
 from tests.example.contract import Reply
 from tests.identity.login_ground import CONSOLE_URI, ISSUER, JO, PASSWORD, Browser, Forms, Home, at_home, sent_to

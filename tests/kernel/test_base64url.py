@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 
 
 @given(st.binary())

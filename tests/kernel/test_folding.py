@@ -4,7 +4,7 @@ import pytest
 
 from remuda.identity.kinds.tenancy import domain_id
 from remuda.identity.kinds.users import user_id
-from remuda.kernel.folding import folded
+from remuda.kernel.text import folded
 
 
 def test_only_the_letters_of_ascii_are_folded() -> None:

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.kernel.keyfile import create_keyring_file, load_keyring, rotate_keyring_file
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
-from remuda.kernel.sealing import Keyring, Sealer
+from remuda.kernel.sealing import Keyring, Sealer, create_keyring_file, load_keyring, rotate_keyring_file
 from remuda.kernel.secrets import Secret
 
 RANDOMNESS = SystemRandomness()

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from remuda.outbound.addresses import Reach
+from remuda.outbound.addresses import Reach, SystemResolver
 from remuda.outbound.fetch import Guarded
-from remuda.outbound.resolving import SystemResolver
 from tests.outbound.servers import HERE, Names, certified, fetched, redirecting, refusal_of, saying, serving
 
 NO_NAMES = Names({})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.outbound.targets import Target, read_target
+from remuda.outbound.addresses import Target, read_target
 
 READ = [
     ("http://example.com", Target("http", "example.com", 80, "/")),

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.http.documents.openapi import document
 from remuda.http.tables import Table
-from remuda.kernel.base64url import decode
+from remuda.kernel.encoding import decode
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.routes import routes
 from remuda.region.catalogue.service import Catalogue

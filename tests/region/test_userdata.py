@@ -11,10 +11,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.cloudinit.checking import LONGEST_USER_DATA, check_user_data
-from remuda.cloudinit.multipart import DEEPEST
-from remuda.cloudinit.recognising import FIRST_LINES
-from remuda.cloudinit.user_data import parts
+from remuda.cloudinit.multipart import DEEPEST, FIRST_LINES
+from remuda.cloudinit.user_data import LONGEST_USER_DATA, check_user_data, parts
 from remuda.kernel.errors import Invalid
 from remuda.region.servers.userdata.augmenting import PART_NAME, augmented
 from tests.cloudinit.messages import BY_HAND, CONFIG, SCRIPT, mail, nested, packed, text

@@ -10,7 +10,7 @@ from remuda.cli.output import say
 from remuda.datadir import DataDirectory
 from remuda.kernel.errors import Invalid, StoreDamaged
 from remuda.kernel.files import write_private
-from remuda.kernel.keyfile import load_keyring
+from remuda.kernel.sealing import load_keyring
 from remuda.store.sqlite.inspecting import inspected
 
 _DONE = "{file} is a copy of {store}, looked through and whole."

@@ -16,9 +16,9 @@ from remuda.http.etag import Shown, Tagged
 from remuda.http.remote import claim_of
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters
-from remuda.http.secrets import hide
 from remuda.http.tables import Table
-from remuda.kernel.turns import let_others_run
+from remuda.kernel.clock import let_others_run
+from remuda.kernel.secrets import hide
 
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none
     from remuda.http.client import Client

@@ -23,11 +23,10 @@ from remuda.http.replies import Collection
 from remuda.http.routes import NOTHING, Call, ListQuery
 from remuda.http.tables import Table
 from remuda.kernel.backoff import Backoff
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Gone
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.kernel.turns import let_others_run
 from remuda.store.contract import Change, Store
 
 if TYPE_CHECKING:  # takes long to import, and who has everything in one process needs none

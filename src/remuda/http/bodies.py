@@ -18,9 +18,8 @@ import msgspec
 
 from remuda.http.ids import Change, in_small_letters
 from remuda.http.problems import Explainer, pointer
-from remuda.http.secrets import hide
 from remuda.kernel.errors import Malformed
-from remuda.kernel.secrets import Secret
+from remuda.kernel.secrets import Secret, hide
 
 BodyT = TypeVar("BodyT")
 

@@ -16,7 +16,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import ECKey, RSAKey
 
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.errors import Malformed
 
 _BY_CURVE = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}

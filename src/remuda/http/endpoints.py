@@ -17,7 +17,7 @@ from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
 from remuda.http.replies import Other, Redirect, Rendered
 from remuda.http.responses import JSON, Answer, Header, wire_headers
 from remuda.http.routes import NOTHING, AnyRoute
-from remuda.http.secrets import reveal
+from remuda.kernel.secrets import reveal
 
 _EMPTY = (NO_CACHE,)
 _FILLED = (JSON, NO_CACHE)

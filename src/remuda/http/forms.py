@@ -16,8 +16,8 @@ import msgspec
 
 from remuda.http.bodies import invalid_body, wire_schema
 from remuda.http.problems import Explainer, pointer
-from remuda.http.secrets import hide
 from remuda.kernel.errors import Malformed
+from remuda.kernel.secrets import hide
 
 FORM = "application/x-www-form-urlencoded"
 """The content type of a form."""

@@ -22,8 +22,8 @@ from remuda.http.lists.tokens import PageTokens, bad_token
 from remuda.http.replies import Collection
 from remuda.http.responses import JSON, Answer, Header
 from remuda.http.routes import ListQuery, PageQuery
+from remuda.kernel.clock import let_others_run
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.kernel.turns import let_others_run
 from remuda.store.contract import Page, View
 
 SLICE = 100

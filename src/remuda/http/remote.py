@@ -14,9 +14,8 @@ from remuda.access.context import Context
 from remuda.access.principal import Principal
 from remuda.http.claims import Claim, write_claim
 from remuda.http.routes import AnyRoute, Nothing, Parameters
-from remuda.http.secrets import hide, reveal
 from remuda.kernel.errors import Invalid, ServerUnreachable
-from remuda.kernel.secrets import Secret
+from remuda.kernel.secrets import Secret, hide, reveal
 
 AnswerT = TypeVar("AnswerT")
 

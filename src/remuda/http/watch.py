@@ -32,9 +32,8 @@ from remuda.http.pagination import SLICE, batches, read_items
 from remuda.http.replies import Collection
 from remuda.http.responses import Answer, Header
 from remuda.http.sse import HEARTBEAT, added_events, event
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Gone, Invalid, RemudaError
-from remuda.kernel.turns import let_others_run
 from remuda.store.contract import Bookmark, Event
 
 _HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))

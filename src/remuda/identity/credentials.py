@@ -12,10 +12,9 @@ from pathlib import Path
 
 import msgspec
 
-from remuda.http.secrets import hide, reveal
 from remuda.kernel.errors import Invalid
 from remuda.kernel.files import move_over, write_private
-from remuda.kernel.secrets import Secret
+from remuda.kernel.secrets import Secret, hide, reveal
 
 
 class SmallServer(msgspec.Struct, frozen=True, kw_only=True):

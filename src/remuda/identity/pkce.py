@@ -2,7 +2,7 @@
 
 import hashlib
 
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 
 
 def s256(verifier: str) -> str:

@@ -2,12 +2,15 @@
 
 Whoever needs the time or wants to wait asks a Clock it was given. Production passes SystemClock; a simulation passes a
 clock it moves by hand, so hours of waiting cost nothing and every run can be repeated exactly.
+
+Giving up the loop, for whoever has much to do and nothing to wait for.
 """
 
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Protocol
+from types import coroutine
+from typing import Any, Protocol
 
 
 class Clock(Protocol):
@@ -40,3 +43,9 @@ class SystemClock:
     async def sleep(self, seconds: float) -> None:
         """Wait on the running event loop."""
         await asyncio.sleep(seconds)
+
+
+@coroutine
+def let_others_run() -> Any:
+    """Give up the loop for a turn. No time passes, so no clock is asked."""
+    yield

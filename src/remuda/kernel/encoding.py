@@ -3,8 +3,15 @@
 The order in which a mapping was filled leaves no trace: keys are sorted, nothing is padded, text is UTF-8. That makes
 the bytes fit for comparing and for hashing. What JSON cannot say is refused rather than blurred: a number that is not
 finite raises Invalid, a key that is no text TypeError.
+
+Bytes as text that fits a URL: base64url without padding (RFC 4648).
+
+Each sequence of bytes has one text, and only that is read back: padding, other letters, blanks and unused bits at the
+end are refused. So nobody can write one secret, or one signed header, in two ways.
 """
 
+import base64
+import binascii
 import hashlib
 import math
 from typing import Any
@@ -12,6 +19,25 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import Invalid
+
+_UNLIKE = "not base64url without padding"
+
+
+def encode(raw: bytes) -> str:
+    """Return bytes as text."""
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def decode(text: str | bytes) -> bytes:
+    """Return the bytes whose text this is, or raise ValueError, which does not quote it."""
+    written = text if isinstance(text, bytes) else text.encode("ascii", "replace")
+    try:
+        raw = base64.urlsafe_b64decode(written + b"=" * (-len(written) % 4))
+    except binascii.Error:
+        raise ValueError(_UNLIKE) from None
+    if encode(raw).encode() != written:
+        raise ValueError(_UNLIKE)
+    return raw
 
 
 def canonical_json(value: Any) -> bytes:

@@ -2,10 +2,14 @@
 
 Tokens and private keys travel through the program as a Secret. Whatever prints, formats, logs, pickles or encodes one
 sees no value: only an explicit ``reveal()`` gives it, so every place that does can be found by searching for the word.
+
+Secrets on the wire: text in a body or an answer, and never anywhere else.
+
+msgspec knows no such type, so these are its hooks, the same for requests and answers, server and client.
 """
 
 import hmac
-from typing import NoReturn
+from typing import Any, NoReturn
 
 
 class Secret:
@@ -47,3 +51,17 @@ class Secret:
     def _bytes(self) -> bytes:
         # A lone surrogate must not raise here: the encoding error would carry the whole text.
         return self._value.encode("utf-8", "surrogatepass")
+
+
+def reveal(value: Any) -> str:
+    """Return a secret as text, for an encoder that may send it."""
+    if isinstance(value, Secret):
+        return value.reveal()
+    raise TypeError(f"a {type(value).__name__} cannot be sent")
+
+
+def hide(kind: type, value: Any) -> Any:
+    """Return text as a secret, for a decoder."""
+    if kind is Secret and isinstance(value, str):
+        return Secret(value)
+    raise TypeError(f"a {kind.__name__} cannot be read")

@@ -25,11 +25,10 @@ from typing import Any, TypeVar
 import msgspec
 import structlog
 
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.kernel.turns import let_others_run
 from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.journal import Journal, TakenError
 from remuda.operations.kinds import Operation, OperationSpec, attempt_id

@@ -6,6 +6,8 @@ certificate for that name. A redirect is a new address and goes through all of i
 
 Each request has a client of its own, so no cookie and no connection is shared between two of them. Nothing is asked for
 packed and nothing is unpacked. What went wrong is told without the answer's content and without any number of ours.
+
+An HTTP client that takes nothing from its surroundings: no proxy, no certificate, no password file.
 """
 
 import asyncio
@@ -16,10 +18,28 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.outbound.addresses import Address, Reach
-from remuda.outbound.clients import new_client, new_tls
-from remuda.outbound.resolving import Resolver
-from remuda.outbound.targets import Target, read_target
+from remuda.outbound.addresses import Address, Reach, Resolver, Target, read_target
+
+if TYPE_CHECKING:
+    import httpx2
+
+
+def new_client(timeout: "float | httpx2.Timeout", tls: ssl.SSLContext | None = None) -> "httpx2.AsyncClient":
+    """Return a client that follows no redirects. Slow the first time, so call it in a thread then."""
+    # httpx2 would import the first two when its first request goes out, and hold the loop for that long.
+    import anyio._backends._asyncio  # noqa: F401, PLC0415  to have it imported
+    import httpcore2  # noqa: F401, PLC0415  same
+    import httpx2  # noqa: PLC0415  same
+
+    return httpx2.AsyncClient(timeout=timeout, verify=tls or True, follow_redirects=False, trust_env=False)
+
+
+def new_tls() -> ssl.SSLContext:
+    """Return what verifies servers by the certificate authorities that everybody trusts. Slow: call it in a thread."""
+    import httpx2  # noqa: PLC0415  it is imported where it is needed
+
+    return httpx2.create_ssl_context(trust_env=False)
+
 
 if TYPE_CHECKING:
     import httpx2

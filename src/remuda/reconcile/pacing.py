@@ -6,9 +6,8 @@ from datetime import timedelta
 
 import structlog
 
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import RemudaError
-from remuda.kernel.turns import let_others_run
 from remuda.reconcile.leader import Leader
 
 _STRIDE = 50

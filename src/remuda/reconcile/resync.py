@@ -19,9 +19,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.randomness import Randomness
-from remuda.kernel.turns import let_others_run
 from remuda.reconcile.queue import Queue, Rank
 from remuda.reconcile.run import Cause, Run
 from remuda.reconcile.sources import names

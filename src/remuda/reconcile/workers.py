@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import structlog
 
-from remuda.kernel.turns import let_others_run
+from remuda.kernel.clock import let_others_run
 from remuda.reconcile.queue import Item, Queue
 
 LookAfter = Callable[[str, Item], Awaitable[None]]

@@ -13,10 +13,9 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
-from remuda.http.secrets import hide, reveal
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.files import write_private
-from remuda.kernel.secrets import Secret
+from remuda.kernel.secrets import Secret, hide, reveal
 
 
 class Tokens(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

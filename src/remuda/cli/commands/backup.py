@@ -25,8 +25,7 @@ from remuda.identity.kinds.tokens import SigningKey
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, StoreDamaged, Unsealable
 from remuda.kernel.files import move_over, write_private
-from remuda.kernel.keyfile import load_keyring
-from remuda.kernel.sealing import Sealer
+from remuda.kernel.sealing import Sealer, load_keyring
 from remuda.store.sqlite.file import take_lock
 from remuda.store.sqlite.inspecting import inspected
 from remuda.store.sqlite.store import open_store

@@ -14,7 +14,7 @@ from remuda.datadir import DataDirectory
 from remuda.http.server.server import Address, listen
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, StoreLocked
-from remuda.kernel.keyfile import load_keyring
+from remuda.kernel.sealing import load_keyring
 from remuda.store.sqlite.file import take_lock
 from remuda.version import describe
 

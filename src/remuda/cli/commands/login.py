@@ -14,9 +14,8 @@ from remuda.cli.client.pausing import pause
 from remuda.cli.client.session import Session
 from remuda.cli.lookup import logins, organization_called, project_called
 from remuda.cli.output import say
-from remuda.http.secrets import hide
 from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable
-from remuda.kernel.secrets import Secret
+from remuda.kernel.secrets import Secret, hide
 
 _NEAR = "http://127.0.0.1:8080"
 _SERVICES = ("identity", "region", "compute")

@@ -19,7 +19,7 @@ import msgspec
 
 from remuda.compute.history.noting import PowerAsked
 from remuda.compute.instances.leaving import departures_under
-from remuda.kernel.turns import let_others_run
+from remuda.kernel.clock import let_others_run
 from remuda.reconcile.lifecycle import LET_GO
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.resources.regional import REGION

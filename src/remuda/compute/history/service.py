@@ -24,10 +24,9 @@ from remuda.compute.seen import NetworkSeen, ServerSeen
 from remuda.http.lists.tokens import PageTokens
 from remuda.http.replies import Collection
 from remuda.http.routes import PageQuery
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable
 from remuda.kernel.sealing import Sealer
-from remuda.kernel.turns import let_others_run
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
 from remuda.quota.ports import Place

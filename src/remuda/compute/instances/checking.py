@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from remuda.access.context import Context
-from remuda.cloudinit.checking import check_user_data, read_user_data
+from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.compute.catalogue.rules import is_for_instances, usable_flavors
 from remuda.compute.instances.schema import InstanceSpecWire, NetworkingWire
 from remuda.compute.ports import RegionPort

@@ -24,10 +24,9 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import AllTold, ServerSeen
 from remuda.kernel.backoff import Backoff
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
-from remuda.kernel.turns import let_others_run
 from remuda.quota.reservation import is_provisioned
 from remuda.reconcile.pacing import while_leading
 from remuda.reconcile.sources import names

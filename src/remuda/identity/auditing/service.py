@@ -18,8 +18,8 @@ from remuda.http.lists.tokens import PageTokens
 from remuda.identity.auditing.rules import is_too_old, is_wanted, read_entry
 from remuda.identity.auditing.wire import AuditQuery, EntryRead, SystemAuditQuery
 from remuda.identity.permissions import permission
+from remuda.kernel.clock import let_others_run
 from remuda.kernel.sealing import Sealer
-from remuda.kernel.turns import let_others_run
 from remuda.store.logs import Log
 
 READ = permission("organizations", "read")

@@ -14,7 +14,7 @@ from weakref import WeakValueDictionary
 
 from remuda.identity.ports import Fetched
 from remuda.kernel.errors import ServerUnreachable
-from remuda.outbound.clients import new_client
+from remuda.outbound.fetch import new_client
 
 if TYPE_CHECKING:
     import httpx2

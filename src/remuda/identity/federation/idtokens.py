@@ -13,7 +13,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 
 from remuda.identity.federation.provider_client import PublicKey, Upstream, broken
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.secrets import Secret
 

@@ -20,8 +20,8 @@ from remuda.identity.kinds.users import OrganizationUser, User
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.identity.tenancy.domains import organization_of_domain
 from remuda.kernel.errors import OAuthRefusal
-from remuda.kernel.folding import folded
 from remuda.kernel.ids import is_id
+from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION, USER
 from remuda.resources.reading import find
 from remuda.store.contract import Store

@@ -14,9 +14,9 @@ import msgspec
 
 from remuda.identity.kinds.common import OURS, SHARED, VERSION
 from remuda.kernel.conditions import Condition
-from remuda.kernel.folding import folded
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
+from remuda.kernel.text import folded
 from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct
 from remuda.store.schema import keyed

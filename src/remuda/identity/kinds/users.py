@@ -13,9 +13,9 @@ import msgspec
 from remuda.identity.kinds.claims import Claim, Mark
 from remuda.identity.kinds.common import SHARED, VERSION
 from remuda.identity.kinds.states import UserState
-from remuda.kernel.folding import folded
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
+from remuda.kernel.text import folded
 from remuda.resources.conventions import USER as USER_LABEL
 from remuda.store.kinds import Index, Kind, Reference
 from remuda.store.objects import Resource, StoredStruct

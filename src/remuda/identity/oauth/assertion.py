@@ -20,7 +20,7 @@ from remuda.identity.kinds.oauth import OAuth2Client, UsedAssertion, UsedAsserti
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jws import LONGEST
 from remuda.identity.tokens.secrets import token_hash
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, OAuthRefusal
 from remuda.kernel.secrets import Secret

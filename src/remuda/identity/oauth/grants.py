@@ -30,7 +30,7 @@ from remuda.identity.tokens.jwt import ID, IdClaims
 from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.tokens.sessions import ReusedError, Sessions
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, OAuthRefusal
 from remuda.kernel.secrets import Secret

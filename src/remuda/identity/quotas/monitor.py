@@ -19,8 +19,7 @@ from remuda.identity.kinds.quotas import Allocation, Amounts, Quota, QuotaSpec
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import Counted, expected_totals, with_totals
 from remuda.identity.quotas.writer import Apply
-from remuda.kernel.clock import Clock
-from remuda.kernel.turns import let_others_run
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.reconcile.leader import Leader
 from remuda.reconcile.sources import names
 from remuda.resources.reading import find

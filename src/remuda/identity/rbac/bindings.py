@@ -17,7 +17,7 @@ from remuda.identity.kinds.roles import RoleSpec
 from remuda.identity.rbac.roles import BUILT_IN, PLATFORM_ADMINISTRATOR, role_id
 from remuda.identity.settings import LOCAL_ISSUER, IdentitySettings
 from remuda.kernel.errors import Invalid
-from remuda.kernel.folding import folded
+from remuda.kernel.text import folded
 
 _EVERYBODY = "*"
 _WHO_MAY_WHAT = frozenset(

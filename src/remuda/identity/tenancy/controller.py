@@ -20,7 +20,7 @@ from remuda.identity.quotas.writer import Combiner
 from remuda.identity.tenancy.domains import claim, domains_of, give_up
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
-from remuda.kernel.folding import folded
+from remuda.kernel.text import folded
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.holders import its_children
 from remuda.reconcile.lifecycle import Lifecycle, Outcome

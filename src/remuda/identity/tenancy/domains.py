@@ -11,7 +11,7 @@ from contextlib import suppress
 
 from remuda.identity.kinds.tenancy import ORGANIZATION, Domain, DomainSpec, Organization, domain_id
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
-from remuda.kernel.folding import folded
+from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
 from remuda.resources.reading import find_in
 from remuda.store.contract import Store

@@ -28,8 +28,8 @@ from remuda.identity.tenancy.schema import (
 )
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import Invalid
-from remuda.kernel.folding import folded
 from remuda.kernel.tags import Tag
+from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
 from remuda.resources.metadata import (
     changed_metadata,

@@ -24,7 +24,7 @@ from remuda.identity.tenancy import rules
 from remuda.identity.tenancy.schema import OrganizationQuery, OrganizationRead, OrganizationSpecWire, OrganizationWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, NotFound
-from remuda.kernel.folding import folded
+from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags

@@ -14,7 +14,7 @@ from joserfc.jws import deserialize_compact, serialize_compact
 
 from remuda.identity.tokens.jwt import Purpose, Stamped
 from remuda.identity.tokens.keys import LoadedKey
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.secrets import Secret
 

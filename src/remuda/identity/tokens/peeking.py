@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 
 BELIEVED = timedelta(minutes=15)
 """How long a token of an external issuer is believed before it is looked at again: its issuer may have withdrawn the

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from remuda.identity.tokens.secrets import is_hash_of, new_secret, token_hash
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.ids import is_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret

@@ -6,7 +6,7 @@ They are drawn with 256 bits, so nobody finds one by trying, and a slow hash wou
 import hashlib
 import hmac
 
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 

@@ -16,9 +16,8 @@ from remuda.identity.users.changes import Grants
 from remuda.identity.users.rosters import membership_of
 from remuda.identity.users.rules import address
 from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import AlreadyExists, Malformed
-from remuda.kernel.turns import let_others_run
 from remuda.resources.conventions import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags
 from remuda.resources.reading import find, find_in, get_in

@@ -26,9 +26,9 @@ from remuda.identity.tokens.service import Issued
 from remuda.identity.users.rosters import membership_of
 from remuda.identity.users.schema import AccountRead, AccountSpecWire, AccountStatus, UserRead, UserSpecWire, UserStatus
 from remuda.kernel.errors import Malformed
-from remuda.kernel.folding import folded
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
+from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
 from remuda.resources.metadata import changed_metadata, new_metadata, read_organization_metadata, stored_tags
 from remuda.resources.tags import own_tags, replaced_tags

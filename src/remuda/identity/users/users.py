@@ -17,9 +17,9 @@ from remuda.identity.users.rosters import Member, membership_of
 from remuda.identity.users.sagas import CREATE_USER, UPDATE_USER, UserWork
 from remuda.identity.users.schema import UserRead, UserWrite
 from remuda.identity.users.tray import Tray
+from remuda.kernel.clock import let_others_run
 from remuda.kernel.errors import AnswerNotKept, NotFound
 from remuda.kernel.tags import Tag
-from remuda.kernel.turns import let_others_run
 from remuda.resources.askers import asker_of
 from remuda.resources.conventions import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags, stored_tags

@@ -57,6 +57,7 @@ from remuda.kernel.errors.objects import (
     NotFound,
     OwnerRefused,
     ReferenceRefused,
+    RemudaError,
     Unreadable,
     Unsealable,
 )
@@ -76,7 +77,6 @@ from remuda.kernel.errors.requests import (
     TooSlow,
     Unauthenticated,
 )
-from remuda.kernel.errors.root import RemudaError
 from remuda.kernel.errors.unavailable import (
     OutcomeUnknown,
     ServerUnreachable,

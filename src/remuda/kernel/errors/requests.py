@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from remuda.kernel.errors.root import RemudaError
+from remuda.kernel.errors.objects import RemudaError
 
 # ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 

@@ -1,6 +1,6 @@
 """What does not work right now, and what will not until somebody acts."""
 
-from remuda.kernel.errors.root import RemudaError
+from remuda.kernel.errors.objects import RemudaError
 
 # ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
 

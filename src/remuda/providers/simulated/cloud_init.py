@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from remuda.cloudinit.recognising import Unrecognized, content_type_of
+from remuda.cloudinit.multipart import Unrecognized, content_type_of
 from remuda.cloudinit.user_data import Part, parts
 from remuda.providers.simulated.console.cloudconfig import Unreadable, read_archive, read_cloud_config
 from remuda.providers.simulated.console.keys import fingerprint

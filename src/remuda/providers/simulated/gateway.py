@@ -10,9 +10,8 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.randomness import Randomness
-from remuda.kernel.turns import let_others_run
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Subject
 from remuda.providers.simulated.database import Storage

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 
 from remuda.access.checks import is_allowed_somewhere
 from remuda.access.principal import Principal
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Gpu

@@ -3,9 +3,8 @@
 from ipaddress import ip_network
 from typing import Any
 
-from remuda.outbound.addresses import Reach
+from remuda.outbound.addresses import Reach, SystemResolver
 from remuda.outbound.fetch import Guarded
-from remuda.outbound.resolving import SystemResolver
 from remuda.providers.called.catalogue import UPLOAD_S
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings

@@ -13,9 +13,8 @@ from itertools import product
 import structlog
 from prometheus_client import Histogram
 
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Gone
-from remuda.kernel.turns import let_others_run
 from remuda.reconcile.sources import names
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.servers import Server, standing_of

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 
 import structlog
 
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import RemudaError
-from remuda.kernel.turns import let_others_run
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.servers import Servers, Sighting
 from remuda.reconcile.pacing import Pace

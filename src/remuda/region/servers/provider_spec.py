@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from remuda.cloudinit.checking import read_user_data
+from remuda.cloudinit.user_data import read_user_data
 from remuda.providers.contract.common import Handle, group_name, port_name, server_name
 from remuda.providers.contract.servers import PortSpec
 from remuda.providers.contract.servers import ServerSpec as CloudServerSpec

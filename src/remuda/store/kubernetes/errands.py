@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import structlog
 
+from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.errors import RemudaError, Unavailable
-from remuda.store.kubernetes.backoff import Backoffs
 
 _FIRST_S, _LONGEST_S = 0.2, 30.0
 
@@ -21,7 +21,7 @@ class _Errand:
 class Errands:
     """Tries each until it is answered, whatever the answer is."""
 
-    def __init__(self, backoffs: Backoffs) -> None:
+    def __init__(self, backoffs: RetryTimers) -> None:
         self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
         self._pending: list[_Errand] = []
         self._news = asyncio.Event()

@@ -13,9 +13,9 @@ from typing import Any
 
 import structlog
 
+from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.errors import Conflict, NotFound, RemudaError
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.known import Known
 from remuda.store.kubernetes.looking import Looking
 from remuda.store.kubernetes.mirror import Move
@@ -33,7 +33,7 @@ _LOOK_ANYWAY_S = 60.0
 class Collector:
     """Looks again whenever something was marked, or something that could hold a marked object has let go."""
 
-    def __init__(self, reader: Reader, known: Known, writer: Writer, looking: Looking, backoffs: Backoffs) -> None:
+    def __init__(self, reader: Reader, known: Known, writer: Writer, looking: Looking, backoffs: RetryTimers) -> None:
         self._reader = reader
         self._registry: Registry = reader.registry
         self._known = known

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import structlog
 
+from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.mirror import Change, Mirror, head_of
 from remuda.store.kubernetes.resource_client import ResourceApi, Watched
 from remuda.store.readside.change_feed import Feed
@@ -40,7 +40,7 @@ class Informer:
         *,
         clock: Clock,
         randomness: Randomness,
-        backoffs: Backoffs,
+        backoffs: RetryTimers,
         silence_s: float,
     ) -> None:
         self._api = api

@@ -16,9 +16,9 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, RemudaError, Unavailable
-from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.delivery import Delivery, Written
 from remuda.store.kubernetes.errands import Errands
 from remuda.store.kubernetes.journal_entries import empty, grown, journal_name, page_of
@@ -55,7 +55,7 @@ class JournalLog:
         delivery: Delivery,
         *,
         clock: Clock,
-        backoffs: Backoffs,
+        backoffs: RetryTimers,
         errands: Errands,
         sinks: Mapping[str, Sink],
     ) -> None:

@@ -6,13 +6,13 @@ from typing import Any, TypeVar
 
 import apsw
 
+from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.errors import Conflict
 from remuda.kernel.sealing import Sealer
 from remuda.store.background import Duties
 from remuda.store.codec import Codec, codecs
 from remuda.store.contract import View
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.client import ApiClient
 from remuda.store.kubernetes.delivery import Delivery, Written
 from remuda.store.kubernetes.errands import Errands
@@ -63,7 +63,7 @@ class KubernetesStore(Reads):
         """How often the API server was asked what, by verb and plural."""
         self._client = client
         self._ports, self._settings = ports, settings
-        self._backoffs = Backoffs(ports.clock, ports.randomness)
+        self._backoffs = RetryTimers(ports.clock, ports.randomness)
         self._known = Known(reader)
         self._delivery = Delivery(reader, patience_s=settings.delivery_patience_s)
         self._errands = Errands(self._backoffs)

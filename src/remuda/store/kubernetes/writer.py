@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any
 
+from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRefused, Unavailable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.backoff import Backoffs
 from remuda.store.kubernetes.delivery import Written
 from remuda.store.kubernetes.errands import Errands
 from remuda.store.kubernetes.known import Known
@@ -38,7 +38,7 @@ class Writer:
         apis: Mapping[type[Resource], ResourceApi[Any]],
         codecs: Mapping[type[Resource], Codec[Any]],
         errands: Errands,
-        backoffs: Backoffs,
+        backoffs: RetryTimers,
     ) -> None:
         self._registry: Registry = reader.registry
         self._known = known

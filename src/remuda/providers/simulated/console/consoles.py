@@ -2,7 +2,7 @@
 
 import hashlib
 
-from remuda.kernel import base64url
+from remuda.kernel import encoding as base64url
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.errors import WrongState

@@ -14,8 +14,7 @@ import re
 
 import yaml
 
-from remuda.cloudinit.multipart import read_message
-from remuda.cloudinit.recognising import content_type_of
+from remuda.cloudinit.multipart import content_type_of, read_message
 
 PART_NAME = "unikorn-ssh-certificate-authority"
 """What our part is called in a message."""
