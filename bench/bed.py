@@ -6,7 +6,7 @@ from pathlib import Path
 from bench.kinds import REGISTRY, SEALER
 from bench.rows import BareFile
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 
 __all__ = ["FULL", "QUICK", "Bed", "Sizes"]

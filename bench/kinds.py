@@ -9,9 +9,8 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.tags import Tag
 from remuda.operations.kinds import OPERATION
-from remuda.store.kinds import Kind, Registry
+from remuda.store.kinds import Kind, Registry, keyed
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
-from remuda.store.schema import keyed
 
 __all__ = ["KEYRING", "MACHINE", "POOL", "REGISTRY", "SEALER", "Machine", "Pool", "labels_of", "machine", "name_of"]
 

@@ -15,7 +15,7 @@ from remuda.store.codec import Codec, codecs
 from remuda.store.readside.index import Names, terms_of
 from remuda.store.readside.tables import ADDED, MODIFIED, ChangeCode, Tables
 from remuda.store.sqlite.file import open_file
-from remuda.store.sqlite.indexing import admit_kinds
+from remuda.store.sqlite.store import admit_kinds
 
 __all__ = ["BareFile", "Rows", "stamped"]
 

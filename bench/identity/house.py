@@ -52,7 +52,7 @@ from remuda.kernel.errors import AlreadyExists, ServerUnreachable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.service import api_ports
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from remuda.version import describe
 

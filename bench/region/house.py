@@ -39,7 +39,7 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite.store import SqlitePorts, SqliteSettings, SqliteStore, open_store
 
 __all__ = ["REGION", "TENANT", "House", "cloud_file", "housed"]

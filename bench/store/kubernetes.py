@@ -16,11 +16,9 @@ from bench.report import Measure, at_least, at_most, figure
 from bench.rounds import alternate, good_rate
 from remuda.kernel.clock import SystemClock
 from remuda.store.codec import Codec
-from remuda.store.kubernetes.client import ApiClient
-from remuda.store.kubernetes.login import Login, kubeconfig
+from remuda.store.kubernetes.client import ApiClient, Login, kubeconfig
 from remuda.store.kubernetes.resource_client import ResourceApi
-from remuda.store.kubernetes.settings import KubernetesSettings
-from remuda.store.kubernetes.store import open_kubernetes_store
+from remuda.store.kubernetes.store import KubernetesSettings, open_kubernetes_store
 from remuda.store.lifecycle import newborn
 from tests.kubernetes.cluster import Cluster, given_cluster, own_cluster
 

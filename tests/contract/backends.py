@@ -13,7 +13,7 @@ from remuda.store.contract import Store
 from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite.batch import Batch
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.harness import Harness

@@ -12,9 +12,8 @@ import msgspec
 
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
-from remuda.store.kinds import Index, Kind, Reference, Registry
+from remuda.store.kinds import Index, Kind, Reference, Registry, keyed
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
-from remuda.store.schema import keyed
 
 GROUP = "test.remuda"
 ONE_MEBIBYTE = 1 << 20

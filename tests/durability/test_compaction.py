@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from remuda.kernel.errors import Gone
 from remuda.store.contract import Change, Event
 from remuda.store.logs import Record
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, HorseStatus, horse

@@ -9,7 +9,7 @@ import pytest
 
 from remuda.kernel.errors import StorageFailing, StorageFull, StoreInaccessible, Unavailable
 from remuda.store.contract import Bookmark
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore
 from tests.contract.kinds import REGISTRY, Horse, horse

@@ -12,7 +12,7 @@ import pytest
 
 from remuda.kernel.errors import Invalid, StoreForeign, StoreInaccessible, StoreLocked, StoreTooNew, Unusable
 from remuda.store.kinds import Index, Registry
-from remuda.store.readside.layout import APPLICATION_ID, MIGRATIONS
+from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS
 from remuda.store.sqlite.file import open_file
 from tests.contract.kinds import CORRAL, HORSE, RANCH, REGISTRY, Horse, HorseSpec, horse
 from tests.durability.checks import audit

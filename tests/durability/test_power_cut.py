@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from remuda.kernel.errors import Unavailable, Unusable
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite import file
 from remuda.store.sqlite import writer as writing
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore

@@ -8,7 +8,7 @@ import os
 import sys
 from pathlib import Path
 
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY
 from tests.durability.checks import steps_logged

@@ -12,9 +12,8 @@ from typing import Annotated, Any, Literal
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Metadata, Resource, StoredStruct
-from remuda.store.schema import keyed
 
 GROUP = "livery.remuda"
 

@@ -13,7 +13,7 @@ from remuda.identity.rbac.authenticator import credentials_key
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.bearer import Bearer
 from remuda.kernel.errors import Malformed, Unauthenticated
-from remuda.store.parts import named
+from remuda.store.contract import named
 from tests.identity.rights_door import Door, at_the_door, claim
 from tests.identity.test_rights_roles import EXPECTED
 from tests.sim.runner import START

@@ -16,8 +16,8 @@ from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount,
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import NAME
+from remuda.store.contract import named
 from remuda.store.objects import Metadata
-from remuda.store.parts import named
 from tests.identity.rights_door import Door, at_the_door, claim
 
 COMPUTE = "unikorn-compute"

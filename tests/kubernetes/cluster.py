@@ -12,8 +12,8 @@ import httpx2
 from lightkube.config.client_adapter import Client, ConnectionParams
 
 from remuda.store.kinds import Registry
-from remuda.store.kubernetes.crds import definitions
-from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.client import kubeconfig
+from remuda.store.kubernetes.kinds import definitions
 from tests.contract.harness import UNKNOWN_FIELD
 from tests.kubernetes.plane.plane import Plane
 

@@ -9,14 +9,13 @@ from typing import Any
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.sealing import Sealer
 from remuda.store.contract import Store
+from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.journal import Sink
-from remuda.store.kubernetes.login import kubeconfig
-from remuda.store.kubernetes.settings import KubernetesPorts, KubernetesSettings
-from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
+from remuda.store.kubernetes.store import KubernetesPorts, KubernetesSettings, KubernetesStore, open_kubernetes_store
 from remuda.store.logs import Log
 from remuda.store.objects import Resource
 from remuda.store.readside.reader import ReaderSettings
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from tests.contract.harness import Harness, eventually
 from tests.contract.kinds import REGISTRY
 from tests.kubernetes.cluster import Cluster

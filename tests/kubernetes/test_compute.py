@@ -15,7 +15,7 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.kinds.servers import Server
-from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import open_kubernetes_store
 from tests.compute.asking import DEBIAN, at
 from tests.compute.changing import SMALL

@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
-from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from tests.example.app import registry
 from tests.example.house import House, Pace

@@ -21,7 +21,7 @@ from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import AlreadyExists
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
-from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.objects import Metadata
 from tests.example.client import Client

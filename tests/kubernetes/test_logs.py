@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, OutcomeUnknown, Unavailable
-from remuda.store.kubernetes.journal_entries import journal_name
+from remuda.store.kubernetes.journal import journal_name
 from remuda.store.kubernetes.kinds import JOURNAL
 from remuda.store.kubernetes.store import KubernetesStore
 from remuda.store.logs import Record

@@ -20,7 +20,7 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
 from remuda.reconcile.results import Again
 from remuda.reconcile.run import Run
-from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from tests.example.client import Client
 from tests.http.ports import api_ports

@@ -14,7 +14,7 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.servers import Server
-from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import open_kubernetes_store
 from tests.example.watchdog import check_log
 from tests.kubernetes.cluster import Cluster, OwnCluster

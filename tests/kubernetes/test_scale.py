@@ -9,11 +9,10 @@ from msgspec import structs
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone
 from remuda.store.codec import Codec
-from remuda.store.kubernetes.client import ApiClient
-from remuda.store.kubernetes.login import Login, kubeconfig
+from remuda.store.kubernetes.client import ApiClient, Login, kubeconfig
 from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.kubernetes.store import open_kubernetes_store
-from remuda.store.readside.upkeep import UpkeepSettings
+from remuda.store.readside.reads import UpkeepSettings
 from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.kubernetes.cluster import Cluster
 from tests.kubernetes.harness import opened, settings_for

@@ -10,7 +10,7 @@ from msgspec import structs
 from remuda.kernel.errors import Conflict
 from remuda.kernel.sealing import Keyring, Sealer, SealingKey
 from remuda.kernel.secrets import Secret
-from remuda.store.kubernetes.login import kubeconfig
+from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from remuda.store.reseal import reseal
 from tests.contract.kinds import HORSE, REGISTRY, Horse, HorseSpec, HorseStatus, horse

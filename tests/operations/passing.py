@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
-from remuda.store.contract import Event, Page, Referrer, Store, View
+from remuda.store.contract import Event, Page, Part, Referrer, Store, View
 from remuda.store.logs import Log, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.parts import Part
 
 ResultT = TypeVar("ResultT")
 

@@ -16,9 +16,8 @@ from remuda.reconcile.resync import ScanSettings
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import names
 from remuda.reconcile.unsettled import UNSETTLED, finds_unsettled, is_unsettled, unsettled_index
-from remuda.store.kinds import Kind, Registry
+from remuda.store.kinds import Kind, Registry, keyed
 from remuda.store.objects import Metadata, Resource, StoredStruct
-from remuda.store.schema import keyed
 from tests.reconcile.toy import ANIMAL, Farm
 from tests.sim.runner import World, simulate
 from tests.sim.store import open_simulated

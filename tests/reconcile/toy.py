@@ -24,10 +24,9 @@ from remuda.reconcile.results import Again, Blocked, Done, Result
 from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source, through
 from remuda.store.contract import Store
-from remuda.store.kinds import Index, Kind, Reference, Registry
+from remuda.store.kinds import Index, Kind, Reference, Registry, keyed
 from remuda.store.logs import Log
 from remuda.store.objects import Metadata, OwnerReference, Resource, StoredStruct
-from remuda.store.schema import keyed
 from remuda.store.sqlite.store import SqliteStore
 from tests.sim.faults import FaultMenu
 from tests.sim.runner import World

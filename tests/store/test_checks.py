@@ -6,9 +6,8 @@ from typing import Annotated
 import pytest
 
 from remuda.kernel.errors import Invalid
-from remuda.store.kinds import Kind
+from remuda.store.kinds import Kind, keyed
 from remuda.store.objects import Metadata, Resource, StoredStruct
-from remuda.store.schema import keyed
 from remuda.store.validation import check_spec
 
 

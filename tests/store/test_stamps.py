@@ -4,13 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from remuda.store.contract import Part, indexed, labelled, named
 from remuda.store.derived import Kept
-from remuda.store.parts import Part, indexed, labelled, named
-from remuda.store.readside import stamps as module
-from remuda.store.readside.change_feed import Landed
-from remuda.store.readside.stamps import Stamps
+from remuda.store.readside import change_feed as module
+from remuda.store.readside.change_feed import Landed, Stamps
+from remuda.store.readside.reads import landed
 from remuda.store.readside.tables import ADDED, MODIFIED, Revision
-from remuda.store.readside.watching import landed
 from tests.contract.kinds import CORRAL, HORSE, REGISTRY, Horse, HorseSpec, horse
 from tests.contract.steps import with_spec
 from tests.sim.runner import World, simulate

@@ -17,7 +17,7 @@ from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.region.kinds import legacy
 from remuda.store.kinds import Registry
-from remuda.store.kubernetes.crds import definitions
+from remuda.store.kubernetes.kinds import definitions
 
 CONTRACT = json.loads((Path(__file__).parent / "storage.json").read_text())
 ALLOWED = {"spec.privateKeys[] demands ['pem']"}

@@ -11,7 +11,7 @@ from remuda.datadir import DataDirectory
 from remuda.kernel.errors import Invalid, StoreDamaged
 from remuda.kernel.files import write_private
 from remuda.kernel.sealing import load_keyring
-from remuda.store.sqlite.inspecting import inspected
+from remuda.store.sqlite.backup import inspected
 
 _DONE = "{file} is a copy of {store}, looked through and whole."
 _KEYS_APART = "It has no keys: without a copy of {keys}, kept in another place, its secrets open nowhere."

@@ -4,7 +4,7 @@ import yaml
 
 from remuda.app import registry
 from remuda.cli.output import show
-from remuda.store.kubernetes.crds import definitions
+from remuda.store.kubernetes.kinds import definitions
 
 
 def crds() -> None:

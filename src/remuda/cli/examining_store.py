@@ -11,7 +11,7 @@ from remuda.kernel.errors import RemudaError
 from remuda.operations.kinds import OPEN, OPERATION
 from remuda.reconcile.kinds import BREAKER
 from remuda.region.kinds.orphans import ORPHAN
-from remuda.store.sqlite.inspecting import Inspection, inspected
+from remuda.store.sqlite.backup import Inspection, inspected
 
 _SKEW = timedelta(seconds=5)
 _NAMED = 5

@@ -3,9 +3,8 @@
 from datetime import datetime
 from typing import Annotated
 
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 _GROUP, _VERSION = "core.remuda", "v1alpha1"
 

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from typing import Annotated
 
 from remuda.kernel.conditions import Condition
+from remuda.store.kinds import keyed
 from remuda.store.objects import StoredStruct
-from remuda.store.schema import keyed
 
 IN_CARE = "unikorn"
 """The finalizer of every controller of ours: it still has work to do. (Existing clusters chose the name, and take every

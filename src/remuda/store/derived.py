@@ -4,8 +4,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from typing import Generic, TypeVar
 
-from remuda.store.contract import Store
-from remuda.store.parts import Part
+from remuda.store.contract import Part, Store
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 ValueT = TypeVar("ValueT")

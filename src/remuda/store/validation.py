@@ -13,9 +13,8 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import Invalid
-from remuda.store.kinds import Kind
+from remuda.store.kinds import KeyTree, Kind
 from remuda.store.objects import Metadata, ResourceT
-from remuda.store.schema import KeyTree
 
 DOCUMENT_LIMIT = 1 << 20
 """Bytes of one document: what etcd takes, with room for what the API server adds."""

@@ -9,11 +9,10 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.kernel.ids import random_id
-from remuda.store.contract import Event, Page, Referrer, View
+from remuda.store.contract import Event, Page, Part, Referrer, View
 from remuda.store.lifecycle import newborn, with_finalizers, with_intent
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.parts import Part
 from remuda.store.sqlite.batch import Batch
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.backends import rewrite

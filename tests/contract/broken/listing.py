@@ -3,9 +3,8 @@
 from typing import Any, NamedTuple, cast
 
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.store.contract import Page, View
+from remuda.store.contract import Page, View, label_index
 from remuda.store.objects import ResourceT
-from remuda.store.parts import label_index
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.kinds import Corral, Horse, Ranch

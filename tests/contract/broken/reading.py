@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from remuda.store.contract import Change, Event, Page, View
+from remuda.store.contract import Change, Event, Page, Part, View
 from remuda.store.objects import ResourceT
-from remuda.store.parts import Part
 from remuda.store.sqlite.store import SqliteStore
 from tests.contract.broken.flawed import Flaw, Flawed, breaks
 from tests.contract.laws import reading as laws

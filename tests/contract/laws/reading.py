@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound
-from remuda.store.parts import Part, indexed, labelled, named
+from remuda.store.contract import Part, indexed, labelled, named
 from tests.contract.harness import Harness, for_a_while
 from tests.contract.kinds import RANCH, Corral, Horse, HorseSpec, HorseStatus, corral, horse, ranch
 from tests.contract.law import Law, law

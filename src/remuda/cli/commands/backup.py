@@ -26,8 +26,8 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, StoreDamaged, Unsealable
 from remuda.kernel.files import move_over, write_private
 from remuda.kernel.sealing import Sealer, load_keyring
+from remuda.store.sqlite.backup import inspected
 from remuda.store.sqlite.file import take_lock
-from remuda.store.sqlite.inspecting import inspected
 from remuda.store.sqlite.store import open_store
 
 _PRIVATE = 0o700

@@ -30,8 +30,7 @@ from remuda.identity.tokens.peeking import BELIEVED, peek
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.reading import find
-from remuda.store.contract import Store
-from remuda.store.parts import named
+from remuda.store.contract import Store, named
 
 
 def is_our_issuer(issuer: str, settings: IdentitySettings) -> bool:

@@ -11,9 +11,8 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import ORGANIZATION
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 ProviderType = Literal["custom", "google", "microsoft", "github"]
 """Whose way of doing things a provider follows."""

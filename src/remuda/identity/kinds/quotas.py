@@ -14,9 +14,8 @@ from typing import Annotated, Literal
 from remuda.identity.kinds.common import SHARED, VERSION
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND, UNSOUGHT
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 KEEPS_LEDGER = f"{SHARED}/ledger"
 """Keeps a head until nothing is held from it, even while its organization goes."""

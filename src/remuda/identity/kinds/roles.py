@@ -5,9 +5,8 @@ from typing import Annotated
 from remuda.access.principal import Verb
 from remuda.identity.kinds.common import SHARED, VERSION
 from remuda.kernel.tags import Tag
-from remuda.store.kinds import Kind
+from remuda.store.kinds import Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 
 class Grant(StoredStruct, frozen=True):

@@ -17,9 +17,8 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
-from remuda.store.kinds import Index, Kind, Reference
+from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 IN_CARE = f"{SHARED}/in-care"
 """Keeps an organization or a project until its controller has seen that nothing needs it any more."""

@@ -17,9 +17,8 @@ from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.store.kinds import Index, Kind, Reference
+from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 KEEPS_ACCOUNT = f"{SHARED}/tokens"
 """Keeps a deleted service account until its tokens are revoked."""

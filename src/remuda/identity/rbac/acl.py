@@ -29,9 +29,8 @@ from remuda.identity.rbac.book import RoleBook
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
 from remuda.resources.reading import is_there
-from remuda.store.contract import Store
+from remuda.store.contract import Part, Store, indexed, labelled, named
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.parts import Part, indexed, labelled, named
 
 
 @dataclass(frozen=True, slots=True)

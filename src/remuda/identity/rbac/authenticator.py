@@ -29,9 +29,8 @@ from remuda.identity.tokens.bearer import Bearers
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unauthenticated
-from remuda.store.contract import Store
+from remuda.store.contract import Part, Store, named
 from remuda.store.derived import Kept
-from remuda.store.parts import Part, named
 
 _REMEMBERED = 8192
 

@@ -21,8 +21,7 @@ from remuda.identity.tokens.service import Tokens, revocations_of
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.reading import find
-from remuda.store.contract import Store
-from remuda.store.parts import Part, named
+from remuda.store.contract import Part, Store, named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,11 +23,10 @@ from remuda.kernel.errors import AlreadyExists, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.store.contract import Store
+from remuda.store.contract import Part, Store, indexed
 from remuda.store.derived import Kept
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
-from remuda.store.parts import Part, indexed
 
 StampedT = TypeVar("StampedT", bound=Stamped)
 

@@ -9,7 +9,7 @@ from lightkube.config.kubeconfig import KubeConfig, SingleConfig
 
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.store.kubernetes.login import Source
+from remuda.store.kubernetes.client import Source
 
 
 def source_of(kubeconfig: Secret) -> Source:

@@ -12,8 +12,7 @@ from remuda.providers.contract.catalogue import Flavor
 from remuda.providers.contract.provider import Provider
 from remuda.providers.kubernetes.kubeconfig import source_of
 from remuda.providers.kubernetes.nodes import NODE_CLASS, Node, NodeClass, offered
-from remuda.store.kubernetes.client import ApiClient, Request
-from remuda.store.kubernetes.login import Login
+from remuda.store.kubernetes.client import ApiClient, Login, Request
 
 _PAGE = 100  # a node is tens of kilobytes, most of which is of no interest here
 _SILENT = "The cluster of this region does not answer as it should: try again later."

@@ -18,7 +18,7 @@ from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import CloudEvent, Subject
 from remuda.providers.simulated.tables import APPLICATION_ID, SCHEMA, SCHEMA_VERSION
 from remuda.providers.simulated.times import CloudTime
-from remuda.store.readside.storage import storage_error
+from remuda.store.readside.sql import storage_error
 from remuda.store.sqlite.file import opening_error
 
 T = TypeVar("T")

@@ -13,9 +13,8 @@ from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import IpRange, Settling
 from remuda.region.kinds.snapshots import SnapshotPolicy
 from remuda.resources.lifecycle import Conditions, LifecycleStatus, given
-from remuda.store.kinds import Index, Kind, Reference
+from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 
 class Attachment(StoredStruct, frozen=True):

@@ -11,9 +11,8 @@ from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.resources.lifecycle import LifecycleStatus, given
 from remuda.resources.regional import NETWORK
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index, Kind, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 ADDRESS_TAKEN = "AddressTaken"
 """Why a load balancer is not made that asked for an address which something else has."""

@@ -4,8 +4,8 @@ from typing import Annotated
 
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.hardware import Cpu, Gpu
+from remuda.store.kinds import keyed
 from remuda.store.objects import StoredStruct
-from remuda.store.schema import keyed
 
 
 class SecretName(StoredStruct, frozen=True):

@@ -7,8 +7,8 @@ import msgspec
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.hardware import Cpu, Gpu
 from remuda.region.kinds.region_kubernetes import SecretName
+from remuda.store.kinds import keyed
 from remuda.store.objects import StoredStruct
-from remuda.store.schema import keyed
 
 
 class Chosen(StoredStruct, frozen=True):

@@ -33,9 +33,8 @@ from remuda.region.kinds.standing import DRIFTED, Standing
 from remuda.resources.conventions import UNSOUGHT
 from remuda.resources.lifecycle import LifecycleStatus, given
 from remuda.resources.regional import API_VERSION, IDENTITY, REGION
-from remuda.store.kinds import Index, Kind, Reference
+from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
-from remuda.store.schema import keyed
 
 ADDRESSES_EXHAUSTED = "AddressesExhausted"
 """Why a server is not made whose network has no free address."""

@@ -16,10 +16,8 @@ import structlog
 from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.errors import Conflict, NotFound, RemudaError
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.known import Known
-from remuda.store.kubernetes.looking import Looking
-from remuda.store.kubernetes.mirror import Move
-from remuda.store.kubernetes.references import Target
+from remuda.store.kubernetes.mirror import Known, Move
+from remuda.store.kubernetes.references import Looking, Target
 from remuda.store.kubernetes.writer import Writer
 from remuda.store.lifecycle import disowned, dying_owners, has_other_owner
 from remuda.store.objects import HAS_CHILDREN, IN_USE, OwnerReference, Resource

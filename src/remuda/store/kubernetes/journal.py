@@ -3,9 +3,12 @@
 An API server cannot append a row in the transaction of a write. A record that must be there first (`once`) is created
 before its write, and taken back if that is not done; every other record follows its write, if need be later. Streams
 that grow without bound, such as audit, go to a sink instead.
+
+What is in a journal: records in the order in which they came, and no more of them than it has room for.
 """
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -14,19 +17,66 @@ from functools import partial
 from typing import TypeVar
 from weakref import WeakValueDictionary
 
+import msgspec
 import structlog
+from msgspec.structs import replace
 
 from remuda.kernel.backoff import RetryTimers
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, NotFound, OutcomeUnknown, RemudaError, Unavailable
-from remuda.store.kubernetes.delivery import Delivery, Written
-from remuda.store.kubernetes.errands import Errands
-from remuda.store.kubernetes.journal_entries import empty, grown, journal_name, page_of
-from remuda.store.kubernetes.kinds import JOURNAL, Journal, JournalEntry
-from remuda.store.kubernetes.known import Known
-from remuda.store.kubernetes.writer import Writer
-from remuda.store.logs import LogPage, Record, Retention
-from remuda.store.parts import field_index
+from remuda.store.contract import field_index
+from remuda.store.kubernetes.kinds import JOURNAL, Journal, JournalEntry, JournalSpec
+from remuda.store.kubernetes.mirror import Known
+from remuda.store.kubernetes.writer import Delivery, Errands, Writer, Written
+from remuda.store.logs import Entry, LogPage, Record, Retention
+from remuda.store.objects import Metadata
+from remuda.store.validation import check_limit
+
+_KEPT = 200
+_KEPT_BYTES = 256 << 10
+
+
+def page_of(found: Sequence[JournalEntry], limit: int) -> LogPage:
+    """Return the first entries, and where those begin that are left."""
+    check_limit(limit)
+    entries = [
+        Entry(position=entry.position, time=entry.time, data=msgspec.Raw(entry.data.encode()))
+        for entry in found[:limit]
+    ]
+    return LogPage(entries, entries[-1].position if len(found) > limit else None)
+
+
+def _entry(record: Record, now: datetime, position: int) -> JournalEntry:
+    return JournalEntry(position=position, time=now, data=bytes(record.data).decode())
+
+
+def empty(record: Record) -> Journal:
+    """Return a journal for a record and others of its subject."""
+    spec = JournalSpec(stream=record.stream, subject=record.subject)
+    return Journal(metadata=Metadata(name=journal_name(record.stream, record.subject)), spec=spec)
+
+
+def grown(journal: Journal, records: Sequence[Record], now: datetime) -> Journal:
+    """Return a journal with more records, unless they are there already, and without the oldest that have no room."""
+    entries = journal.spec.entries
+    next_position = entries[-1].position + 1 if entries else 1
+    new = [_entry(record, now, position) for position, record in enumerate(records, next_position)]
+    if any(known.time == now and known.data == new[0].data for known in entries):
+        return journal
+    kept: list[JournalEntry] = []
+    room = _KEPT_BYTES
+    for entry in reversed([*entries, *new][-_KEPT:]):
+        room -= len(entry.data)
+        if room < 0 and kept:
+            break
+        kept.append(entry)
+    return replace(journal, spec=replace(journal.spec, entries=tuple(reversed(kept))))
+
+
+def journal_name(stream: str, subject: str) -> str:
+    """Return the name of a journal: subjects may be any text, names may not."""
+    return f"journal-{hashlib.sha256(f'{stream}/{subject}'.encode()).hexdigest()[:40]}"
+
 
 ResultT = TypeVar("ResultT")
 Sink = Callable[[Record, datetime], None]

@@ -1,8 +1,13 @@
-"""The kinds this backend keeps for itself, beside those of its registry."""
+"""Custom resource definitions, made from the kinds.
 
+The kinds this backend keeps for itself, beside those of its registry.
+"""
+
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from typing import Any
 
-from remuda.store.kinds import Index, Kind
+from remuda.store.kinds import Index, Kind, Registry
 from remuda.store.objects import Resource, StoredStruct
 
 
@@ -37,3 +42,40 @@ JOURNAL = Kind(
     columns={"Stream": ".spec.stream", "Subject": ".spec.subject"},
 )
 """The kind of journals, which every registry of this backend holds."""
+
+
+_AGE = {"name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp"}
+
+
+def definitions(registry: Registry) -> Iterator[Mapping[str, Any]]:
+    """Return the definition of every kind, and of those the backend keeps for itself."""
+    return (definition(kind) for kind in (*registry.kinds, JOURNAL))
+
+
+def definition(kind: Kind[Any]) -> Mapping[str, Any]:
+    """Return the CustomResourceDefinition of a kind: structural, with a status subresource."""
+    columns = [{"name": title, "type": "string", "jsonPath": path} for title, path in kind.columns.items()]
+    version = {
+        "name": kind.version,
+        "served": True,
+        "storage": True,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": [*columns, _AGE],
+        "schema": {"openAPIV3Schema": kind.schema},
+    }
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": kind.qualified},
+        "spec": {
+            "group": kind.group,
+            "scope": "Namespaced",
+            "names": {
+                "kind": kind.name,
+                "listKind": f"{kind.name}List",
+                "plural": kind.plural,
+                "singular": kind.name.lower(),
+            },
+            "versions": [version],
+        },
+    }

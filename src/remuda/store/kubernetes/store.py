@@ -1,43 +1,127 @@
-"""The Kubernetes store, put together."""
+"""The Kubernetes store, put together.
+
+What surrounds a Kubernetes store, and what an operator may set about it.
+
+What the store does by itself: compaction of its scratch tables, retention of journals.
+"""
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import apsw
 
 from remuda.kernel.backoff import RetryTimers
-from remuda.kernel.errors import Conflict
+from remuda.kernel.clock import Clock, SystemClock
+from remuda.kernel.errors import Conflict, RemudaError
+from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.background import Duties
 from remuda.store.codec import Codec, codecs
 from remuda.store.contract import View
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.client import ApiClient
-from remuda.store.kubernetes.delivery import Delivery, Written
-from remuda.store.kubernetes.errands import Errands
+from remuda.store.kubernetes.client import ApiClient, Login, Source
 from remuda.store.kubernetes.garbage_collector import Collector
 from remuda.store.kubernetes.informer import Informer
-from remuda.store.kubernetes.journal import JournalLog
+from remuda.store.kubernetes.journal import JournalLog, Sink
 from remuda.store.kubernetes.kinds import JOURNAL
-from remuda.store.kubernetes.known import Known
-from remuda.store.kubernetes.login import Login, Source
-from remuda.store.kubernetes.looking import Looking
-from remuda.store.kubernetes.mirror import Mirror, Move
+from remuda.store.kubernetes.mirror import Known, Mirror, Move
+from remuda.store.kubernetes.references import Looking
 from remuda.store.kubernetes.resource_client import ResourceApi
-from remuda.store.kubernetes.settings import KubernetesPorts, KubernetesSettings
-from remuda.store.kubernetes.upkeep import Upkeep
-from remuda.store.kubernetes.writer import Writer
+from remuda.store.kubernetes.writer import Delivery, Errands, Writer, Written
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
 from remuda.store.readside.change_feed import Landed
 from remuda.store.readside.index import Names
-from remuda.store.readside.layout import migrate
-from remuda.store.readside.reader import Reader
-from remuda.store.readside.reads import Reads
-from remuda.store.readside.storage import Storage
+from remuda.store.readside.reader import Reader, ReaderSettings
+from remuda.store.readside.reads import Reads, UpkeepSettings, send_bookmarks
+from remuda.store.readside.sql import Storage, migrate
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.upkeep import send_bookmarks
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesPorts:
+    """Everything outside the store that it touches, the network excepted."""
+
+    clock: Clock = field(default_factory=SystemClock)
+    randomness: Randomness = field(default_factory=SystemRandomness)
+    sinks: Mapping[str, Sink] = field(default_factory=dict)
+    """Where the log streams go that are not kept in journals."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KubernetesSettings:
+    """What an operator may set."""
+
+    namespace: str = "remuda"
+    reader: ReaderSettings = field(default_factory=ReaderSettings)
+    upkeep: UpkeepSettings = field(default_factory=UpkeepSettings)
+    delivery_patience_s: float = 30.0
+    """How long a write waits to be seen by its own informer."""
+    opening_patience_s: float = 60.0
+    """How long opening waits for a server that does not answer."""
+    watch_silence_s: float = 90.0
+    """How long a watch may be silent before it is taken for dead. A server says something about once a minute."""
+    collects: bool = True
+    """Whether this process lets marked objects go that nobody refers to. One is enough; more do no harm."""
+
+
+_SLICE_ROWS = 200
+
+
+class Upkeep:
+    """The recurring work of one open store."""
+
+    def __init__(self, reader: Reader, log: JournalLog, clock: Clock, settings: UpkeepSettings) -> None:
+        self._reader = reader
+        self._log = log
+        self._clock = clock
+        self._settings = settings
+        self._floor = 0
+        self._changes = 0
+        self._milestones: deque[int] = deque(maxlen=settings.history_changes // _SLICE_ROWS + 1)
+        """The version of every so many-th change: the oldest is where too much history begins."""
+
+    def notice(self, changes: Sequence[Landed[Any]]) -> None:
+        """Count what an informer has seen."""
+        for change in changes:
+            self._floor = min(self._floor, change.version - 1)  # of a kind that lags behind: look there again
+            self._changes += 1
+            if self._changes % _SLICE_ROWS == 0:
+                self._milestones.append(change.version)
+
+    async def forget(self) -> None:
+        """Compact history and drop old journals, for ever. A server that does not answer only delays it."""
+        while True:
+            await self._clock.sleep(self._settings.interval_s)
+            try:
+                await self.compact()
+                await self._log.trim(self._settings.retention)
+            except RemudaError:
+                continue
+
+    async def compact(self) -> None:
+        """Remove the history that no watch may ask for any more."""
+        tables = self._reader.tables
+        oldest = (self._clock.now() - self._settings.history_age).timestamp()
+        is_full = len(self._milestones) == self._milestones.maxlen
+        too_many = self._milestones[0] if is_full else 0
+        while True:
+            floor = max(
+                tables.version_at(oldest, after=self._floor, limit=_SLICE_ROWS),
+                tables.version_upto(too_many, after=self._floor, limit=_SLICE_ROWS),
+            )
+            if floor <= self._floor:
+                return
+            with tables.connection:
+                tables.compact(after=self._floor, upto=floor, limit=2 * _SLICE_ROWS)
+            self._floor = floor
+            for feed in self._reader.feeds():
+                feed.forget(floor)
+            await self._clock.sleep(0)
+
 
 ResultT = TypeVar("ResultT", bound=Resource | None)
 AnyT = TypeVar("AnyT")

@@ -3,20 +3,27 @@
 A Kubernetes API server has no transaction over two objects, so what SQLite refuses in the commit is here checked twice:
 before the write, and again after it against the server itself. Whoever finds then that a target is going takes itself
 back; the target, in turn, goes only after a look begun after its mark found nobody (see `collector`).
+
+Read your own writes: a write is over when our own informer has shown it to every reader.
+
+Never by writing through to the tables: that would break the order of the history.
+
+Errands: what must still be done when a write is over, and could not be because the server did not answer.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import structlog
 
 from remuda.kernel.backoff import RetryTimers
-from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRefused, Unavailable
+from remuda.kernel.errors import Conflict, NotFound, OutcomeUnknown, ReferenceRefused, RemudaError, Unavailable
 from remuda.store.codec import Codec
 from remuda.store.kinds import Kind, Registry
-from remuda.store.kubernetes.delivery import Written
-from remuda.store.kubernetes.errands import Errands
-from remuda.store.kubernetes.known import Known
-from remuda.store.kubernetes.mirror import stripped
+from remuda.store.kubernetes.mirror import Known, stripped
 from remuda.store.kubernetes.references import References, Target
 from remuda.store.kubernetes.resource_client import ResourceApi
 from remuda.store.lifecycle import check_precondition, newborn, with_finalizers, with_intent, with_status
@@ -24,7 +31,102 @@ from remuda.store.objects import HAS_CHILDREN, Resource, ResourceT
 from remuda.store.readside.reader import Reader
 from remuda.store.validation import check_resource, check_size, check_status
 
-_FIRST_S, _LONGEST_S = 0.005, 0.2
+ResultT = TypeVar("ResultT", bound=Resource | None)
+
+
+@dataclass(frozen=True, slots=True)
+class Written(Generic[ResultT]):
+    """A write that the API server has stored."""
+
+    kind: Kind[Any]
+    resource: ResultT
+    """What the caller is given."""
+    gone: Resource | None = None
+    """What the write let go."""
+
+
+class Delivery:
+    """Waits for informers."""
+
+    def __init__(self, reader: Reader, *, patience_s: float) -> None:
+        self._reader = reader
+        self._patience_s = patience_s
+
+    async def shown(self, written: Written[ResultT]) -> ResultT:
+        """Return what was written when every reader sees it."""
+        gone, resource = written.gone, written.resource
+        if gone is not None:
+            await self._wait(written.kind, lambda: self._is_gone(written.kind, gone))
+        elif resource is not None:
+            version, feed = int(resource.version), self._reader.feed(written.kind)
+            await self._wait(written.kind, lambda: feed.reached >= version)
+        return resource
+
+    def _is_gone(self, kind: Kind[Any], resource: Resource) -> bool:
+        with self._reader.storage:
+            found = self._reader.find(kind, resource.name)
+        return found is None or found.uid != resource.uid
+
+    async def _wait(self, kind: Kind[Any], condition: Callable[[], bool]) -> None:
+        try:
+            async with asyncio.timeout(self._patience_s):
+                await self._reader.feed(kind).until(condition)
+        except TimeoutError:
+            problem = f"The write is stored, but the informer of {kind.qualified} lags behind"
+            raise Unavailable(f"{problem}: read again in a moment.") from None
+
+
+_FIRST_S, _LONGEST_S = 0.2, 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Errand:
+    what: str
+    attempt: Callable[[], Awaitable[object]]
+
+
+class Errands:
+    """Tries each until it is answered, whatever the answer is."""
+
+    def __init__(self, backoffs: RetryTimers) -> None:
+        self._backoff = backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
+        self._pending: list[_Errand] = []
+        self._news = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Return how many are not done yet."""
+        return len(self._pending)
+
+    def add(self, what: str, attempt: Callable[[], Awaitable[object]]) -> None:
+        """Have something tried again, soon and for as long as the server is unavailable."""
+        self._pending.append(_Errand(what, attempt))
+        self._news.set()
+
+    async def run(self) -> None:
+        while True:
+            if not self._pending:
+                self._backoff.reset()
+                self._news.clear()
+                await self._news.wait()
+            await self._backoff.pause()
+            for errand in list(self._pending):
+                await self._try(errand)
+
+    async def _try(self, errand: _Errand) -> None:
+        try:
+            await errand.attempt()
+        except Unavailable as error:
+            structlog.get_logger().warning("errand put off", what=errand.what, cause=error.sentence)
+            return
+        except RemudaError as error:
+            structlog.get_logger().info("errand done", what=errand.what, outcome=error.sentence)
+        except Exception:
+            self._pending.remove(errand)
+            raise
+        self._pending.remove(errand)
+
+
+_FIRST_CONFLICT_S, _LONGEST_CONFLICT_S = 0.005, 0.2
 
 
 class Writer:
@@ -119,7 +221,7 @@ class Writer:
 
     async def _hold(self, kind: Kind[ResourceT], known: ResourceT, *, is_strict: bool) -> ResourceT:
         """Have an owner wait for its children. Unless one version is meant, whoever else writes it is let through."""
-        backoff = self._backoffs.new(first_s=_FIRST_S, longest_s=_LONGEST_S)
+        backoff = self._backoffs.new(first_s=_FIRST_CONFLICT_S, longest_s=_LONGEST_CONFLICT_S)
         version: str | None = known.version
         while True:
             try:

@@ -9,9 +9,9 @@ from typing import Any
 
 import apsw
 
+from remuda.store.contract import Term, field_index, label_index
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import ResourceT
-from remuda.store.parts import Term, field_index, label_index
 from remuda.store.readside.sql import Sql
 
 IndexedTerm = tuple[int, str]

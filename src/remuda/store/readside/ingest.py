@@ -11,8 +11,8 @@ from remuda.store.kinds import Kind
 from remuda.store.objects import ResourceT
 from remuda.store.readside.change_feed import Landed
 from remuda.store.readside.index import Names, moved_terms, terms_of
+from remuda.store.readside.reads import landed
 from remuda.store.readside.tables import ADDED, DELETED, MODIFIED, Revision, Tables
-from remuda.store.readside.watching import landed
 
 Later = Callable[[Callable[[], None]], None]
 """Takes work that has to be done in the same transaction, and not at once."""

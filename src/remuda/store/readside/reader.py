@@ -2,28 +2,109 @@
 
 The reader sees exactly what has *landed*: a commit becomes visible to every method at once, on the loop, when
 `land` is called. While a commit is under way the connection is pinned to the state before it.
+
+Under which of several terms a walk is short.
+
+Entries are counted, no further than the rarest goes. Where none is rare that takes as long as reading a page, so what
+was found then holds for a while: a walk in another order finds the same, only not as soon.
+
+Continue tokens: where a list stopped, and the version of its first page.
 """
 
+import base64
+import binascii
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import msgspec
+
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import NotFound, StoreClosed
+from remuda.kernel.errors import Invalid, NotFound, StoreClosed
 from remuda.store.codec import Codec
-from remuda.store.contract import Page, Referrer, View
+from remuda.store.contract import Page, Part, Referrer, View, field_index, label_index
 from remuda.store.kinds import Kind, Registry
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.parts import Part, field_index, label_index
 from remuda.store.readside.cache import Cache, Entry
-from remuda.store.readside.change_feed import Feed, Landed
+from remuda.store.readside.change_feed import Feed, Landed, Stamps
 from remuda.store.readside.index import OWNER, IndexedTerm, Names, reference_index
-from remuda.store.readside.orders import Orders
-from remuda.store.readside.paging import Position, read_token, write_token
-from remuda.store.readside.stamps import Stamps
-from remuda.store.readside.storage import Storage
+from remuda.store.readside.sql import Storage
 from remuda.store.readside.tables import DELETED, Tables
 from remuda.store.validation import check_limit, check_selector
+
+_FEW = 10
+"""A term with fewer entries than this is as rare as need be."""
+_COUNTS = (200, 1_000, 5_000)
+"""How far index entries are counted, in turn: beyond the last, any term is as good as another."""
+_RARE = 1_000
+"""Counting no further than this is done every time."""
+_USES = 100
+"""So often an order is used before entries are counted again."""
+_MOST = 1_000
+
+Terms = tuple[IndexedTerm, ...]
+
+
+class Orders:
+    """Orders terms, and remembers the orders that took long to find."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables
+        self._known: dict[Terms, tuple[Terms, int]] = {}
+
+    def rarest_first(self, terms: Sequence[IndexedTerm]) -> Sequence[IndexedTerm]:
+        """Order terms so that a walk under the first is short."""
+        if len(terms) <= 1:
+            return terms
+        asked = tuple(terms)
+        order, uses = self._known.get(asked, (asked, 0))
+        if not uses:
+            return self._found(asked)
+        self._known[asked] = order, uses - 1
+        return order
+
+    def _found(self, terms: Terms) -> Terms:
+        self._known.pop(terms, None)
+        order, least = self._counted(terms)
+        if least >= _RARE:
+            if len(self._known) >= _MOST:
+                self._known.clear()
+            self._known[terms] = order, _USES
+        return order
+
+    def _counted(self, terms: Terms) -> tuple[Terms, int]:
+        """Return terms in order, and how many entries the rarest has at least."""
+        for term in terms:
+            count = self._tables.count_under(term, limit=_FEW)
+            if count < _FEW:
+                return (term, *(other for other in terms if other is not term)), count
+        for limit in _COUNTS:
+            counts = {term: self._tables.count_under(term, limit=limit) for term in terms}
+            if min(counts.values()) < limit:
+                return tuple(sorted(terms, key=counts.__getitem__)), min(counts.values())
+        return terms, _COUNTS[-1]
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """How far a list has come."""
+
+    version: int
+    after: str
+
+
+def write_token(position: Position) -> str:
+    """Return the opaque text for a position."""
+    return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
+
+
+def read_token(token: str) -> Position:
+    """Return the position, or raise Invalid if the text is not one of ours."""
+    try:
+        padded = token + "=" * (-len(token) % 4)
+        return msgspec.json.decode(base64.urlsafe_b64decode(padded), type=Position)
+    except (binascii.Error, ValueError):
+        raise Invalid("continue", "is not a token of this list", remedy="start again without it") from None
+
 
 ItemT = TypeVar("ItemT")
 

@@ -2,14 +2,17 @@
 
 Every request of a batch is judged against the landed state plus what the batch has written so far, so that two writes
 in one commit conflict just as two commits would. Nothing of it is visible to readers before it lands.
+
+Log records as rows, written in the commit of the change they belong to.
 """
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import apsw
 import msgspec
 
 from remuda.kernel.errors import AlreadyExists
@@ -17,16 +20,82 @@ from remuda.kernel.randomness import Randomness
 from remuda.store.codec import Codec
 from remuda.store.contract import Referrer
 from remuda.store.kinds import Kind, Registry
-from remuda.store.logs import Record
+from remuda.store.logs import Entry, LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.cache import Entry
+from remuda.store.readside.cache import Entry as CachedEntry
 from remuda.store.readside.change_feed import Landed
 from remuda.store.readside.index import OWNER, Names, reference_index
 from remuda.store.readside.ingest import Ingest
 from remuda.store.readside.reader import Reader
+from remuda.store.readside.sql import Sql
 from remuda.store.readside.tables import Tables
-from remuda.store.sqlite.logs import LogTables
-from remuda.store.validation import DOCUMENT_LIMIT, check_size
+from remuda.store.validation import DOCUMENT_LIMIT, check_limit, check_size
+
+_AFTER_ALL = 2**63 - 1
+
+
+class LogTables:
+    """The SQL of the logs, over one connection."""
+
+    def __init__(self, connection: apsw.Connection) -> None:
+        self._run = Sql(connection)
+
+    def append(self, records: Iterable[Record], now: datetime) -> None:
+        time = now.timestamp()
+        self._run.each(
+            "INSERT INTO logs (stream, subject, time, data) VALUES (?, ?, ?, ?)",
+            [(record.stream, record.subject, time, bytes(record.data)) for record in records],
+        )
+
+    def has(self, stream: str, subject: str) -> bool:
+        """Tell whether a stream has a record of this subject."""
+        rows = self._run("SELECT 1 FROM logs WHERE stream = ? AND subject = ? LIMIT 1", stream, subject)
+        return bool(rows)
+
+    def read(self, stream: str, subject: str, *, after: int, limit: int) -> LogPage:
+        """Return entries of a subject in the order they were written."""
+        check_limit(limit)
+        rows = self._run(
+            "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position > ?"
+            " ORDER BY position LIMIT ?",
+            stream,
+            subject,
+            after,
+            limit + 1,
+        )
+        return _page(rows, limit)
+
+    def read_back(self, stream: str, subject: str, *, before: int | None, limit: int) -> LogPage:
+        """Return entries of a subject, the latest first."""
+        check_limit(limit)
+        rows = self._run(
+            "SELECT position, time, data FROM logs WHERE stream = ? AND subject = ? AND position < ?"
+            " ORDER BY position DESC LIMIT ?",
+            stream,
+            subject,
+            _AFTER_ALL if before is None else before,
+            limit + 1,
+        )
+        return _page(rows, limit)
+
+    def trim(self, stream: str, age: timedelta, now: datetime, *, limit: int) -> int:
+        """Drop up to `limit` records older than `age`; return how many went."""
+        rows = self._run(
+            "DELETE FROM logs WHERE position IN (SELECT position FROM logs WHERE stream = ? AND time < ?"
+            " ORDER BY time LIMIT ?) RETURNING position",
+            stream,
+            (now - age).timestamp(),
+            limit,
+        )
+        return len(rows)
+
+
+def _page(rows: Sequence[tuple[Any, ...]], limit: int) -> LogPage:
+    entries = [
+        Entry(position=position, time=datetime.fromtimestamp(time, UTC), data=msgspec.Raw(data))
+        for position, time, data in rows[:limit]
+    ]
+    return LogPage(entries, entries[-1].position if len(rows) > limit else None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +130,7 @@ class Batch:
         self._changes: dict[int, deque[Landed[Any]]] = {}
         self._fallen: set[tuple[int, str]] = set()
         """Objects whose changes were too many to keep: watchers find them in the tables."""
-        self._entries: dict[tuple[int, str], Entry[Any] | None] = {}
+        self._entries: dict[tuple[int, str], CachedEntry[Any] | None] = {}
         """Objects as the batch has found or left them."""
         self._cascades: deque[Callable[[Batch], None]] = deque()
         self._unsettled: dict[tuple[str, str], Callable[[Batch], None]] = {}
@@ -101,7 +170,7 @@ class Batch:
         change = self._ingest.put(
             kind, resource, previous, document=document, before=before, time=self._time, floor=self.floor, whole=whole
         )
-        self._keep(number, change, Entry(resource, change.weight, whole))
+        self._keep(number, change, CachedEntry(resource, change.weight, whole))
         return resource
 
     def needs_sealing(self, kind: Kind[ResourceT], stored: ResourceT) -> bool:
@@ -201,7 +270,7 @@ class Batch:
         metadata = msgspec.structs.replace(resource.metadata, resource_version=str(self.version))
         return msgspec.structs.replace(resource, metadata=metadata)
 
-    def _entry(self, kind: Kind[ResourceT], name: str) -> Entry[ResourceT] | None:
+    def _entry(self, kind: Kind[ResourceT], name: str) -> CachedEntry[ResourceT] | None:
         key = self._side.names.kind(kind), name
         if key not in self._entries:
             self._entries[key] = self._side.reader.entry(kind, name)
@@ -215,7 +284,7 @@ class Batch:
             entry.whole = current is not None and current.document == self._side.codecs[kind.type].encode(previous)
         return entry is not None and entry.whole
 
-    def _keep(self, number: int, change: Landed[Any], left: Entry[Any] | None) -> None:
+    def _keep(self, number: int, change: Landed[Any], left: CachedEntry[Any] | None) -> None:
         """Remember a change for the rest of the batch and for its landing."""
         changes = self._changes.setdefault(number, deque())
         changes.append(change)

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 
 from remuda.kernel.errors import RemudaError, StoreDamaged, StoreForeign, StoreInaccessible, StoreLocked, StoreTooNew
-from remuda.store.readside.layout import APPLICATION_ID, MIGRATIONS, migrate
+from remuda.store.readside.sql import APPLICATION_ID, MIGRATIONS, migrate
 
 _PAGE_SIZE = 8192
 _PAGE_CACHE_KIB = 32 * 1024

@@ -12,8 +12,8 @@ import apsw
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
+from remuda.store.readside.reads import UpkeepSettings
 from remuda.store.readside.sql import Sql
-from remuda.store.readside.upkeep import UpkeepSettings
 from remuda.store.sqlite.batch import Batch, WriteSide
 from remuda.store.sqlite.executor import Lane, run_in
 from remuda.store.sqlite.file import OpenFile

@@ -1,4 +1,7 @@
-"""The SQLite store, put together."""
+"""The SQLite store, put together.
+
+Taking in the registry's kinds when a file is opened, and building anew the indexes whose meaning changed.
+"""
 
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
@@ -15,24 +18,44 @@ from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
 from remuda.store.background import Duties
 from remuda.store.codec import Codec, codecs
-from remuda.store.kinds import Registry
+from remuda.store.kinds import Kind, Registry
 from remuda.store.logs import LogPage, Record
 from remuda.store.objects import Resource, ResourceT
-from remuda.store.readside.index import Names
+from remuda.store.readside.index import Names, terms_of
 from remuda.store.readside.reader import Reader, ReaderSettings
-from remuda.store.readside.reads import Reads
+from remuda.store.readside.reads import Reads, UpkeepSettings, send_bookmarks
 from remuda.store.readside.tables import Tables
-from remuda.store.readside.upkeep import UpkeepSettings, send_bookmarks
 from remuda.store.sqlite import rules
 from remuda.store.sqlite.backup import back_up
-from remuda.store.sqlite.batch import WriteSide
+from remuda.store.sqlite.batch import LogTables, WriteSide
 from remuda.store.sqlite.executor import Lane, ThreadLane, run_in
 from remuda.store.sqlite.file import OpenFile, open_file, opening_error
-from remuda.store.sqlite.indexing import admit_kinds
-from remuda.store.sqlite.logs import LogTables
 from remuda.store.sqlite.maintenance import Integrity, Upkeep, check_integrity
 from remuda.store.sqlite.writer import Writer
 from remuda.store.validation import check_resource
+
+_STEP = 500
+
+
+def admit_kinds(tables: Tables, names: Names, codecs: Mapping[type[Resource], Codec[Any]]) -> None:
+    """Number the kinds, and rebuild the entries of those whose indexes or references are declared differently now."""
+    with tables.connection:
+        for kind in names.admit_kinds():
+            _rebuild(tables, names, kind, codecs[kind.type])
+
+
+def _rebuild(tables: Tables, names: Names, kind: Kind[Any], codec: Codec[Any]) -> None:
+    number = names.kind(kind)
+    for index in names.indexes_of(number):
+        tables.clear_index(index)
+    after = ""
+    while page := tables.names(number, after=after, limit=_STEP):
+        for name in page:
+            row = tables.find(number, name)
+            assert row is not None, "a name in the objects table has a document"
+            terms = terms_of(kind, codec.decode(row.document, name))
+            tables.add_entries(name, names.indexed(number, sorted(terms)))
+        after = page[-1]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,7 +15,7 @@ import apsw
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError, StoreClosed
-from remuda.store.readside.storage import storage_error
+from remuda.store.readside.sql import storage_error
 from remuda.store.sqlite.batch import Batch, WriteSide
 from remuda.store.sqlite.executor import Lane
 
