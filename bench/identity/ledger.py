@@ -18,8 +18,7 @@ from bench.kinds import name_of
 from bench.loops import run
 from bench.report import Measure, at_least
 from bench.rounds import Subject, alternate, steady_rate
-from remuda.access.context import Context
-from remuda.access.principal import AccessList, Permission, Principal
+from remuda.access.principal import AccessList, Context, Permission, Principal
 from remuda.identity.quotas import schema as wire
 from remuda.resources.wire import MetadataWrite
 

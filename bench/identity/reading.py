@@ -16,7 +16,7 @@ from bench.identity.tenants import Tenant
 from bench.loops import run
 from bench.report import Measure, at_least, at_most
 from bench.rounds import Subject, alternate, good_time
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.app import IDENTITY_PREFIX
 from remuda.http.routes import Wire
 from remuda.identity.kinds.tenancy import Project

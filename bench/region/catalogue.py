@@ -1,7 +1,6 @@
 """A simulated cloud in which nothing takes time and everything fits."""
 
-from remuda.providers.simulated.catalogue import Catalogue, instant
-from remuda.providers.simulated.catalogue_file import parse_catalogues
+from remuda.providers.simulated.catalogue import Catalogue, instant, parse_catalogues
 
 __all__ = ["CLOUD", "FLAVOR", "IMAGE", "TOML", "roomy"]
 

@@ -22,7 +22,7 @@ from bench.region.house import cloud_file
 from remuda.datadir import DataDirectory
 from remuda.providers.contract.common import Handle, port_name, server_name
 from remuda.providers.contract.servers import PortSpec, ServerSpec
-from remuda.providers.simulated.shelf import encode
+from remuda.providers.simulated.gateway import encode
 from remuda.region.kinds.addresses import Address, address_name
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server

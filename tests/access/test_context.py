@@ -1,5 +1,4 @@
-from remuda.access.context import Context
-from remuda.access.principal import ANONYMOUS
+from remuda.access.principal import ANONYMOUS, Context
 
 
 def test_a_context_without_a_witness_records_nothing() -> None:

@@ -11,8 +11,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.types import ASGIApp
 
-from remuda.access.context import Context
-from remuda.access.principal import ANONYMOUS
+from remuda.access.principal import ANONYMOUS, Context
 from remuda.http import client as typed
 from remuda.http.etag import bare
 from remuda.http.replies import Collection

@@ -4,8 +4,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.http.replies import Collection
 from remuda.http.routes import Call
 from remuda.http.tables import Table

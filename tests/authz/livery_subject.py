@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.credentials import TrustedProxies
 from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit

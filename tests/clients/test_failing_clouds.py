@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remuda.providers.contract.errors import Refused
+from remuda.providers.contract.common import Refused
 from tests.clients.examples import EXAMPLES, instance
 from tests.clients.ground import Ground, apply, statuses
 from tests.clients.provider import PENDING, DiagnosticError

@@ -17,8 +17,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.clients.identity import IdentityLink
 from remuda.clients.projects import watch_projects
 from remuda.clients.region import RegionLink

@@ -10,7 +10,7 @@ import pytest
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION, INSTANCE
 from remuda.kernel.errors import RemudaError
-from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.common import WrongState
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import DEBIAN, at, held
 from tests.compute.controlling import SMALL, at_cloud, begun_anew, network_of, rest

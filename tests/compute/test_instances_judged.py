@@ -3,8 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.operations.kinds import Operation
 from tests.compute.asking import held, made, make_authority, make_group, settle

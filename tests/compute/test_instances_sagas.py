@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Principal, asker_of
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
@@ -18,7 +18,6 @@ from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.registry import Sagas
 from remuda.quota.ports import Place
 from remuda.quota.unmaking import unmake
-from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from remuda.access.principal import asker_of
 from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance, new_instance
 from remuda.compute.instances.schema import (
@@ -27,7 +28,6 @@ from remuda.operations.registry import Sagas
 from remuda.operations.saga import Work
 from remuda.quota.lock import before_of
 from remuda.quota.ports import Charge
-from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

@@ -13,7 +13,7 @@ from itertools import count
 from pathlib import Path
 from typing import cast
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.client import Client
 from remuda.http.remote import Bearer
 from remuda.http.transport import ClientSettings

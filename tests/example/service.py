@@ -12,8 +12,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.checks import ProjectExists, allow_everywhere, allow_in_project, allow_new_in_project
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission
 from remuda.http.replies import Collection
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from tests.example.customers import MOUNTS
 from tests.example.running import running
 from tests.example.service import Livery

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.etag import check_match, etag_of, tagged, untag
 from remuda.http.replies import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing, Parameters, Route, Wire

@@ -1,7 +1,6 @@
 """Clients as the tests use them: quick to try again, with a token that the ranch knows."""
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.http.client import Client
 from remuda.http.remote import Bearer
 from remuda.http.transport import ClientSettings

@@ -3,7 +3,7 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.etag import check_match, etag_of, tagged, untag
 from remuda.kernel.errors import PreconditionFailed
 from tests.contract.kinds import Horse, HorseSpec, at

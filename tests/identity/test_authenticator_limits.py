@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.claims import read_claim_of_bearer
 from remuda.http.credentials import Credentials
 from remuda.http.remote import Service

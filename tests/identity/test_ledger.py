@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Amounts, Quota
 from remuda.identity.quotas.allocation_state import Released, allocation_id
 from remuda.identity.quotas.amounts import larger, minus, of_kind, plus, used

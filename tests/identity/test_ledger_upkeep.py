@@ -9,7 +9,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 from structlog.testing import capture_logs
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Quota
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.ports import Fetched, IdentityPorts

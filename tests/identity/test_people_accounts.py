@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.kinds.users import KEEPS_ACCOUNT, Group, ServiceAccount

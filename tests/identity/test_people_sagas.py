@@ -4,6 +4,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from remuda.access.principal import asker_of
 from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
@@ -21,7 +22,6 @@ from remuda.identity.users.sagas import (
 )
 from remuda.kernel.tags import Tag
 from remuda.operations.registry import Sagas
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import DESCRIPTION, MODIFIER, NAME
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

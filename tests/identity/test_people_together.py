@@ -7,7 +7,7 @@ from typing import TypeVar, cast
 
 import pytest
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
 from remuda.identity.users.claims import take
 from remuda.identity.users.controller import GroupController

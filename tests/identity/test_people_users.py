@@ -8,7 +8,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, LastLogin, OrganizationUser, User, membership_id, user_id
 from remuda.identity.users.facade import People

@@ -3,8 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.identity.kinds.quotas import Allocation, QuotaMetadata
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.catalogue import seed_quota_metadata

@@ -6,7 +6,7 @@ from itertools import count
 import apsw
 from structlog.testing import capture_logs
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.tenancy import schema as wire

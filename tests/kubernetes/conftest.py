@@ -3,7 +3,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from remuda.providers.kubernetes.nodes import NODE_CLASS
+from remuda.providers.kubernetes.provider import NODE_CLASS
 from tests.contract.kinds import REGISTRY
 from tests.kubernetes.cluster import Cluster, OwnCluster, given_cluster, own_cluster
 

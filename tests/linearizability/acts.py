@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from datetime import timedelta
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Life, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.identity.quotas.facade import Quotas

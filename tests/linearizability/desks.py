@@ -4,8 +4,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
-from remuda.access.context import Context
-from remuda.access.principal import AccessList, Permission, Principal
+from remuda.access.principal import AccessList, Context, Permission, Principal
 from remuda.identity.kinds.quotas import Quota, QuotaSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
 from remuda.identity.kinds.tenancy import Organization, Project

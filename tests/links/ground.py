@@ -17,8 +17,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.clients.identity import IdentityLink
 from remuda.clients.projects import watch_projects
 from remuda.clients.transport import Here, Send, ServiceNow, There

@@ -2,8 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.clients.transport import There
 from remuda.http.client import Client
 from remuda.http.remote import Bearer

@@ -7,9 +7,8 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from remuda.providers.calls import Calls
-from remuda.providers.circuit_breaker import BreakerSettings
+from remuda.providers.circuit_breaker import BreakerSettings, CallSettings
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.settings import CallSettings
 from tests.sim.runner import World, simulate
 
 NEVER_BREAKS = BreakerSettings(failures_in_a_row=10**9, failure_share=2.0)

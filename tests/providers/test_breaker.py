@@ -6,9 +6,8 @@ import pytest
 
 from remuda.kernel.errors import OutcomeUnknown, TimedOut, Unavailable
 from remuda.kernel.randomness import SeededRandomness
-from remuda.providers.circuit_breaker import STATES, Breaker, BreakerSettings
-from remuda.providers.settings import CallSettings
-from remuda.providers.slots import Refused
+from remuda.providers.calls import Refused
+from remuda.providers.circuit_breaker import STATES, Breaker, BreakerSettings, CallSettings
 from tests.providers.cloud import Cloud, in_cloud
 from tests.providers.test_properties import Hands
 

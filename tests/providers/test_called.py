@@ -9,15 +9,14 @@ from typing import Any
 import pytest
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, TimedOut, Unavailable
-from remuda.providers.called.catalogue import UPLOAD_S
-from remuda.providers.called.provider import VERBS, called, verbs_of
 from remuda.providers.calls import Calls
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract import catalogue, networks, provider, servers
 from remuda.providers.contract import filestorage as storage
 from remuda.providers.contract import loadbalancers as balancers
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
-from remuda.providers.settings import CallSettings
+from remuda.providers.proxy import UPLOAD_S, VERBS, called, verbs_of
 from tests.providers.cloud import NEVER_BREAKS
 from tests.providers.echo import PARTS, Echo
 from tests.sim.runner import World, simulate

@@ -6,7 +6,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, TimedOut, Unavailable
-from remuda.providers.settings import CallSettings, is_ill
+from remuda.providers.circuit_breaker import CallSettings, is_ill
 from tests.providers.cloud import NEVER_BREAKS, Cloud, in_cloud
 
 ILL = ServerUnreachable("cloud", "cable")

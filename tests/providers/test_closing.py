@@ -6,7 +6,7 @@ import contextlib
 import pytest
 
 from remuda.kernel.errors import OutcomeUnknown, Unavailable
-from remuda.providers.settings import CallSettings
+from remuda.providers.circuit_breaker import CallSettings
 from tests.providers.cloud import NEVER_BREAKS, Cloud, in_cloud
 
 TWO_SLOTS = CallSettings(slots=2, queue=2, breaker=NEVER_BREAKS)

@@ -10,9 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from remuda.kernel.errors import NotFound, ServerUnreachable, Unavailable
 from remuda.kernel.randomness import SeededRandomness
-from remuda.providers.budget import RetryBudget
-from remuda.providers.circuit_breaker import Breaker, BreakerSettings
-from remuda.providers.settings import CallSettings
+from remuda.providers.circuit_breaker import Breaker, BreakerSettings, CallSettings, RetryBudget
 from tests.providers.cloud import Cloud
 from tests.sim.runner import World, simulate
 

@@ -6,9 +6,8 @@ from collections.abc import Callable
 import pytest
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, ServerUnreachable, Unavailable
-from remuda.providers.circuit_breaker import BreakerSettings
-from remuda.providers.settings import CallSettings
-from remuda.providers.slots import Refused
+from remuda.providers.calls import Refused
+from remuda.providers.circuit_breaker import BreakerSettings, CallSettings
 from tests.providers.cloud import NEVER_BREAKS, Cloud, in_cloud
 
 ILL = ServerUnreachable("cloud", "cable")

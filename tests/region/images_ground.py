@@ -12,9 +12,9 @@ from remuda.access.principal import Principal
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.outbound.fetch import Guarded, Opened, Unfetchable
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.catalogue import Image, Images, NewImage, OperatingSystem
 from remuda.providers.contract.provider import Provider
-from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.provider import SimulatedCloud
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings

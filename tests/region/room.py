@@ -20,11 +20,10 @@ from typing import Any, Generic
 from prometheus_client import CollectorRegistry
 
 from remuda.http.routes import AnyRoute
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.settings import CallSettings
-from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.providers.simulated.catalogue import Catalogue, load_catalogues
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec

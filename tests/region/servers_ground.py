@@ -25,11 +25,11 @@ from remuda.access.principal import AccessList, Principal
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.recovery import Recovery
 from remuda.operations.service import Operations
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.common import server_name
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
-from remuda.providers.settings import CallSettings
 from remuda.providers.simulated.catalogue import Catalogue, instant
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud

@@ -19,7 +19,7 @@ from remuda.identity.app import IdentityApp
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.ports import IdentityPorts
 from remuda.kernel.errors import AlreadyExists, Unavailable
-from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.providers.simulated.catalogue import load_catalogues
 from remuda.providers.simulated.faults import FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.api import TABLE

@@ -2,12 +2,11 @@
 
 import pytest
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Principal, asker_of
 from remuda.quota.ports import Place
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, AuthorityPorts, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
-from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

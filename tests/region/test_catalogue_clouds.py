@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
-from remuda.providers.circuit_breaker import BreakerSettings
+from remuda.providers.circuit_breaker import BreakerSettings, CallSettings
 from remuda.providers.contract.provider import Provider
-from remuda.providers.settings import CallSettings
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.catalogue.seed import region_id, seed_regions
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec

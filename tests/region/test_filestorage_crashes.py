@@ -11,8 +11,7 @@ import apsw
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import RemudaError
-from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.providers.simulated.catalogue import instant, load_catalogues
 from remuda.providers.simulated.provider import open_cloud
 from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.kinds.addresses import Address

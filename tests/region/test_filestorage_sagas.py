@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Principal, asker_of
 from remuda.operations.registry import Sagas
 from remuda.operations.saga import Work
 from remuda.quota.lock import IN_HAND, before_of
@@ -36,7 +36,6 @@ from remuda.region.kinds.filestorage import Attachment, FileStorage, FileStorage
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.kinds.quantities import GIB
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import NAME
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

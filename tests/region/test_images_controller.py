@@ -10,8 +10,8 @@ import pytest
 
 from remuda.kernel.errors import NotFound
 from remuda.kernel.secrets import Secret
-from remuda.providers.called.catalogue import image_key
 from remuda.providers.contract.catalogue import Image
+from remuda.providers.proxy import image_key
 from remuda.providers.simulated.images import SimImages
 from remuda.quota.unmaking import unmake
 from remuda.region.images.rules import to_cloud

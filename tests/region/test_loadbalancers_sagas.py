@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import msgspec
 import pytest
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Principal, asker_of
 from remuda.operations.registry import Sagas
 from remuda.quota.lock import before_of
 from remuda.quota.ports import Place
@@ -30,7 +30,6 @@ from remuda.region.loadbalancers.schema import (
     PoolWire,
 )
 from remuda.resources import regional
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.wire import MetadataWrite

@@ -2,13 +2,12 @@
 
 import pytest
 
-from remuda.access.principal import Principal
+from remuda.access.principal import Principal, asker_of
 from remuda.quota.ports import Place
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
-from remuda.resources.askers import asker_of
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.audit import AuditRecord, subject_of_organization
 from remuda.kernel.ids import random_id
 from remuda.providers.contract.common import Handle

@@ -6,7 +6,7 @@ import pytest
 
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.providers.simulated.catalogue import Times
-from remuda.providers.simulated.latency import INSTANT
+from remuda.providers.simulated.faults import INSTANT
 from remuda.region.kinds.common import RETRIED
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.region.servers_ground import Yard, in_yard

@@ -8,8 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.providers.contract.common import Handle
-from remuda.providers.simulated.catalogue import Hosts
-from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.providers.simulated.catalogue import Hosts, load_catalogues
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.capacity import Places

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from remuda.providers.simulated.catalogue import Hosts
-from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.providers.simulated.catalogue import Hosts, load_catalogues
 from remuda.region.servers.routes import SERVERS
 from tests.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard, update, wanted
 

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass, replace
 
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.servers import Consoles
 from remuda.region.kinds.identities import OpenstackIdentity
 from remuda.region.servers.routes import SERVERS

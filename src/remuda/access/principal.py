@@ -3,14 +3,24 @@
 Rights are an access list in three tiers. A right held globally holds in every organization, and one held in an
 organization holds in all its projects; nothing denies. A service that acts for somebody (`service` is set) has its own
 rights, or, impersonating, only those that both have.
+
+The context of a call: what a service needs to know besides what is asked for.
+
+It travels with the call whether that comes over HTTP or from another service in the same process.
+
+What an operation remembers of whoever asked for it: as much of a principal as objects are to say of it later.
+
+An operation is stored, and rights are not: they were judged when it was asked for, and may be others when it goes on.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
+
+from remuda.store.logs import Record
 
 Verb = Literal["create", "read", "update", "delete"]
 """What can be done to an endpoint."""
@@ -107,3 +117,70 @@ def _both_in(organization: str, one: AccessList, other: AccessList) -> Organizat
         if (my_reach or project in mine.projects) and (their_reach or project in theirs.projects)
     }
     return OrganizationAccess(permissions=my_reach & their_reach, projects=projects)
+
+
+class Witness(Protocol):
+    """Tells the audit of a change, in the change's own commit."""
+
+    def __call__(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
+        """Return the records for a change of the object with this plural, as paths have it, and this name.
+
+        Say which organization the object belongs to where the path does not: its audit is where the record goes.
+        """
+        ...
+
+
+def _nobody(plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:  # noqa: ARG001  a Witness
+    return ()
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """Who asks, and for which request."""
+
+    principal: Principal
+    operation: str
+    """The id of what this request does. Sent again under its idempotency key it is the same, so what a service names
+    after it is not made twice."""
+    key: str | None = None
+    """The idempotency key that the caller chose, if it did. A service that calls another names its operation here."""
+    trace_id: str = "0" * 32
+    if_match: str | None = None
+    """The state the caller has seen, as the ETag of a read."""
+    witness: Witness = _nobody
+    """Call it for the `log` of the write that carries the request out: neither is then kept without the other."""
+
+
+class Asker(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Who asked, for whom, and who pays."""
+
+    subject: str
+    type: Literal["user", "service", "system"]
+    actor: str = ""
+    organization: str | None = None
+    project: str | None = None
+    service: str | None = None
+    """The service that acted: some tags are its own."""
+
+    @property
+    def principal(self) -> Principal:
+        """The same one, without any rights."""
+        return Principal(
+            subject=self.subject,
+            type=self.type,
+            actor=self.actor,
+            organization=self.organization,
+            project=self.project,
+            service=self.service,
+        )
+
+
+def asker_of(principal: Principal) -> Asker:
+    """Return what is remembered of a principal."""
+    return Asker(
+        subject=principal.subject,
+        type=principal.type,
+        actor=principal.actor,
+        organization=principal.organization,
+        project=principal.project,
+        service=principal.service,
+    )

@@ -13,7 +13,7 @@ from remuda.kernel.clock import Clock
 from remuda.process import Ground
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import NOWHERE, Catalogue
-from remuda.providers.simulated.console.consoles import SimConsoles
+from remuda.providers.simulated.console import SimConsoles
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.catalogue.seed import region_id
 from remuda.region.settings import ConfiguredRegion

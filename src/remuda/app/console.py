@@ -5,8 +5,7 @@ from typing import Any
 
 from starlette.types import ASGIApp
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.compute.app import ComputeApp
 from remuda.config import effect
 from remuda.config.schema import Server

@@ -16,7 +16,7 @@ from remuda.http.routes import Call, Nothing, Parameters, Route
 from remuda.http.tables import Table
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import id_in
-from remuda.providers.simulated.console.consoles import SimConsoles
+from remuda.providers.simulated.console import SimConsoles
 from remuda.region.app import RegionApp
 from remuda.service import api_ports
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.clients.transport import Send, ServiceNow
 from remuda.compute.seen import Held
 from remuda.identity.names import OrganizationPath, ProjectPath

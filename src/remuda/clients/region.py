@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from msgspec.structs import replace
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.clients.seeing import changed, created, place_of, replaced, see_network, see_server
 from remuda.clients.transport import Send, ServiceNow
 from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch

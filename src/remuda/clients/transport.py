@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, get_args
 
 import msgspec
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.http.authentication import acting_for
 from remuda.http.etag import Shown, Tagged
 from remuda.http.remote import claim_of

@@ -15,8 +15,7 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.clients.transport import ServiceNow, by_name
 from remuda.http.lists.sight import in_sight
 from remuda.http.replies import Collection

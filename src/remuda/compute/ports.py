@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.compute.seen import (
     AllTold,
     AuthoritySeen,

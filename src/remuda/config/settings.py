@@ -14,8 +14,7 @@ from remuda.config.schema_region import Cluster, ClusterNode, NodeGpu, PhysicalN
 from remuda.kernel.errors import Invalid, Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest
-from remuda.providers.simulated.catalogue import Catalogue, instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
+from remuda.providers.simulated.catalogue import Catalogue, instant, load_catalogues
 from remuda.region.kinds.hardware import Cpu, Gpu
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.region_kubernetes import KubernetesNode, RegionKubernetes

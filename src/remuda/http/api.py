@@ -16,8 +16,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
-from remuda.access.context import Context
-from remuda.access.principal import ANONYMOUS, Principal
+from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.audit import Audit, Component
 from remuda.http.credentials import Credentials, read_credentials
 from remuda.http.dispatch import SegmentTree, path_of

@@ -20,7 +20,7 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args
 
 import msgspec
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.forms import FORM
 from remuda.http.remote import Credentials, encode_body, encode_form, read_answer, target_of
 from remuda.http.routes import ListQuery, PageQuery, Parameters, Route

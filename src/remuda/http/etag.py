@@ -14,7 +14,7 @@ from typing import Any, Generic
 
 import msgspec
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.replies import AnswerT, Rendered
 from remuda.kernel.encoding import canonical_json
 from remuda.kernel.errors import PreconditionFailed

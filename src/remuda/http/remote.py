@@ -10,8 +10,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.http.claims import Claim, write_claim
 from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.kernel.errors import Invalid, ServerUnreachable

@@ -18,8 +18,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
 
 import msgspec
 
-from remuda.access.context import Context
-from remuda.access.principal import Permission, Principal
+from remuda.access.principal import Context, Permission, Principal
 from remuda.http.etag import Shown
 from remuda.http.replies import Collection, Other, Rendered
 

@@ -17,7 +17,7 @@ import anyio._backends._asyncio  # noqa: F401  to have it imported
 import httpcore2  # noqa: F401  same
 import httpx2
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.refusals import error_from
 from remuda.http.remote import Credentials
 from remuda.http.sse import EventReader, Received

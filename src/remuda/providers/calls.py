@@ -13,6 +13,13 @@ first come first served; the rest is refused at once. A call that waits past its
 
 **The breaker** refuses everything for a while when the provider is ill. A provider that says no is well, and one that
 was given no time to answer may be.
+
+Keys: what has an effect under way, and of what nobody knows what became.
+
+A key is busy from the moment its effect is asked for until that has really ended. It is unknown if meanwhile nobody
+waits for the effect any more.
+
+Slots: so many calls at once, so many more that wait, first come first served.
 """
 
 import asyncio
@@ -25,14 +32,98 @@ from prometheus_client import CollectorRegistry
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import OutcomeUnknown, TimedOut
+from remuda.kernel.errors import OutcomeUnknown, TimedOut, Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.providers.budget import RetryBudget
-from remuda.providers.circuit_breaker import Breaker
-from remuda.providers.keys import Keys
+from remuda.providers.circuit_breaker import Breaker, CallSettings, RetryBudget, is_ill
 from remuda.providers.metrics import CallMetrics, Outcome
-from remuda.providers.settings import CallSettings, is_ill
-from remuda.providers.slots import Refused, Slots
+
+
+class Keys:
+    """The keys of one provider."""
+
+    def __init__(self, provider: str, *, show_unknown: Callable[[float], None]) -> None:
+        self._provider, self._show_unknown = provider, show_unknown
+        self._busy: set[str] = set()
+        self._unknown: set[str] = set()
+        self._listeners: list[Callable[[str], None]] = []
+
+    def is_busy(self, key: str) -> bool:
+        """Tell whether an effect on this key has not ended."""
+        return key in self._busy
+
+    def is_unknown(self, key: str) -> bool:
+        """Tell whether nobody waits for the effect on this key, which has not ended."""
+        return key in self._unknown
+
+    def when_known(self, listener: Callable[[str], None]) -> None:
+        """Have `listener` told of each key that was unknown and no longer is."""
+        self._listeners.append(listener)
+
+    def take(self, key: str) -> None:
+        """An effect is asked for."""
+        self._busy.add(key)
+
+    def leave(self, key: str) -> None:
+        """Nobody waits for the effect any more, and it goes on."""
+        self._unknown.add(key)
+        self._show_unknown(len(self._unknown))
+
+    def free(self, key: str) -> None:
+        """The effect has really ended, or was never sent."""
+        self._busy.discard(key)
+        if key in self._unknown:
+            self._unknown.discard(key)
+            self._show_unknown(len(self._unknown))
+            for listener in self._listeners:
+                self._tell(listener, key)
+
+    def _tell(self, listener: Callable[[str], None], key: str) -> None:
+        try:
+            listener(key)
+        except Exception:  # noqa: BLE001  the others want to hear it too
+            structlog.get_logger().exception("listener failed", provider=self._provider, key=key)
+
+
+class Refused(Unavailable):
+    """Raised for a call that was not sent and could not have helped; wait as long as the sentence says."""
+
+    def __init__(self, sentence: str, outcome: Outcome) -> None:
+        super().__init__(sentence)
+        self.outcome = outcome
+
+
+class Slots:
+    """Bounded concurrency with a bounded queue."""
+
+    def __init__(self, provider: str, *, slots: int, queue: int, show_waiting: Callable[[float], None]) -> None:
+        self._provider, self._queue = provider, queue
+        self._free = asyncio.Semaphore(slots)
+        self._waiting = 0
+        self._show_waiting = show_waiting
+
+    async def take(self, within_s: float) -> None:
+        """Take a slot, or raise Refused if too many wait already, or TimedOut if none gets free in time."""
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        if self._waiting >= self._queue:
+            raise Refused(f"Too many calls wait for {self._provider}: try again later.", "full")
+        self._wait(+1)
+        try:
+            async with asyncio.timeout(within_s):
+                await self._free.acquire()
+        except TimeoutError:
+            raise TimedOut(within_s) from None
+        finally:
+            self._wait(-1)
+
+    def give(self) -> None:
+        self._free.release()
+
+    def _wait(self, change: int) -> None:
+        self._waiting += change
+        self._show_waiting(self._waiting)
+
 
 ResultT = TypeVar("ResultT")
 Effect = Callable[[], Awaitable[ResultT]]

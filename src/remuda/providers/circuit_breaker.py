@@ -11,14 +11,23 @@ Closed, calls go through and their failures are counted: so many in a row, or su
 Open, everything is refused at once. Half-open, one call goes through as a probe and everything else is refused. An
 outcome counts only in the epoch in which its call was admitted: what began before the breaker opened says nothing about
 the time after.
+
+The retry budget: a provider in trouble is not buried under retries.
+
+Every call pays a share of a token in, every retry takes a whole one out, and a trickle keeps the first retries of a
+quiet provider possible. So over any time the retries are at most `share` of the calls, plus `floor_per_s` of the
+seconds, plus `reserve`.
+
+What a provider bears, and how one sees that it is ill.
 """
 
 from collections import deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
 State = Literal["closed", "open", "half_open"]
@@ -120,3 +129,58 @@ class Breaker:
         self._opened_in_a_row = 0
         self._recent.clear()
         self._epoch += 1
+
+
+class RetryBudget:
+    """A bucket of tokens, one for each retry."""
+
+    def __init__(self, clock: Clock, *, share: float = 0.1, floor_per_s: float = 0.1, reserve: float = 10.0) -> None:
+        self._clock = clock
+        self._share, self._floor_per_s, self._reserve = share, floor_per_s, reserve
+        self._tokens = reserve
+        self._filled_at = clock.monotonic()
+
+    def pay_in(self) -> None:
+        """A call is made."""
+        self._add(self._share)
+
+    def take(self) -> bool:
+        """Tell whether a retry may be made, and if so count it."""
+        self._add(0.0)
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
+    def _add(self, tokens: float) -> None:
+        now = self._clock.monotonic()
+        tokens += (now - self._filled_at) * self._floor_per_s
+        self._filled_at = now
+        self._tokens = min(self._reserve, self._tokens + tokens)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CallSettings:
+    """What an operator may set for a provider."""
+
+    slots: int = 16
+    """So many calls may be under way."""
+    queue: int = 256
+    """So many more may wait."""
+    deadline_s: float = 30.0
+    """A caller waits so long unless it says otherwise."""
+    silence_s: float = 2.0
+    """A call that is not back by its deadline says that the provider is ill if it was under way so long; if its caller
+    waited less, it says nothing."""
+    retries: int = 3
+    """A safe call is made again so often at most."""
+    retry_share: float = 0.1
+    """So many retries for each call at most, in the long run."""
+    pause_s: float = 0.2
+    """The longest pause before the first retry; each is up to twice as long as the one before."""
+    breaker: BreakerSettings = field(default_factory=BreakerSettings)
+
+
+def is_ill(error: BaseException) -> bool:
+    """Tell whether an error shows that a provider is ill, rather than that it says no."""
+    return isinstance(error, Unavailable | OSError)  # TimeoutError and ConnectionError are OSErrors

@@ -13,13 +13,13 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
 
+from remuda.access.principal import Asker
 from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRefused, Unavailable
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import Saga, Step, Work
 from remuda.quota.lock import Before, before_of, hand_of, in_hand_of, is_in_hand, is_taken_back, restored, taken_back
 from remuda.quota.ports import Amount, Charge, Late, Ledger
 from remuda.reconcile.sources import Keys, through
-from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import timedelta
 
-from remuda.providers.settings import CallSettings
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.region.kinds.regions import RegionSpec
 
 

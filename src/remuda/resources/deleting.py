@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.resources.writing import check_state
 from remuda.store.contract import Store
 from remuda.store.logs import Record

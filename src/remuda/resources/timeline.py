@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.store.kinds import Kind
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import ResourceT

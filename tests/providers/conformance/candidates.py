@@ -14,12 +14,11 @@ import pytest
 
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
-from remuda.providers.called.provider import called, verbs_of
 from remuda.providers.calls import Calls
 from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.catalogue import Catalogue, Times, instant
-from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.providers.simulated.latency import Delay, Latency
+from remuda.providers.proxy import called, verbs_of
+from remuda.providers.simulated.catalogue import Catalogue, Times, instant, load_catalogues
+from remuda.providers.simulated.faults import Delay, Latency
 from remuda.providers.simulated.provider import open_cloud
 from tests.providers.conformance.bench import Bench
 from tests.sim.runner import World, simulate

@@ -4,8 +4,7 @@ from ipaddress import ip_address
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.common import Handle, balancer_name
-from remuda.providers.contract.errors import InUse, Refused
+from remuda.providers.contract.common import Handle, InUse, Refused, balancer_name
 from remuda.providers.contract.loadbalancers import HealthCheck, Listener, LoadBalancer, LoadBalancerSpec, Member
 from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, everything, port_spec
 from tests.providers.conformance.candidates import on_every_provider

@@ -1,7 +1,7 @@
 import pytest
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.common import WrongState
 from tests.providers.conformance.bench import Bench, handle_of_server
 from tests.providers.conformance.candidates import on_every_provider
 

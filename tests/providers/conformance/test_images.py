@@ -7,7 +7,7 @@ import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.providers.contract.catalogue import NewImage
-from remuda.providers.contract.errors import InUse, Refused
+from remuda.providers.contract.common import InUse, Refused
 from tests.providers.conformance.bench import Bench, content, handle_of_server, new_image
 from tests.providers.conformance.candidates import on_every_provider
 

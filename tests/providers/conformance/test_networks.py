@@ -5,8 +5,7 @@ from dataclasses import replace
 import pytest
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.common import Handle, group_name
-from remuda.providers.contract.errors import InUse, Refused
+from remuda.providers.contract.common import Handle, InUse, Refused, group_name
 from remuda.providers.contract.networks import Range, Route, Rule, SecurityGroup, Tenancy
 from tests.providers.conformance.bench import NETWORK, TENANCY, Bench, everything, network_spec, port_spec
 from tests.providers.conformance.candidates import on_every_provider

@@ -4,7 +4,7 @@ from ipaddress import ip_address
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.errors import InUse, Refused
+from remuda.providers.contract.common import InUse, Refused
 from tests.providers.conformance.bench import Bench, everything, handle_of_port, port_spec
 from tests.providers.conformance.candidates import on_every_provider
 

@@ -4,7 +4,7 @@ from datetime import UTC
 import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.errors import InUse, WrongState
+from remuda.providers.contract.common import InUse, WrongState
 from remuda.providers.contract.servers import Sighting
 from tests.providers.conformance.bench import Bench, everything, handle_of_port, handle_of_server
 from tests.providers.conformance.candidates import on_every_provider

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from remuda.kernel.errors import Invalid
-from remuda.providers.simulated.catalogue import instant
-from remuda.providers.simulated.catalogue_file import load_catalogues, parse_catalogues
+from remuda.providers.simulated.catalogue import instant, load_catalogues, parse_catalogues
 from tests.providers.simulated.worlds import USUAL
 
 GOOD = """

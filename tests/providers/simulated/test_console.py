@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_ssh_public_key
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.cloud_init import apply

@@ -9,8 +9,7 @@ import pytest
 
 from remuda.kernel.errors import AlreadyExists, NotFound, Unavailable
 from remuda.kernel.randomness import SeededRandomness
-from remuda.providers.contract.common import Handle, balancer_name
-from remuda.providers.contract.errors import InUse, WrongState
+from remuda.providers.contract.common import Handle, InUse, WrongState, balancer_name
 from remuda.providers.contract.loadbalancers import LoadBalancerSpec
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.contract.servers import Sighting

@@ -8,7 +8,7 @@ import pytest
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
-from remuda.providers.contract.errors import NoCapacity, Refused, WrongState
+from remuda.providers.contract.common import NoCapacity, Refused, WrongState
 from remuda.providers.contract.networks import Tenancy
 from remuda.providers.simulated.provider import open_cloud
 from tests.providers.conformance.bench import TENANCY, everything, handle_of_port, handle_of_server, port_spec

@@ -9,8 +9,7 @@ from remuda.cli.commands import sim
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
 from remuda.kernel.randomness import SystemRandomness
-from remuda.providers.contract.common import Handle, id_in, storage_name
-from remuda.providers.contract.errors import NoCapacity, Refused, WrongState
+from remuda.providers.contract.common import Handle, NoCapacity, Refused, WrongState, id_in, storage_name
 from remuda.providers.contract.filestorage import FileStorageSpec
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.simulated.catalogue import Times, instant

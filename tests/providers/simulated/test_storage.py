@@ -18,14 +18,13 @@ from remuda.kernel.errors import (
     StoreTooNew,
 )
 from remuda.kernel.randomness import SystemRandomness
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import InUse, NoCapacity
+from remuda.providers.contract.common import Handle, InUse, NoCapacity
 from remuda.providers.contract.filestorage import Attachment, FileStorageSpec
 from remuda.providers.contract.networks import Range
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.database import open_storage
-from remuda.providers.simulated.disk import Disk
+from remuda.providers.simulated.gateway import Disk
 from remuda.providers.simulated.operator import open_operator
 from remuda.providers.simulated.provider import open_cloud
 from tests.providers.conformance.bench import NETWORK, everything, handle_of_port, handle_of_server, port_spec

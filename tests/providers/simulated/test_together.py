@@ -8,12 +8,11 @@ import pytest
 
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import StorageFailing, StorageFull, StoreClosed
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import NoCapacity
+from remuda.providers.contract.common import Handle, NoCapacity
 from remuda.providers.contract.provider import CloudEvent
 from remuda.providers.simulated.database import Storage, open_storage
+from remuda.providers.simulated.gateway import Together
 from remuda.providers.simulated.timers import Clockwork
-from remuda.providers.simulated.together import Together
 
 
 def _storage(path: Path) -> tuple[Storage, Together]:

@@ -9,9 +9,8 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.providers.contract.provider import Provider
 from remuda.providers.contract.servers import Servers
-from remuda.providers.simulated.catalogue import Catalogue, Hosts
-from remuda.providers.simulated.catalogue_file import load_catalogues
-from remuda.providers.simulated.latency import INSTANT
+from remuda.providers.simulated.catalogue import Catalogue, Hosts, load_catalogues
+from remuda.providers.simulated.faults import INSTANT
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from tests.providers.conformance.bench import Bench
 from tests.providers.conformance.candidates import CPU, DEBIAN, UBUNTU

@@ -12,8 +12,7 @@ from remuda.cli.output import say, show
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid, NotFound, Unusable
-from remuda.providers.contract.common import id_in
-from remuda.providers.contract.errors import NoCapacity, WrongState
+from remuda.providers.contract.common import NoCapacity, WrongState, id_in
 from remuda.providers.contract.servers import Server
 from remuda.providers.simulated.operator import Operator, open_operator
 

@@ -7,7 +7,7 @@ the caller.
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.compute.catalogue.rules import regions_for_instances, usable_flavors, usable_images
 from remuda.compute.permissions import permission
 from remuda.compute.ports import RegionPort

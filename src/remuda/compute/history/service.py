@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_for_object
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.compute.history.explanation import Known, explain, explain_gone
 from remuda.compute.history.gone import STREAM, GoneInstance, find_end, find_gone, find_power_asked
 from remuda.compute.history.noting import PowerAsked

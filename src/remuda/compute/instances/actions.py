@@ -11,8 +11,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.access.context import Context
-from remuda.access.principal import Verb
+from remuda.access.principal import Context, Verb
 from remuda.compute.instances.matching import Matches
 from remuda.compute.instances.service import Instances
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance

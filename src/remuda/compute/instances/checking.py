@@ -6,7 +6,7 @@ Whatever region knows is asked as the caller: what it may not see is not there, 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.compute.catalogue.rules import is_for_instances, usable_flavors
 from remuda.compute.instances.schema import InstanceSpecWire, NetworkingWire

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import msgspec
 
+from remuda.access.principal import Asker
 from remuda.compute.instances import rules
 from remuda.compute.instances.schema import InstanceCreate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
@@ -22,7 +23,6 @@ from remuda.operations.saga import Saga, Step, Work
 from remuda.quota.ports import Charge, Ledger, Place
 from remuda.quota.reservation import hold
 from remuda.quota.unmaking import unmake
-from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

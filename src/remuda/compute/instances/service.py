@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission, asker_of
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_network, choose
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
@@ -29,7 +28,6 @@ from remuda.operations.kinds import Operation
 from remuda.operations.service import Operations
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place
-from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.query import allow_for, allow_naming

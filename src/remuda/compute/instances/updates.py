@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from msgspec.structs import replace
 
-from remuda.access.context import Context
+from remuda.access.principal import Context, asker_of
 from remuda.compute.instances import rules
 from remuda.compute.instances.checking import check_access, check_fit, check_network, find_flavor, find_image, gpus_of
 from remuda.compute.instances.paying import charge_for, charged_gpus
@@ -35,7 +35,6 @@ from remuda.compute.seen import ServerFacts
 from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
 from remuda.quota.lock import before_of, refuse_while_in_hand
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import NAME
 from remuda.resources.regional import network_of, region_of
 from remuda.resources.schema import FlavorRead, ImageRead

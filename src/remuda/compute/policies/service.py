@@ -8,8 +8,7 @@ projects of its organization.
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization, allow_in_project
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission
 from remuda.compute.kinds.instances import Protection
 from remuda.compute.kinds.policies import POLICY, ProjectPolicy
 from remuda.compute.permissions import permission

@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from remuda.access.context import Context
-from remuda.access.principal import ANONYMOUS, Principal
+from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.dispatch import whole_path_of
 from remuda.http.errors import NO_CACHE
 from remuda.http.headers import read_header

@@ -17,8 +17,7 @@ import msgspec
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
 from starlette.types import Receive, Scope, Send
 
-from remuda.access.context import Context
-from remuda.access.principal import ANONYMOUS
+from remuda.access.principal import ANONYMOUS, Context
 from remuda.http.cors import Cors
 from remuda.http.docs import Pages as Documents
 from remuda.http.errors import NO_CACHE, answer_to

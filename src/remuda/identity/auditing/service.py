@@ -12,7 +12,7 @@ sealed for the caller and the records that it was given for.
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.audit import STREAM, subject_of_organization
 from remuda.http.lists.tokens import PageTokens
 from remuda.identity.auditing.rules import is_too_old, is_wanted, read_entry

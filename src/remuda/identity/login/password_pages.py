@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.replies import Page
 from remuda.identity.kinds.oauth import PASSWORD
 from remuda.identity.kinds.users import User, user_id

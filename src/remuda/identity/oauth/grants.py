@@ -13,7 +13,7 @@ from typing import TypeVar
 
 from msgspec.structs import replace
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.identity.kinds.oauth import AuthorizationCode, OAuth2Client
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User

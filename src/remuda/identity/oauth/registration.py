@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from remuda.access.checks import allow_everywhere
-from remuda.access.context import Context
-from remuda.access.principal import Permission, Verb
+from remuda.access.principal import Context, Permission, Verb
 from remuda.http.replies import Collection
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client
 from remuda.identity.oauth.client_wire import (

@@ -5,7 +5,7 @@ Its endpoints are public: whoever asks proves itself here, as a client, by a tok
 
 from dataclasses import dataclass
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.credentials import read_bearer
 from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.identity.oauth.audit import REVOKE, Records

@@ -10,7 +10,7 @@ from datetime import timedelta
 
 import msgspec
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.audit import Actor, Operation, Target, audit_record
 from remuda.identity.kinds.users import USER, User, user_id
 from remuda.identity.lookups import organizations_to_tell

@@ -15,8 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.http.replies import Collection
 from remuda.identity.kinds.quotas import ALLOCATION, Allocation, charge_value
 from remuda.identity.kinds.tenancy import Organization, Project

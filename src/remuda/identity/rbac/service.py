@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.http.replies import Collection
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tokens import Revocation

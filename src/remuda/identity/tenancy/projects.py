@@ -12,8 +12,7 @@ from remuda.access.checks import (
     allow_naming_organization,
     is_allowed_in_project,
 )
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission
 from remuda.http.replies import Collection
 from remuda.identity.kinds.tenancy import IN_CARE, PROJECT, Organization, Project
 from remuda.identity.kinds.users import Group

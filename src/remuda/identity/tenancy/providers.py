@@ -7,8 +7,7 @@ to go, it is marked, and goes when the organization names another, or goes itsel
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.context import Context
-from remuda.access.principal import Verb
+from remuda.access.principal import Context, Verb
 from remuda.http.replies import Collection
 from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization

@@ -10,8 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.http.etag import bare_all
 from remuda.http.lists.places import Places
 from remuda.http.replies import Collection, Rendered

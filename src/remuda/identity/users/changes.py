@@ -10,8 +10,7 @@ from typing import Protocol, TypeVar
 
 import msgspec
 
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal
 from remuda.identity.kinds.users import OrganizationUser, ServiceAccount
 from remuda.identity.users.claims import was_done
 from remuda.identity.users.memberships import find_group

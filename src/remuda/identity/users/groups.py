@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.etag import Tagged
 from remuda.http.pagination import SLICE
 from remuda.http.replies import Collection

@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import msgspec
 
+from remuda.access.principal import Asker
 from remuda.identity.kinds.claims import Claim
 from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization
@@ -26,7 +27,6 @@ from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRefused, Unav
 from remuda.kernel.tags import Tag
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
-from remuda.resources.askers import Asker
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 

@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.context import Context
-from remuda.access.principal import Principal
+from remuda.access.principal import Context, Principal, asker_of
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, ServiceAccount
 from remuda.identity.permissions import permission
@@ -20,7 +19,6 @@ from remuda.identity.users.schema import AccountRead, AccountWrite
 from remuda.identity.users.tray import Tray
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import ORGANIZATION, organization_of
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.reading import get_in

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.context import Context
+from remuda.access.principal import Context, asker_of
 from remuda.http.pagination import SLICE
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, OrganizationUser, User
@@ -20,7 +20,6 @@ from remuda.identity.users.tray import Tray
 from remuda.kernel.clock import let_others_run
 from remuda.kernel.errors import AnswerNotKept, NotFound
 from remuda.kernel.tags import Tag
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import ORGANIZATION, USER
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.reading import find, find_in

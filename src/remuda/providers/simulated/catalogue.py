@@ -1,14 +1,47 @@
-"""What a simulated cloud offers: flavors, images, networks, hosts, public addresses, and how long things take.
+"""The file of a catalogue: its tables, and the rules between them.
+
+What a simulated cloud offers: flavors, images, networks, hosts, public addresses, and how long things take.
 
 One TOML file describes several clouds: they offer the same, each on hosts and public addresses of its own.
+
+A dataclass from a table of TOML, with a sentence that names the field and the remedy where it does not fit.
+
+The verbs of the contract: what a delay or a fault can be about.
 """
 
-from collections.abc import Mapping
+import dataclasses
+import ipaddress
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from importlib.resources import files
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
-from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
-from remuda.providers.contract.filestorage import StorageClass
-from remuda.providers.simulated.latency import INSTANT, Latency
+from remuda.kernel.errors import Invalid
+from remuda.kernel.text import nearest
+from remuda.providers.contract.catalogue import (
+    Architecture,
+    ExternalNetwork,
+    ExternalNetworks,
+    Flavor,
+    Gpu,
+    Image,
+    ImageGpu,
+    Images,
+    OperatingSystem,
+    Vendor,
+    Virtualization,
+)
+from remuda.providers.contract.catalogue import Catalogue as CatalogueCapability
+from remuda.providers.contract.filestorage import FileStorages, StorageClass
+from remuda.providers.contract.loadbalancers import LoadBalancers
+from remuda.providers.contract.networks import Networks, SecurityGroups, Tenancies
+from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
+from remuda.providers.simulated.faults import FAULTS, INSTANT, Latency
 
 NOWHERE = "https://console.sim.invalid"
 """Where consoles are of which nobody has said where they are."""
@@ -81,3 +114,277 @@ def instant(catalogue: Catalogue, *, size: int | None = None) -> Catalogue:
     if size is not None:
         hosts = {flavor: Hosts(count=each.count, size=size) for flavor, each in hosts.items()}
     return replace(catalogue, times=_AT_ONCE, latency=INSTANT, hosts=hosts)
+
+
+T = TypeVar("T")
+
+_FORMS: Mapping[Any, tuple[type | tuple[type, ...], str, str]] = {
+    str: (str, "a text", "put it in quotes"),
+    bool: (bool, "a boolean", "write true or false, without quotes"),
+    int: (int, "a whole number", "write one such as 10, without quotes"),
+    float: ((int, float), "a number", "write one such as 0.5, without quotes"),
+    tuple: (list, "a list", "put what it holds in [ and ], with commas between"),
+    Mapping: (dict, "a table", 'write one such as { name = "value" }'),
+}
+
+
+def read_table(table: type[T], raw: Any, place: str) -> T:
+    """Return what a table of TOML says, or raise Invalid. `place` is what the table is called in the file."""
+    _check_form(Mapping, raw, place)
+    annotations = get_type_hints(table)
+    for name in raw:
+        if name not in annotations:
+            found = nearest(name, annotations)
+            remedy = f"write {found}" if found else f"there are {', '.join(annotations)}"
+            raise Invalid(_at(place, name), "is not known here", remedy=remedy)
+    values = {name: _value(annotations[name], each, _at(place, name)) for name, each in raw.items()}
+    for each in dataclasses.fields(table):  # type: ignore[arg-type]  # a dataclass is meant
+        has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
+        if each.name not in values and not has_default:
+            raise Invalid(_at(place, each.name), "is missing", remedy=f"write {_needed(annotations[each.name])}")
+    return table(**values)
+
+
+def _value(annotation: Any, raw: Any, place: str) -> Any:
+    if get_origin(annotation) is UnionType:
+        (annotation,) = [each for each in get_args(annotation) if each is not NoneType]
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Literal:
+        if raw not in arguments:
+            raise Invalid(place, "is not one of those there are", remedy=f"use one of {', '.join(arguments)}")
+        return raw
+    if dataclasses.is_dataclass(annotation):
+        return read_table(annotation, raw, place)  # type: ignore[arg-type]  # it is a class, not a value of one
+    _check_form(origin or annotation, raw, place)
+    if origin is tuple:
+        return tuple(_value(arguments[0], each, f"{place}[{at}]") for at, each in enumerate(raw))
+    if origin is Mapping:
+        return {name: _value(arguments[1], each, f"{place}.{name}") for name, each in raw.items()}
+    if isinstance(raw, int | float) and not isinstance(raw, bool) and raw < 0:
+        raise Invalid(place, "is negative", remedy="write 0 or more")
+    return float(raw) if annotation is float else raw
+
+
+def _check_form(form: Any, raw: Any, place: str) -> None:
+    needed, expected, remedy = _FORMS[form]
+    if not isinstance(raw, needed) or (isinstance(raw, bool) and needed is not bool):
+        raise Invalid(place or "The file", f"is not {expected}", remedy=remedy)
+
+
+def _needed(annotation: Any) -> str:
+    form = get_origin(annotation) or annotation
+    return _FORMS.get(str if form is Literal else form, _FORMS[Mapping])[1]
+
+
+def _at(place: str, name: str) -> str:
+    return f"{place}.{name}" if place else name
+
+
+_CAPABILITIES = (
+    *(CatalogueCapability, ExternalNetworks, Images, Tenancies, Networks, SecurityGroups),
+    *(Ports, Servers, Consoles, Snapshots, LoadBalancers, FileStorages),
+)
+
+VERBS: tuple[str, ...] = tuple(
+    verb for capability in _CAPABILITIES for verb in vars(capability) if not verb.startswith("_")
+)
+"""All of them."""
+
+
+_GIB = 2**30
+_CREATED = datetime.fromtimestamp(1742000000, UTC)
+_WIDEST = 16
+_UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+
+
+class _Named(Protocol):
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def name(self) -> str: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Gpu:
+    vendor: Vendor
+    model: str
+    memory_gib: int
+    physical_count: int = 1
+    logical_count: int = 1
+
+    def made(self) -> Gpu:
+        return Gpu(
+            vendor=self.vendor,
+            model=self.model,
+            memory_bytes=self.memory_gib * _GIB,
+            physical_count=self.physical_count,
+            logical_count=self.logical_count,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Flavor:
+    id: str
+    name: str
+    cpus: int
+    memory_gib: int
+    disk_gib: int
+    architecture: Architecture = "x86_64"
+    cpu_family: str = ""
+    is_baremetal: bool = False
+    is_pinned_only: bool = False
+    gpu: _Gpu | None = None
+
+    def made(self) -> Flavor:
+        return Flavor(
+            id=self.id,
+            name=self.name,
+            cpus=self.cpus,
+            memory_bytes=self.memory_gib * _GIB,
+            disk_bytes=self.disk_gib * _GIB,
+            architecture=self.architecture,
+            cpu_family=self.cpu_family,
+            is_baremetal=self.is_baremetal,
+            is_pinned_only=self.is_pinned_only,
+            gpu=None if self.gpu is None else self.gpu.made(),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Image:
+    id: str
+    name: str
+    size_gib: int
+    os: OperatingSystem
+    kernel: str = "6.8.0-48-generic"
+    architecture: Architecture = "x86_64"
+    virtualization: Virtualization = "virtualized"
+    software_versions: Mapping[str, str] = field(default_factory=dict)
+    gpu: ImageGpu | None = None
+
+    def made(self) -> Image:
+        return Image(
+            id=self.id,
+            name=self.name,
+            size_gib=self.size_gib,
+            os=self.os,
+            architecture=self.architecture,
+            virtualization=self.virtualization,
+            software_versions=self.software_versions,
+            gpu=self.gpu,
+            state="ready",
+            created=_CREATED,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Cloud:
+    hosts: Mapping[str, Hosts]
+    public_addresses: tuple[str, ...] = ()
+    console_url: str = NOWHERE
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _File:
+    flavors: tuple[_Flavor, ...]
+    images: tuple[_Image, ...]
+    clouds: Mapping[str, _Cloud]
+    external_networks: tuple[ExternalNetwork, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    times: Times = field(default_factory=Times)
+    latency: Latency = INSTANT
+    faults: Mapping[str, float] = field(default_factory=dict)
+
+
+def load_catalogues(path: Path | None = None) -> Mapping[str, Catalogue]:
+    """Return the clouds of a file by name, or of the one that comes with Remuda; raise Invalid if it does not fit."""
+    if path is None:
+        return parse_catalogues((files(__package__) / "catalogue.toml").read_text(encoding="utf-8"))
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        cause = error.strerror or type(error).__name__
+        remedy = "name a file that is there and can be read"
+        raise Invalid(f"The catalogue {path}", f"cannot be read ({cause})", remedy=remedy) from None
+    except UnicodeDecodeError:
+        raise Invalid(f"The catalogue {path}", "is not UTF-8 text", remedy="write it as TOML") from None
+    return parse_catalogues(text)
+
+
+def parse_catalogues(text: str) -> Mapping[str, Catalogue]:
+    """Return the clouds that a text in TOML describes, by name, or raise Invalid."""
+    try:
+        raw = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise Invalid("The catalogue", f"is not TOML ({error})", remedy="correct it there") from None
+    file = read_table(_File, raw, "")
+    _check(file)
+    return {name: _made(file, name, cloud) for name, cloud in file.clouds.items()}
+
+
+def _made(file: _File, name: str, cloud: _Cloud) -> Catalogue:
+    flavors = tuple(each.made() for each in file.flavors if each.name in cloud.hosts)
+    return Catalogue(
+        name=name,
+        flavors=flavors,
+        hosts={each.id: cloud.hosts[each.name] for each in flavors},
+        images=tuple(each.made() for each in file.images),
+        kernels={each.id: each.kernel for each in file.images},
+        external_networks=file.external_networks,
+        public_addresses=cloud.public_addresses,
+        storage_classes=file.storage_classes,
+        console_url=cloud.console_url,
+        times=file.times,
+        latency=file.latency,
+        faults=file.faults,
+    )
+
+
+def _check(file: _File) -> None:
+    _check_ids("flavors", file.flavors)
+    _check_ids("images", file.images)
+    _check_ids("external_networks", file.external_networks)
+    _check_ids("storage_classes", file.storage_classes)
+    for verb in file.latency.verbs:
+        _check_known(f"latency.verbs.{verb}", verb, VERBS)
+    for fault, rate in file.faults.items():
+        name, _, verb = fault.partition(".")
+        _check_known(f"faults.{fault}", name, FAULTS)
+        if verb:
+            _check_known(f"faults.{fault}", verb, VERBS)
+        if rate > 1:
+            raise Invalid(f"faults.{fault}", "is more than 1", remedy="write a share such as 0.01")
+    if not file.clouds:
+        raise Invalid("clouds", "is empty", remedy="describe at least one")
+    for name, cloud in file.clouds.items():
+        for flavor in cloud.hosts:
+            _check_known(f"clouds.{name}.hosts.{flavor}", flavor, [each.name for each in file.flavors])
+        for at, prefix in enumerate(cloud.public_addresses):
+            _check_prefix(f"clouds.{name}.public_addresses[{at}]", prefix)
+
+
+def _check_ids(place: str, rows: Iterable[_Named]) -> None:
+    names: set[str] = set()
+    for at, row in enumerate(rows):
+        if _UUID.fullmatch(row.id) is None:
+            raise Invalid(f"{place}[{at}].id", "is not a UUID", remedy="write one in lower case, with its four dashes")
+        if row.id in names or row.name in names:
+            raise Invalid(f"{place}[{at}]", "has the id or the name of an earlier one", remedy="give it its own")
+        names |= {row.id, row.name}
+
+
+def _check_known(place: str, name: str, known: Iterable[str]) -> None:
+    names = list(known)
+    if name not in names:
+        found = nearest(name, names)
+        raise Invalid(place, "is not known", remedy=f"write {found}" if found else f"there are {', '.join(names)}")
+
+
+def _check_prefix(place: str, prefix: str) -> None:
+    try:
+        width = ipaddress.IPv4Network(prefix).prefixlen
+    except ValueError:
+        raise Invalid(place, "is not an IPv4 prefix", remedy='write one such as "198.51.100.0/24"') from None
+    if width < _WIDEST:
+        raise Invalid(place, "has too many addresses", remedy=f"write one of /{_WIDEST} or longer")

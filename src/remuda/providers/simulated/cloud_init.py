@@ -5,21 +5,139 @@ commands may be secrets, and stay where they are. What cannot be read becomes a 
 
 A simulated machine has no network of its own, and runs nobody's code: what it would fetch, run or work out is left
 out, and the console says that it was. So is a template with something to be filled in; one without is what it says.
+
+A cloud-config, or an archive of several, read so that no text of a stranger costs more than a bounded effort.
+
+YAML's own loaders recurse as deep as a document says, the C one until the process dies, and unfold aliases and merge
+keys without bound. So only the parser is used, which does neither: its events become lists, mappings and texts here,
+and an alias stays nothing. Scalars are texts, whatever YAML would make of them.
+
+SSH keys: those of a server's sshd, which are real ones, and the fingerprints that people compare.
 """
 
+import base64
+import binascii
+import hashlib
 import unicodedata
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
+
+import yaml
+from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, derive_private_key
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from remuda.cloudinit.multipart import Unrecognized, content_type_of
 from remuda.cloudinit.user_data import Part, parts
-from remuda.providers.simulated.console.cloudconfig import Unreadable, read_archive, read_cloud_config
-from remuda.providers.simulated.console.keys import fingerprint
+
+_DEEPEST_YAML = 16
+_MOST_EVENTS = 2000
+
+
+class Unreadable(Exception):  # noqa: N818  it says what the document is
+    """Raised when there is nothing to be read; its sentence quotes nothing of it."""
+
+
+def read_cloud_config(document: bytes) -> dict[str, Any]:
+    """Return what the first document says, or raise Unreadable."""
+    value = _read(document)
+    if value is not None and not isinstance(value, dict):
+        raise Unreadable("it is not a mapping")
+    return value or {}
+
+
+def read_archive(document: bytes) -> list[dict[str, Any]]:
+    """Return the entries of an archive, each with its `content`, or raise Unreadable; what is no entry is left out."""
+    value = _read(document)
+    if value is not None and not isinstance(value, list):
+        raise Unreadable("it is not a list")
+    entries = [{"content": each} if isinstance(each, str) else each for each in value or ()]
+    return [each for each in entries if isinstance(each, dict) and isinstance(each.get("content"), str)]
+
+
+def _read(document: bytes) -> Any:
+    try:
+        text = document.decode()
+    except UnicodeDecodeError:
+        raise Unreadable("it is not UTF-8") from None
+    try:
+        return _value(_events(text), None, 0)
+    except yaml.YAMLError:
+        raise Unreadable("it is not valid YAML") from None
+
+
+def _events(text: str) -> Iterator[yaml.Event]:
+    found = yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+    for number, event in enumerate(found):
+        if number > _MOST_EVENTS:
+            raise Unreadable("it has too many entries")
+        if isinstance(event, yaml.NodeEvent | yaml.CollectionEndEvent):
+            yield event
+    yield yaml.StreamEndEvent()
+
+
+def _value(events: Iterator[yaml.Event], event: yaml.Event | None, depth: int) -> Any:
+    """Return the value that an event begins, by default the next one."""
+    event = next(events) if event is None else event
+    if depth > _DEEPEST_YAML:
+        raise Unreadable("it is nested too deep")
+    if isinstance(event, yaml.ScalarEvent):
+        return event.value
+    if isinstance(event, yaml.SequenceStartEvent):
+        return [_value(events, each, depth + 1) for each in _inside(events)]
+    if isinstance(event, yaml.MappingStartEvent):
+        found = {}
+        for each in _inside(events):
+            key, value = _value(events, each, depth + 1), _value(events, None, depth + 1)
+            if isinstance(key, str):
+                found[key] = value
+        return found
+    return None
+
+
+def _inside(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
+    """Yield the events that begin the values of a collection."""
+    while not isinstance(event := next(events), yaml.CollectionEndEvent):
+        yield event
+
+
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of the group of P-256
+
+
+def host_keys(seed: str) -> list[tuple[str, str]]:
+    """Return the names and OpenSSH lines of the public keys of a server, the same ones for the same seed."""
+    edwards = Ed25519PrivateKey.from_private_bytes(_secret("ed25519", seed)).public_key()
+    number = int.from_bytes(_secret("ecdsa", seed)) % (_ORDER - 1) + 1
+    curve = derive_private_key(number, SECP256R1()).public_key()
+    return [
+        (name, key.public_bytes(Encoding.OpenSSH, PublicFormat.OpenSSH).decode())
+        for name, key in (("ECDSA", curve), ("ED25519", edwards))
+    ]
+
+
+def fingerprint(line: str) -> str | None:
+    """Return the SHA256 fingerprint of an OpenSSH public key as `ssh-keygen -l` prints it; None if it is none."""
+    words = line.split()
+    for sort, blob in pairwise(words):
+        try:
+            raw = base64.b64decode(blob, validate=True)
+        except (binascii.Error, ValueError):
+            continue
+        if raw[4 : 4 + len(sort)] == sort.encode():  # the key says again what sort it is
+            digest = hashlib.sha256(raw).digest()
+            return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
+    return None
+
+
+def _secret(sort: str, seed: str) -> bytes:
+    return hashlib.sha256(f"{sort} host key of {seed}".encode()).digest()
+
 
 _MOST = 64
 _MOST_PARTS = 8
-_DEEPEST = 4
+_DEEPEST_ARCHIVE = 4
 _LONGEST = 120
 _TRUSTED = "TrustedUserCAKeys"
 _LEFT_OUT: Mapping[str, str] = {
@@ -79,11 +197,11 @@ def _unwrapped(applied: Applied, part: Part, depth: int = 0) -> list[Part]:
     if part.content_type != "text/cloud-config-archive":
         return [part]
     try:
-        entries = read_archive(part.content) if depth < _DEEPEST else []
+        entries = read_archive(part.content) if depth < _DEEPEST_ARCHIVE else []
     except Unreadable as error:
         applied.warnings.append(f"Failed at reading the archive {_shown(part.filename or 'user-data')}: {error}")
         return []
-    if depth == _DEEPEST:
+    if depth == _DEEPEST_ARCHIVE:
         applied.warnings.append("An archive in so many others is not shown here")
     return [inner for each in entries for inner in _unwrapped(applied, _entry(each), depth + 1)]
 

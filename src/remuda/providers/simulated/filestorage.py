@@ -7,13 +7,10 @@ import msgspec
 
 from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import random_id
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import Refused
+from remuda.providers.contract.common import Handle, Refused
 from remuda.providers.contract.filestorage import FileStorage, FileStorageSpec, StorageClass
-from remuda.providers.simulated.gateway import PART
-from remuda.providers.simulated.ground import Ground
+from remuda.providers.simulated.gateway import PART, Ground, encode
 from remuda.providers.simulated.networks import SimNetworks
-from remuda.providers.simulated.shelf import encode
 
 _ONE = "SELECT document, used_bytes, name FROM storages WHERE name = ?"
 _LIST = "SELECT document, used_bytes, name FROM storages WHERE name > ? ORDER BY name LIMIT ?"

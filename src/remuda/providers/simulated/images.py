@@ -1,6 +1,8 @@
 """Images: those of the catalogue, those that were uploaded, and snapshots.
 
 Of an uploaded one the size and the digest are kept, and not the bytes: nothing here runs them.
+
+What the cloud offers: flavors with the room that is left, and external networks.
 """
 
 import hashlib
@@ -10,12 +12,11 @@ from typing import Any
 import msgspec
 
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.catalogue import Image, NewImage
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import InUse, Refused, WrongState
-from remuda.providers.simulated.ground import Ground
-from remuda.providers.simulated.server_states import Lives
-from remuda.providers.simulated.times import as_datetime
+from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image, NewImage
+from remuda.providers.contract.common import Handle, InUse, Refused, WrongState
+from remuda.providers.simulated.database import as_datetime
+from remuda.providers.simulated.gateway import Ground
+from remuda.providers.simulated.server_states import HostsOfFlavors, Lives
 
 _GIB = 2**30
 _COLUMNS = "SELECT document, size_gib, state, created FROM images"
@@ -131,3 +132,19 @@ def _image(row: tuple[Any, ...]) -> Image:
         state=state,
         created=as_datetime(created),
     )
+
+
+class SimOffers:
+    """Offers flavors and ways out."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._desk, self._catalogue = ground.desk, ground.catalogue
+        self._hosts = HostsOfFlavors(ground.storage)
+
+    async def flavors(self) -> Sequence[Flavor]:
+        return await self._desk.look(
+            "flavors", lambda: [self._hosts.with_free_places(each) for each in self._catalogue.flavors]
+        )
+
+    async def external_networks(self) -> Sequence[ExternalNetwork]:
+        return await self._desk.look("external_networks", lambda: self._catalogue.external_networks)

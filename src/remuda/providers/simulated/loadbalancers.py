@@ -6,14 +6,10 @@ from typing import Any
 
 import msgspec
 
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import Refused
+from remuda.providers.contract.common import Handle, Refused
 from remuda.providers.contract.loadbalancers import LoadBalancer, LoadBalancerSpec
-from remuda.providers.simulated.addresses import Addresses
-from remuda.providers.simulated.gateway import PART
-from remuda.providers.simulated.ground import Ground
-from remuda.providers.simulated.networks import SimNetworks
-from remuda.providers.simulated.shelf import encode
+from remuda.providers.simulated.gateway import PART, Ground, encode
+from remuda.providers.simulated.networks import Addresses, SimNetworks
 
 _LIST = (
     "SELECT document, state, tenancy, name FROM balancers WHERE (tenancy, name) > (?, ?) ORDER BY tenancy, name LIMIT ?"

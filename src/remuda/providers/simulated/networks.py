@@ -1,16 +1,89 @@
-"""Networks."""
+"""Ports.
+
+Tenancies.
+
+Networks.
+
+Security groups.
+
+Addresses: on a network each is given once, and public ones come from the pool, the first free one.
+"""
 
 import ipaddress
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
+import msgspec
+
+from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.ids import random_id
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import InUse, Refused
-from remuda.providers.contract.networks import Network, NetworkSpec
-from remuda.providers.simulated.ground import Ground
-from remuda.providers.simulated.shelf import Shelf, encode
-from remuda.providers.simulated.tenancies import check_tenancy
+from remuda.providers.contract.common import Handle, InUse, NoCapacity, Refused
+from remuda.providers.contract.networks import Network, NetworkSpec, SecurityGroup, Tenancy
+from remuda.providers.contract.servers import Port, PortSpec
+from remuda.providers.simulated.catalogue import Catalogue
+from remuda.providers.simulated.database import Storage
+from remuda.providers.simulated.gateway import PART, Ground, Shelf, encode
+
+_FILLED_BY = ("networks", "groups")  # everything else is on a network
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Tenancy).decode
+
+
+class SimTenancies:
+    """Keeps tenancies apart."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._storage, self._desk = ground.storage, ground.desk
+        self._desk.past.readers["tenancy"] = lambda handle: self.read(handle.name)
+
+    async def converge_tenancy(self, wanted: Tenancy) -> None:
+        """Make a tenancy, or mend it."""
+        await self._desk.change("converge_tenancy", lambda: self._converge(wanted))
+
+    async def find_tenancy(self, name: str) -> Tenancy | None:
+        return await self._desk.find("find_tenancy", "tenancy", Handle("", name), lambda each: self.read(each.name))
+
+    async def remove_tenancy(self, name: str) -> None:
+        """Remove a tenancy, or raise InUse while anything is in it."""
+        await self._desk.change("remove_tenancy", lambda: self._remove(name))
+
+    def tenancies(self) -> AsyncIterator[Sequence[Tenancy]]:
+        return self._desk.parts("tenancies", "tenancy", self._page, lambda each: Handle("", each.name))
+
+    def read(self, name: str) -> Tenancy | None:
+        row = self._storage.row("SELECT document FROM tenancies WHERE name = ?", (name,))
+        return None if row is None else _decode(row[0])
+
+    def _page(self, mark: Any) -> tuple[list[Tenancy], Any]:
+        rows = self._storage.rows(
+            "SELECT name, document FROM tenancies WHERE name > ? ORDER BY name LIMIT ?", (mark or "", PART)
+        )
+        return [_decode(document) for _, document in rows], rows[-1][0] if len(rows) == PART else None
+
+    def _converge(self, wanted: Tenancy) -> None:
+        present, handle = self.read(wanted.name), Handle("", wanted.name)
+        if present == wanted:
+            return
+        self._storage.touch("tenancy", handle)
+        self._storage.run("INSERT OR REPLACE INTO tenancies VALUES (?, ?)", (wanted.name, _encode(wanted)))
+        if present is None:
+            self._desk.made("tenancy", handle)
+
+    def _remove(self, name: str) -> None:
+        if self.read(name) is None:
+            return
+        for table in _FILLED_BY:
+            if self._storage.has(f"SELECT 1 FROM {table} WHERE tenancy = ? LIMIT 1", (name,)):  # noqa: S608  ours
+                raise InUse("tenancy", name)
+        self._storage.touch("tenancy", Handle("", name))
+        self._storage.run("DELETE FROM tenancies WHERE name = ?", (name,))
+
+
+def check_tenancy(storage: Storage, name: str) -> None:
+    """Raise NotFound if there is no such tenancy."""
+    if not storage.has("SELECT 1 FROM tenancies WHERE name = ?", (name,)):
+        raise NotFound("tenancy", name)
 
 
 class SimNetworks:
@@ -85,3 +158,203 @@ def _check(wanted: NetworkSpec) -> None:
         raise Refused("a network needs an IPv4 prefix, and a gateway and a pool of IPv4 addresses") from None
     if any(each not in prefix for each in inside) or inside[1] > inside[2]:
         raise Refused("the gateway and the pool of a network are inside its prefix")
+
+
+class SimSecurityGroups:
+    """Keeps security groups."""
+
+    def __init__(self, ground: Ground) -> None:
+        self._storage, self._desk = ground.storage, ground.desk
+        self.shelf = Shelf(ground.storage, "groups", "security group", SecurityGroup)
+        """Where they are."""
+        self._desk.past.readers["group"] = self.shelf.read
+
+    async def converge_group(self, wanted: SecurityGroup) -> SecurityGroup:
+        """Make a group, or bring its rules up to date."""
+        return await self._desk.change("converge_group", lambda: self._converge(wanted))
+
+    async def find_group(self, handle: Handle) -> SecurityGroup | None:
+        return await self._desk.find("find_group", "group", handle, self.shelf.read)
+
+    async def remove_group(self, handle: Handle) -> None:
+        """Remove a group, or raise InUse while a port is in it."""
+        await self._desk.change("remove_group", lambda: self._remove(handle))
+
+    def groups(self) -> AsyncIterator[Sequence[SecurityGroup]]:
+        return self._desk.parts("groups", "group", self.shelf.page, lambda each: each.handle)
+
+    def _converge(self, wanted: SecurityGroup) -> SecurityGroup:
+        check_tenancy(self._storage, wanted.handle.tenancy)
+        present = self.shelf.read(wanted.handle)
+        if present == wanted:
+            return present
+        self._storage.touch("group", wanted.handle)
+        self._storage.run(
+            "INSERT OR REPLACE INTO groups VALUES (?, ?, ?)",
+            (wanted.handle.tenancy, wanted.handle.name, encode(wanted)),
+        )
+        if present is None:
+            self._desk.made("group", wanted.handle)
+        return wanted
+
+    def _remove(self, handle: Handle) -> None:
+        if self.shelf.read(handle) is None:
+            return
+        where = (handle.tenancy, handle.name)
+        if self._storage.has("SELECT 1 FROM memberships WHERE tenancy = ? AND member = ? LIMIT 1", where):
+            raise InUse("security group", handle.name)
+        self._storage.touch("group", handle)
+        self.shelf.remove(handle)
+
+
+@dataclass(frozen=True, slots=True)
+class Addresses:
+    """Who has which address."""
+
+    storage: Storage
+
+    def offer(self, catalogue: Catalogue) -> None:
+        """Fill the pool as the catalogue says; an address that is no longer offered stays with whoever has it."""
+        wanted = [
+            str(address) for prefix in catalogue.public_addresses for address in ipaddress.IPv4Network(prefix).hosts()
+        ]
+        offered = self.storage.rows("SELECT address FROM public_addresses WHERE is_offered ORDER BY position")
+        if [address for (address,) in offered] == wanted:
+            return
+        self.storage.run("UPDATE public_addresses SET is_offered = 0")
+        for address in wanted:
+            self.storage.run(
+                "INSERT INTO public_addresses (address, is_offered) VALUES (?, 1) "
+                "ON CONFLICT (address) DO UPDATE SET is_offered = 1",
+                (address,),
+            )
+
+    def take(self, network: Network, address: str, holder: Handle) -> None:
+        """Give an address of a network to a port or load balancer, or raise AlreadyExists if it is taken."""
+        try:
+            is_inside = ipaddress.IPv4Address(address) in ipaddress.IPv4Network(network.spec.prefix)
+        except ValueError:
+            is_inside = False
+        if not is_inside:
+            raise Refused(f"{address} is no address of the network {network.spec.handle.name}")
+        given = self.storage.run(
+            "INSERT OR IGNORE INTO addresses VALUES (?, ?, ?, ?)",
+            (holder.tenancy, network.spec.handle.name, address, holder.name),
+        )
+        if not given:
+            raise AlreadyExists("address", address)
+
+    def give_back(self, tenancy: str, network: str, address: str) -> None:
+        """Let an address of a network be given again."""
+        self.storage.run(
+            "DELETE FROM addresses WHERE tenancy = ? AND network = ? AND address = ?", (tenancy, network, address)
+        )
+
+    def public_address(self, holder: Handle) -> str:
+        """Return the public address that somebody has, or nothing."""
+        row = self.storage.row(
+            "SELECT address FROM public_addresses WHERE tenancy = ? AND holder = ?", (holder.tenancy, holder.name)
+        )
+        return "" if row is None else str(row[0])
+
+    def converge_public(self, holder: Handle, *, is_wanted: bool) -> str:
+        """Give somebody a public address, or take it away; return it. Raise NoCapacity if the pool is empty."""
+        present = self.public_address(holder)
+        if is_wanted and not present:
+            row = self.storage.row(
+                "UPDATE public_addresses SET tenancy = ?, holder = ? WHERE position = ("
+                "SELECT position FROM public_addresses WHERE holder IS NULL AND is_offered ORDER BY position LIMIT 1"
+                ") RETURNING address",
+                (holder.tenancy, holder.name),
+            )
+            if row is None:
+                raise NoCapacity("a public address")
+            return str(row[0])
+        if present and not is_wanted:
+            self.storage.run(
+                "UPDATE public_addresses SET tenancy = NULL, holder = NULL WHERE tenancy = ? AND holder = ?",
+                (holder.tenancy, holder.name),
+            )
+            return ""
+        return present
+
+
+class SimPorts:
+    """Keeps ports."""
+
+    def __init__(self, ground: Ground, *, networks: SimNetworks, groups: SimSecurityGroups) -> None:
+        self._storage, self._desk = ground.storage, ground.desk
+        self._addresses = Addresses(ground.storage)
+        self._networks, self._groups = networks.shelf, groups.shelf
+        self._shelf = Shelf(ground.storage, "ports", "port", PortSpec)
+        self._desk.past.readers["port"] = self.read
+
+    async def converge_port(self, wanted: PortSpec) -> Port:
+        """Make a port, or bring its groups, sources and public address up to date."""
+        return await self._desk.change("converge_port", lambda: self._converge(wanted))
+
+    async def find_port(self, handle: Handle) -> Port | None:
+        return await self._desk.find("find_port", "port", handle, self.read)
+
+    async def remove_port(self, handle: Handle) -> None:
+        """Remove a port with its public address, or raise InUse while a server stands behind it."""
+        await self._desk.change("remove_port", lambda: self._remove(handle))
+
+    def ports(self) -> AsyncIterator[Sequence[Port]]:
+        return self._desk.parts("ports", "port", self._page, lambda each: each.spec.handle)
+
+    def read(self, handle: Handle) -> Port | None:
+        spec = self._shelf.read(handle)
+        return None if spec is None else self._whole(spec)
+
+    def _page(self, mark: Any) -> tuple[list[Port], Any]:
+        specs, mark = self._shelf.page(mark)
+        return [self._whole(spec) for spec in specs], mark
+
+    def _whole(self, spec: PortSpec) -> Port:
+        where = (spec.handle.tenancy, spec.handle.name)
+        server = self._storage.row("SELECT name FROM servers WHERE tenancy = ? AND port = ?", where)
+        public = self._addresses.public_address(spec.handle)
+        return Port(spec=spec, public_address=public, server="" if server is None else server[0])
+
+    def _converge(self, wanted: PortSpec) -> Port:
+        handle = wanted.handle
+        present = self._shelf.read(handle)
+        if present == wanted:
+            return self._whole(wanted)
+        for group in wanted.groups:
+            self._groups.get(Handle(handle.tenancy, group))
+        self._storage.touch("port", handle)
+        if present is None:
+            network = self._networks.get(Handle(handle.tenancy, wanted.network))
+            self._addresses.take(network, wanted.address, handle)
+            self._desk.made("port", handle)
+        elif replace(wanted, groups=present.groups, sources=present.sources, is_public=present.is_public) != present:
+            raise Refused(f"the port {handle.name} keeps its network, address and MAC")
+        self._addresses.converge_public(handle, is_wanted=wanted.is_public)
+        self._join(handle, set(present.groups if present else ()), set(wanted.groups))
+        self._storage.run(
+            "INSERT OR REPLACE INTO ports VALUES (?, ?, ?)", (handle.tenancy, handle.name, encode(wanted))
+        )
+        return self._whole(wanted)
+
+    def _join(self, handle: Handle, before: set[str], after: set[str]) -> None:
+        for group in before - after:
+            self._storage.run(
+                "DELETE FROM memberships WHERE tenancy = ? AND member = ? AND port = ?",
+                (handle.tenancy, group, handle.name),
+            )
+        for group in after - before:
+            self._storage.run("INSERT INTO memberships VALUES (?, ?, ?)", (handle.tenancy, group, handle.name))
+
+    def _remove(self, handle: Handle) -> None:
+        present = self.read(handle)
+        if present is None:
+            return
+        if present.server:
+            raise InUse("port", handle.name)
+        self._storage.touch("port", handle)
+        self._addresses.converge_public(handle, is_wanted=False)
+        self._addresses.give_back(handle.tenancy, present.spec.network, present.spec.address)
+        self._join(handle, set(present.spec.groups), set())
+        self._shelf.remove(handle)

@@ -9,8 +9,7 @@ from pathlib import Path
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
-from remuda.providers.contract.common import Handle, id_in, server_name
-from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.common import Handle, WrongState, id_in, server_name
 from remuda.providers.contract.servers import Server, ServerState
 from remuda.providers.simulated.database import Storage, open_storage
 from remuda.providers.simulated.server_states import Lives

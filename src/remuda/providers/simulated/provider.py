@@ -1,37 +1,78 @@
-"""A simulated cloud, put together."""
+"""A simulated cloud, put together.
+
+What the cloud tells without being asked.
+
+A listener hears of each thing once for all that happened to it since it last looked, so one that is slow holds no more
+than there are things. It listens from the moment it asks.
+"""
 
 import asyncio
+from collections.abc import AsyncIterator, Iterable
 from contextlib import suppress
 from pathlib import Path
+from weakref import ref
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
-from remuda.providers.contract.provider import Provider
-from remuda.providers.simulated.addresses import Addresses
+from remuda.providers.contract.provider import CloudEvent, Provider
 from remuda.providers.simulated.catalogue import Catalogue
-from remuda.providers.simulated.console.consoles import SimConsoles
+from remuda.providers.simulated.console import SimConsoles
 from remuda.providers.simulated.database import open_storage
-from remuda.providers.simulated.disk import Disk
-from remuda.providers.simulated.events import Announcements
-from remuda.providers.simulated.faults import Calm, DrawnFaults, FaultBounds, Faults
+from remuda.providers.simulated.faults import Calm, DrawnFaults, FaultBounds, Faults, Latency, Past
 from remuda.providers.simulated.filestorage import SimFileStorages
-from remuda.providers.simulated.gateway import Desk
-from remuda.providers.simulated.ground import Ground
-from remuda.providers.simulated.groups import SimSecurityGroups
-from remuda.providers.simulated.hosts import HostsOfFlavors
-from remuda.providers.simulated.images import SimImages
-from remuda.providers.simulated.latency import Latency
+from remuda.providers.simulated.gateway import Desk, Disk, Ground
+from remuda.providers.simulated.images import SimImages, SimOffers
 from remuda.providers.simulated.loadbalancers import SimLoadBalancers
-from remuda.providers.simulated.networks import SimNetworks
-from remuda.providers.simulated.offers import SimOffers
+from remuda.providers.simulated.networks import Addresses, SimNetworks, SimPorts, SimSecurityGroups, SimTenancies
 from remuda.providers.simulated.operator import Operator
-from remuda.providers.simulated.past import Past
-from remuda.providers.simulated.ports import SimPorts
-from remuda.providers.simulated.server_states import Lives
+from remuda.providers.simulated.server_states import HostsOfFlavors, Lives
 from remuda.providers.simulated.servers import SimServers
-from remuda.providers.simulated.tenancies import SimTenancies
 from remuda.providers.simulated.timers import Clockwork
+
+
+class _Listener(AsyncIterator[CloudEvent]):
+    def __init__(self) -> None:
+        self._news: dict[CloudEvent, None] = {}
+        self._has_news = asyncio.Event()
+
+    def tell(self, event: CloudEvent) -> None:
+        self._news[event] = None
+        self._has_news.set()
+
+    async def __anext__(self) -> CloudEvent:
+        while not self._news:
+            self._has_news.clear()
+            await self._has_news.wait()
+        event = next(iter(self._news))
+        del self._news[event]
+        return event
+
+
+class Announcements:
+    """Tells all who listen. It is the `Events` of the contract."""
+
+    def __init__(self, faults: Faults) -> None:
+        self._faults = faults
+        self._listeners: list[ref[_Listener]] = []
+
+    def events(self) -> AsyncIterator[CloudEvent]:
+        """Yield what changes from now on, without end; who lets go of it no longer listens."""
+        listener = _Listener()
+        self._listeners.append(ref(listener))
+        return listener
+
+    def tell(self, events: Iterable[CloudEvent]) -> None:
+        """Tell of changes."""
+        if not self._listeners:
+            return
+        self._listeners = [each for each in self._listeners if each() is not None]
+        for event in events:
+            if not self._faults.fires("cloud.dropped_event"):
+                for each in self._listeners:
+                    if (listener := each()) is not None:
+                        listener.tell(event)
+
 
 _POLL_S = 0.5
 

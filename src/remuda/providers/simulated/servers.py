@@ -6,13 +6,11 @@ from typing import Any
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.ids import random_id
 from remuda.providers.contract.catalogue import Flavor, Image
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import InUse, Refused, WrongState
+from remuda.providers.contract.common import Handle, InUse, Refused, WrongState
 from remuda.providers.contract.servers import Server, ServerSpec, ServerState, Sighting
-from remuda.providers.simulated.gateway import PART
-from remuda.providers.simulated.ground import Ground
+from remuda.providers.simulated.gateway import PART, Ground
 from remuda.providers.simulated.images import SimImages
-from remuda.providers.simulated.ports import SimPorts
+from remuda.providers.simulated.networks import SimPorts
 from remuda.providers.simulated.server_states import Lives, Next
 
 _SIGHTINGS = "SELECT tenancy, name, version, number FROM servers WHERE number > ? ORDER BY number LIMIT ?"

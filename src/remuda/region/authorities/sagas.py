@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
@@ -13,7 +14,6 @@ from remuda.region.authorities.objects import new_authority
 from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 
 

@@ -7,8 +7,7 @@ operation. An authority belongs to its project and to no region, and never chang
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_new_in_project
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission, asker_of
 from remuda.http.replies import Collection
 from remuda.operations.service import Operations
 from remuda.quota.paying import paying_for
@@ -20,7 +19,6 @@ from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import asker_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.query import allow_for, allow_naming
 from remuda.resources.querying import ProjectQuery, filters_of

@@ -4,8 +4,7 @@ from collections.abc import Iterator
 
 from remuda.kernel.clock import Clock
 from remuda.providers.contract.catalogue import Gpu
-from remuda.providers.kubernetes.nodes import NodeClass
-from remuda.providers.kubernetes.provider import KubernetesCloud
+from remuda.providers.kubernetes.provider import KubernetesCloud, NodeClass
 from remuda.region.kinds import hardware
 from remuda.region.kinds.region_kubernetes import KubernetesNode
 from remuda.region.kinds.regions import RegionSpec

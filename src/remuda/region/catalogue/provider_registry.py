@@ -18,12 +18,12 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unavailable
 from remuda.kernel.randomness import Randomness
 from remuda.providers.absence import Absences
-from remuda.providers.called.provider import called, verbs_of
 from remuda.providers.calls import Calls
+from remuda.providers.circuit_breaker import CallSettings
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.settings import CallSettings
+from remuda.providers.proxy import called, verbs_of
 from remuda.region.catalogue.recent import Freshness, Recent
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region

@@ -8,7 +8,7 @@ Which regions a caller sees is decided by `clouds`, either way.
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization, allow_somewhere
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.catalogue.rules import read_detail, read_region, usable_flavors

@@ -4,8 +4,8 @@ from collections.abc import Awaitable
 from typing import TypeVar
 
 from remuda.kernel.errors import Malformed, NotFound
-from remuda.providers.contract.errors import WrongState
-from remuda.providers.slots import Refused
+from remuda.providers.calls import Refused
+from remuda.providers.contract.common import WrongState
 
 AnswerT = TypeVar("AnswerT")
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.operations.kinds import Operation
-from remuda.providers.contract.errors import NoCapacity, Refused
+from remuda.providers.contract.common import NoCapacity, Refused
 from remuda.providers.contract.filestorage import Attachment as CloudAttachment
 from remuda.providers.contract.filestorage import FileStorage as CloudStorage
 from remuda.providers.contract.filestorage import FileStorageSpec as CloudStorageSpec

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
@@ -20,7 +21,6 @@ from remuda.region.filestorage.schema import StorageCreate, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec
 from remuda.region.kinds.quantities import GIB
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 
 

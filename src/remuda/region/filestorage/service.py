@@ -10,8 +10,7 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.access.checks import allow_in_organization, allow_new_in_project
-from remuda.access.context import Context
-from remuda.access.principal import Permission, Principal
+from remuda.access.principal import Context, Permission, Principal, asker_of
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
@@ -40,7 +39,6 @@ from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorag
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import ORGANIZATION, organization_of, project_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.query import allow_for, allow_naming

@@ -5,7 +5,7 @@ from typing import Any
 
 from remuda.outbound.addresses import Reach, SystemResolver
 from remuda.outbound.fetch import Guarded
-from remuda.providers.called.catalogue import UPLOAD_S
+from remuda.providers.proxy import UPLOAD_S
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts

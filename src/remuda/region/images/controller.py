@@ -21,9 +21,9 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import RemudaError, Unavailable
-from remuda.providers.called.catalogue import image_key
 from remuda.providers.contract.catalogue import Image
-from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.common import InUse
+from remuda.providers.proxy import image_key
 from remuda.quota.reservation import SOON_S
 from remuda.quota.unmaking import unmake
 from remuda.reconcile.lifecycle import Outcome

@@ -10,12 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.context import Context
-from remuda.access.principal import Permission, Principal
+from remuda.access.principal import Context, Permission, Principal
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.ids import is_id
 from remuda.providers.contract.catalogue import Image
-from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.common import InUse
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.images import rules
 from remuda.region.images.fetching import ImageFetcher

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound, Unavailable
 from remuda.providers.contract.catalogue import Image, Images
 from remuda.providers.contract.common import Handle

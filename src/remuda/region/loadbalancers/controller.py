@@ -11,8 +11,7 @@ from msgspec.structs import replace
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Operation
-from remuda.providers.contract.common import Handle, balancer_name
-from remuda.providers.contract.errors import NoCapacity
+from remuda.providers.contract.common import Handle, NoCapacity, balancer_name
 from remuda.providers.contract.loadbalancers import HealthCheck as CloudHealthCheck
 from remuda.providers.contract.loadbalancers import Listener as CloudListener
 from remuda.providers.contract.loadbalancers import LoadBalancer as CloudBalancer

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
@@ -17,7 +18,6 @@ from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules
 from remuda.region.loadbalancers.schema import BalancerCreate, BalancerUpdate
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import Asker
 from remuda.store.contract import Store
 
 

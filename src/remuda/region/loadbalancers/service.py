@@ -6,8 +6,7 @@ operation.
 
 from dataclasses import dataclass
 
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission, asker_of
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
@@ -27,7 +26,6 @@ from remuda.region.networks.address_plan import read_vip
 from remuda.region.networks.rules import plan_of
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import asker_of
 from remuda.resources.conventions import organization_of, project_of
 from remuda.resources.deleting import request_deletion
 from remuda.resources.metadata import check_tags, stored_tags

@@ -17,8 +17,7 @@ import structlog
 from msgspec.structs import replace
 
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.common import Handle, InUse
 from remuda.providers.contract.provider import Subject
 from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
 from remuda.reconcile.pacing import Pace

@@ -15,7 +15,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.operations.kinds import Operation
-from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import Network as CloudNetwork
 from remuda.providers.contract.networks import NetworkSpec as CloudNetworkSpec
 from remuda.providers.contract.networks import Range, Route, Tenancy

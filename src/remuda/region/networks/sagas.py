@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.registry import AnyBound, Bound
 from remuda.operations.saga import Saga, Step, Work
@@ -20,7 +21,6 @@ from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.networks import rules
 from remuda.region.networks.schema import NetworkCreate
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import Asker
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission, asker_of
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
@@ -28,7 +27,6 @@ from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkRead, NetworkUpdate
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.askers import asker_of
 from remuda.resources.crud import check_reference
 from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.query import allow_for, allow_naming

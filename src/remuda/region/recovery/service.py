@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from remuda.access.checks import allow_everywhere
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.common import InUse
 from remuda.quota.reservation import SOON_S, is_provisioned
 from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle

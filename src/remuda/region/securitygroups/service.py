@@ -6,8 +6,7 @@ changes a group must be able to read its network, which says where it is.
 
 from dataclasses import dataclass
 
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound

@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Literal
 
-from remuda.access.context import Context
+from remuda.access.principal import Context
 from remuda.kernel.errors import NotFound, Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import Handle

@@ -9,8 +9,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import NoCapacity
+from remuda.providers.contract.common import Handle, NoCapacity
 from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server, awaited_place

@@ -19,8 +19,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.common import Handle
-from remuda.providers.contract.errors import InUse, NoCapacity, Refused, WrongState
+from remuda.providers.contract.common import Handle, InUse, NoCapacity, Refused, WrongState
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.quota.reservation import SOON_S, is_provisioned

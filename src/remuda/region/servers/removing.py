@@ -2,8 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from remuda.providers.contract.common import Handle, id_in, server_name, uid_in
-from remuda.providers.contract.errors import InUse
+from remuda.providers.contract.common import Handle, InUse, id_in, server_name, uid_in
 from remuda.quota.reservation import SOON_S
 from remuda.reconcile.results import Again, Result
 from remuda.region.catalogue.provider_registry import Cloud, need

@@ -6,7 +6,7 @@ Each step is written down before the provider is asked, so that whoever comes ba
 from msgspec.structs import replace
 
 from remuda.kernel.errors import NotFound
-from remuda.providers.contract.errors import WrongState
+from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.providers.contract.servers import Servers, ServerState
 from remuda.quota.reservation import SOON_S

@@ -7,8 +7,7 @@ no rights here: the services that act for them have.
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from remuda.access.context import Context
-from remuda.access.principal import Permission
+from remuda.access.principal import Context, Permission
 from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
