@@ -23,13 +23,13 @@ from remuda.http.server.metrics import Metrics as HttpMetrics
 from remuda.http.server.patience import HeadTooLarge
 from remuda.identity.quotas.catalogue import BUILT_IN
 from remuda.kernel import errors
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.registry import Sagas
+from remuda.operations.reporter import Metrics as OperationMetrics
+from remuda.operations.saga import Sagas
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
 from remuda.providers.simulated.catalogue import Times
 from remuda.providers.simulated.faults import FAULTS
-from remuda.reconcile.metrics import PrometheusReporter
+from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.api import TABLE as REGION
 from tests.cli.running import running
 from tests.cli.visitor import Shell, let_in

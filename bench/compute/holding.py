@@ -21,7 +21,7 @@ from bench.report import Measure
 from remuda.compute.monitor.allocations import Allocations
 from remuda.compute.monitor.sweep import Sweep
 from remuda.identity.quotas.monitor import drift_of
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 
 __all__ = ["measures"]
 

@@ -16,8 +16,8 @@ from remuda.compute.app import ComputeApp
 from remuda.compute.settings import ComputeSettings
 from remuda.config.schema import Server as ServerSection
 from remuda.interpreter import prepare_interpreter
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.registry import Sagas
+from remuda.operations.reporter import Metrics as OperationMetrics
+from remuda.operations.saga import Sagas
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.sqlite.store import SqlitePorts
 

@@ -10,9 +10,8 @@ from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import NotFound, RemudaError, Unavailable
 from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.kinds import Operation
-from remuda.operations.registry import Bound
 from remuda.operations.reporter import Timeline
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import Bound, Saga, Step, Work
 from remuda.operations.service import Operations
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata

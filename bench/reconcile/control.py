@@ -8,14 +8,11 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from bench.kinds import Machine
-from remuda.reconcile.controller import Reconcile
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver, Reconcile
 from remuda.reconcile.lifecycle import Lifecycle
-from remuda.reconcile.metrics import PrometheusReporter
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.reporter import PassOutcome
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.reporter import PassOutcome, PrometheusReporter
+from remuda.reconcile.results import Done, Result, Run
 from remuda.reconcile.sources import Source, version_changed
 from remuda.store.contract import Store
 

@@ -12,7 +12,7 @@ from bench.loops import run
 from bench.report import Measure, figure
 from bench.rounds import good_rate
 from remuda.reconcile.queue import Rank
-from remuda.reconcile.run import Cause
+from remuda.reconcile.results import Cause
 from remuda.reconcile.sources import Source, Watcher, generation_changed, version_changed
 from remuda.store.contract import Event, Page, Store
 

@@ -28,11 +28,11 @@ from remuda.http.server.server import Address
 from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.registry import Sagas
+from remuda.operations.reporter import Metrics as OperationMetrics
+from remuda.operations.saga import Sagas
 from remuda.process import Ground
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
-from remuda.reconcile.metrics import PrometheusReporter
+from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.identities import Identity

@@ -14,12 +14,12 @@ from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.registry import AnyBound, Sagas
+from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.reporter import Reporters, Timeline
+from remuda.operations.runner import OperationSettings
+from remuda.operations.saga import AnyBound, Sagas
 from remuda.operations.service import Operations
-from remuda.operations.settings import OperationSettings
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Reporter, Silent

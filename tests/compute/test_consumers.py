@@ -2,7 +2,7 @@
 
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.kinds.policies import ProjectPolicy
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.resources.reading import find

@@ -12,7 +12,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import ServerFacts, ServerSeen
 from remuda.quota.ports import Place
 from remuda.reconcile.reporter import PassOutcome, Silent
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import PROJECT
 from remuda.resources.regional import NETWORK, REGION

@@ -11,8 +11,7 @@ from remuda.compute.history.reading import read_entries
 from remuda.compute.history.schema import EventRead
 from remuda.compute.history.timeline import sentence_of
 from remuda.operations.kinds import Failure, Operation, OperationSpec, OperationStatus, Phase
-from remuda.operations.registry import Sagas
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import Saga, Sagas, Step, Work
 from remuda.store.logs import Entry
 from remuda.store.objects import Metadata
 

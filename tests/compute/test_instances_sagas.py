@@ -13,9 +13,8 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
-from remuda.operations.inputs import stored_input
 from remuda.operations.kinds import OPERATION, Operation
-from remuda.operations.registry import Sagas
+from remuda.operations.saga import Sagas, stored_input
 from remuda.quota.ports import Place
 from remuda.quota.unmaking import unmake
 from remuda.resources.wire import MetadataWrite

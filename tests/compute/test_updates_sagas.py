@@ -22,10 +22,8 @@ from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstan
 from remuda.compute.kinds import KINDS
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec
 from remuda.kernel.errors import Unavailable
-from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.kinds import OPERATION, OperationSpec
-from remuda.operations.registry import Sagas
-from remuda.operations.saga import Work
+from remuda.operations.saga import Sagas, Work, read_input, stored_input
 from remuda.quota.lock import before_of
 from remuda.quota.ports import Charge
 from remuda.resources.wire import MetadataWrite

@@ -17,14 +17,14 @@ from remuda.http.server.access_log import Observe
 from remuda.http.server.metrics import Metrics
 from remuda.http.watch import WatchPorts
 from remuda.operations.kinds import OPERATION
-from remuda.operations.metrics import Metrics as OperationMetrics
 from remuda.operations.recovery import Recovery
-from remuda.operations.registry import Bound, Sagas
+from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.reporter import Reporters, Timeline
+from remuda.operations.saga import Bound, Sagas
 from remuda.operations.service import Operations
 from remuda.providers.metrics import CallMetrics
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.driver import Driver
 from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.store.background import Duties
 from remuda.store.kinds import Registry

@@ -6,8 +6,8 @@ from remuda.operations.kinds import Operation
 from remuda.providers.absence import Absences
 from remuda.providers.calls import Calls
 from remuda.providers.metrics import CallMetrics
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.driver import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import Source, intent_changed, through, version_changed

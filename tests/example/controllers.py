@@ -16,8 +16,7 @@ from remuda.kernel.errors import AlreadyExists, Forbidden, NotFound
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
 from remuda.providers.absence import Absences
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.store.contract import Store
 from tests.example.kinds import KEEPS_LEDGER, Intent, Ledger, Mount, Stall, Yard
 from tests.example.looking import pasture_name

@@ -6,7 +6,7 @@ from typing import Any
 
 from remuda.http.server.mounts import Mounted
 from remuda.process import Assembled, Ground, Services
-from remuda.reconcile.metrics import PrometheusReporter
+from remuda.reconcile.reporter import PrometheusReporter
 from tests.example.app import build
 from tests.example.pasture import Pasture
 from tests.example.ports import Ports

@@ -14,7 +14,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.reporter import Silent
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.store.contract import Store
 from tests.example.api import table
 from tests.example.app import LiveryApp, build

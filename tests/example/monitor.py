@@ -12,7 +12,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.providers.absence import Absences
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.leader import Leader
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.controllers import with_health

@@ -13,7 +13,7 @@ from remuda.http.tables import Table
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
-from remuda.operations.settings import OperationSettings
+from remuda.operations.runner import OperationSettings
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.reporter import Reporter, Silent

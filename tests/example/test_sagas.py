@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.operations.registry import Sagas
+from remuda.operations.saga import Sagas
 from remuda.store.contract import Store
 from tests.example.app import registry
 from tests.example.kinds import Ledger, Mount, Stall

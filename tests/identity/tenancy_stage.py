@@ -16,11 +16,11 @@ from remuda.identity.tenancy.facade import Tenancy
 from remuda.identity.tenancy.routes import routes
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
+from remuda.reconcile.results import Run
 from remuda.reconcile.resync import ScanSettings
-from remuda.reconcile.run import Run
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore

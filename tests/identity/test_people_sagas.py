@@ -21,7 +21,7 @@ from remuda.identity.users.sagas import (
     UserWork,
 )
 from remuda.kernel.tags import Tag
-from remuda.operations.registry import Sagas
+from remuda.operations.saga import Sagas
 from remuda.resources.conventions import DESCRIPTION, MODIFIER, NAME
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store

@@ -17,7 +17,7 @@ from remuda.identity.users.rosters import Member, is_in, membership_of
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
 from remuda.kernel.errors import AnswerNotKept, Conflict, Malformed
 from remuda.operations.kinds import Operation, OperationSpec
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, Resource

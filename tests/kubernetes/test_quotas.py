@@ -18,8 +18,7 @@ from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.routes import routes
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SeededRandomness
-from remuda.reconcile.results import Again
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Run
 from remuda.store.kubernetes.client import kubeconfig
 from remuda.store.kubernetes.store import KubernetesStore, open_kubernetes_store
 from tests.example.client import Client

@@ -9,8 +9,7 @@ from remuda.identity.quotas.controller import LedgerController
 from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.quota_state import expected_totals
 from remuda.kernel.errors import NotFound, Unavailable, Unusable
-from remuda.reconcile.results import Again
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Run
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteStore
 from tests.example.watchdog import at_once

@@ -20,7 +20,7 @@ from functools import partial
 
 from structlog.testing import capture_logs
 
-from remuda.operations.registry import Sagas
+from remuda.operations.saga import Sagas
 from tests.operations.crashing import crash_everywhere, crash_in_recovery
 from tests.operations.fuse import MOMENTS
 from tests.operations.hooks import Point, points

@@ -10,11 +10,10 @@ import msgspec
 
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.recovery import Recovery
-from remuda.operations.registry import Bound
 from remuda.operations.reporter import Reporter
-from remuda.operations.saga import AnySaga
+from remuda.operations.runner import OperationSettings
+from remuda.operations.saga import AnySaga, Bound
 from remuda.operations.service import Operations
-from remuda.operations.settings import OperationSettings
 from remuda.store.background import Duties, Duty
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry

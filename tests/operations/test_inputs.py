@@ -7,9 +7,8 @@ import pytest
 
 from remuda.kernel.errors import KeyReused
 from remuda.kernel.secrets import Secret
-from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.kinds import Operation
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import Saga, Step, Work, read_input, stored_input
 from tests.operations.stage import FIRST, Stage
 from tests.operations.toy import TENT, Outfit, on_stage
 

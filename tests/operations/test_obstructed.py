@@ -10,9 +10,9 @@ from structlog.typing import EventDict
 
 from remuda.kernel.errors import Unreadable
 from remuda.operations.kinds import Obstacle, Operation
-from remuda.operations.registry import Sagas
 from remuda.operations.reporter import Obstructed, OpenCounts, Reporter
-from remuda.operations.settings import OperationSettings
+from remuda.operations.runner import OperationSettings
+from remuda.operations.saga import Sagas
 from tests.operations.hooks import Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SECOND, SETTINGS, Stage
 from tests.operations.test_recovery import left_open

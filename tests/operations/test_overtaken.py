@@ -9,8 +9,8 @@ from prometheus_client import CollectorRegistry
 
 from remuda.kernel.errors import StorageFailing, Unavailable
 from remuda.operations.kinds import Operation
-from remuda.operations.metrics import Metrics
-from remuda.operations.registry import Sagas
+from remuda.operations.reporter import Metrics
+from remuda.operations.saga import Sagas
 from tests.operations.hooks import Again, Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SETTINGS, Process, Stage
 from tests.operations.test_recovery import left_open

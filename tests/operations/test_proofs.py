@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 
 from remuda.kernel.errors import NotFound
-from remuda.operations.registry import Sagas
-from remuda.operations.saga import Work
+from remuda.operations.saga import Sagas, Work
 from remuda.store.objects import Metadata
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases
 from tests.operations.toy import PITCH, PITCH_PROOF, Outfit, Pitch, Tent, TentSpec

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from starlette.types import Message, Receive, Scope, Send
 
 from remuda.kernel.errors import AlreadyExists
-from remuda.operations.registry import Bound
+from remuda.operations.saga import Bound
 from remuda.operations.service import Operations
 from remuda.store.contract import Store
 from remuda.store.logs import Record

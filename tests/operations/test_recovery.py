@@ -8,8 +8,8 @@ import msgspec
 
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.operations.reporter import OpenCounts, Reporter
+from remuda.operations.runner import OperationSettings
 from remuda.operations.saga import Step, Work
-from remuda.operations.settings import OperationSettings
 from remuda.store.objects import Metadata
 from tests.operations.hooks import Again, Point, hooked, meanwhile
 from tests.operations.stage import FIRST, SETTINGS, Stage

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from remuda.operations.registry import Sagas
+from remuda.operations.saga import Sagas
 from tests.operations.toy import PITCH
 
 

@@ -6,9 +6,8 @@ import msgspec
 from prometheus_client import CollectorRegistry
 
 from remuda.operations.kinds import OBSTACLES, Failure, Operation, attempt_id
-from remuda.operations.metrics import Metrics
-from remuda.operations.registry import Sagas
-from remuda.operations.reporter import Obstructed, OpenCounts, Reporter, Reporters, Timeline, TimelineEntry
+from remuda.operations.reporter import Metrics, Obstructed, OpenCounts, Reporter, Reporters, Timeline, TimelineEntry
+from remuda.operations.saga import Sagas
 from remuda.store.logs import Record, subject_of
 from tests.operations.hooks import Point, failing, hooked
 from tests.operations.stage import FIRST, Stage

@@ -10,7 +10,7 @@ import msgspec
 from remuda.kernel.errors import Conflict
 from remuda.reconcile.deletion_guard import MASS_DESTRUCTION, PROJECT_LABEL, Breaker, BreakerSettings, Limit
 from remuda.reconcile.kinds import EVERYTHING, BreakerRecord
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore
 from tests.reconcile.toy import ANIMAL, HERD, Animal, Farm, Herd, animal, farm

@@ -3,11 +3,10 @@
 from datetime import timedelta
 from typing import Any, cast
 
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
-from remuda.reconcile.driver import Driver
 from remuda.reconcile.kinds import EVERYTHING
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Done, Result, Run
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 from tests.reconcile.test_breaker import SETTINGS, allowed, breaker, in_simulation, populate, run_of

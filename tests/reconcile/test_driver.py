@@ -12,12 +12,10 @@ from structlog.testing import capture_logs
 
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.errors import Conflict, StorageFull
-from remuda.reconcile.controller import Reconcile
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver, Reconcile
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.resync import ScanSettings
-from remuda.reconcile.run import Run
 from remuda.reconcile.sources import Source
 from remuda.store.contract import Event, Page
 from remuda.store.objects import Resource

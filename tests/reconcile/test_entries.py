@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.results import Again, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Done, Result, Run
 from remuda.store.sqlite.store import SqliteStore
 from tests.reconcile.test_lifecycle import Hands, in_simulation, timeline
 from tests.reconcile.toy import FINALIZER, Animal, Farm, animal

@@ -5,12 +5,11 @@ from typing import Any
 
 from structlog.testing import capture_logs
 
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.driver import Driver
 from remuda.reconcile.leader import Alone
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Done, Result, Run
 from tests.reconcile.test_driver import Script, in_simulation
 from tests.reconcile.toy import Animal, Farm, Notes, animal, recoloured
 

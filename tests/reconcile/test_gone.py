@@ -8,10 +8,9 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import Gone, StorageFailing
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Cause, Run
+from remuda.reconcile.results import Cause, Done, Result, Run
 from remuda.reconcile.sources import Source, Watcher, owner_of
 from remuda.store.contract import Event, Store
 from remuda.store.objects import Metadata, Resource, ResourceT

@@ -6,9 +6,8 @@ from typing import Any
 from structlog.testing import capture_logs
 
 from remuda.providers.calls import Calls
-from remuda.reconcile.driver import Driver
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.controller import Driver
+from remuda.reconcile.results import Done, Result, Run
 from tests.reconcile.toy import Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate
 

@@ -6,11 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.kinds import LeaseRecord
 from remuda.reconcile.leader import Alone, LeaseSettings
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Done, Result, Run
 from tests.reconcile.nodes import Node
 from tests.reconcile.toy import Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate

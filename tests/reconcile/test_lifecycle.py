@@ -13,8 +13,7 @@ from structlog.testing import capture_logs
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import Conflict, NotFound, ServerUnreachable, Unavailable
 from remuda.reconcile.lifecycle import PAUSED, Lifecycle, LifecycleSettings, Outcome, Step
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.status import ERRORED
 from remuda.store.objects import FOREGROUND, Metadata
 from remuda.store.sqlite.store import SqliteStore

@@ -2,13 +2,11 @@
 
 from prometheus_client import CollectorRegistry
 
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.driver import Driver
-from remuda.reconcile.metrics import PrometheusReporter
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.reporter import PASS_OUTCOMES
-from remuda.reconcile.results import Done, Failed, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.reporter import PASS_OUTCOMES, PrometheusReporter
+from remuda.reconcile.results import Done, Failed, Result, Run
 from tests.reconcile.toy import Animal, animal, farm
 from tests.sim.runner import World, simulate
 

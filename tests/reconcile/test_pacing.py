@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 from tests.sim.runner import World, simulate
 
 PER_S = 10.0

@@ -10,8 +10,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, Unavailable
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
-from remuda.reconcile.results import Again, Done
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Done, Run
 from remuda.store.sqlite.store import SqliteStore
 from tests.reconcile.toy import ANIMAL, FINALIZER, Animal, Farm, animal, farm
 from tests.sim.runner import World, simulate

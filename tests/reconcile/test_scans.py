@@ -6,11 +6,10 @@ from typing import Any, cast
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import StorageFailing
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Again, Done, Result
+from remuda.reconcile.results import Again, Done, Result, Run
 from remuda.reconcile.resync import ScanSettings
-from remuda.reconcile.run import Run
 from remuda.store.contract import Page, Store
 from remuda.store.objects import Resource
 from tests.reconcile.toy import Animal, Farm, animal, farm

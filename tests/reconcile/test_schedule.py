@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.reconcile.schedule import Schedule
+from remuda.reconcile.queue import Schedule
 
 keys = st.sampled_from("abcdef")
 moves = st.lists(

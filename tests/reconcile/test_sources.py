@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from remuda.kernel.errors import Gone, StorageFailing
 from remuda.reconcile import sources
 from remuda.reconcile.queue import Rank
-from remuda.reconcile.run import Cause
+from remuda.reconcile.results import Cause
 from remuda.reconcile.sources import (
     Source,
     Watcher,

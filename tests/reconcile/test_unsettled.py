@@ -8,14 +8,13 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import DriverSettings
-from remuda.reconcile.results import Blocked, Done, Result
+from remuda.reconcile.results import Blocked, Done, Result, Run
 from remuda.reconcile.resync import ScanSettings
-from remuda.reconcile.run import Run
 from remuda.reconcile.sources import names
-from remuda.reconcile.unsettled import UNSETTLED, finds_unsettled, is_unsettled, unsettled_index
+from remuda.reconcile.status import UNSETTLED, finds_unsettled, is_unsettled, unsettled_index
 from remuda.store.kinds import Kind, Registry, keyed
 from remuda.store.objects import Metadata, Resource, StoredStruct
 from tests.reconcile.toy import ANIMAL, Farm

@@ -14,14 +14,13 @@ import msgspec
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import NotFound, ServerUnreachable
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.reconcile.leader import Alone, Leader
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import PassOutcome, Silent
-from remuda.reconcile.results import Again, Blocked, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.reconcile.sources import Source, through
 from remuda.store.contract import Store
 from remuda.store.kinds import Index, Kind, Reference, Registry, keyed

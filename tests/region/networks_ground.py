@@ -20,11 +20,11 @@ from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import Place
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.reporter import Silent
+from remuda.reconcile.results import Run
 from remuda.reconcile.resync import ScanSettings
-from remuda.reconcile.run import Run
 from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas

@@ -34,7 +34,7 @@ from remuda.providers.simulated.catalogue import Catalogue, instant
 from remuda.providers.simulated.faults import Fault, FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.quota.ports import Place
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings
 from remuda.region.authorities import controller as authorities_controllers

@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal, asker_of
-from remuda.operations.registry import Sagas
-from remuda.operations.saga import Work
+from remuda.operations.saga import Sagas, Work
 from remuda.quota.lock import IN_HAND, before_of
 from remuda.quota.ports import Place
 from remuda.region.filestorage import rules

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import AlreadyExists
-from remuda.reconcile.unsettled import UNSETTLED
+from remuda.reconcile.status import UNSETTLED
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.addresses import Address, AddressSpec, address_name
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec

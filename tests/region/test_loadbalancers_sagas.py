@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal, asker_of
-from remuda.operations.registry import Sagas
+from remuda.operations.saga import Sagas
 from remuda.quota.lock import before_of
 from remuda.quota.ports import Place
 from remuda.region.kinds.loadbalancers import LoadBalancer, LoadBalancerSpec

@@ -28,11 +28,11 @@ from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.operations.kinds import OPERATION
-from remuda.operations.metrics import Metrics as OperationMetrics
-from remuda.operations.registry import Sagas
+from remuda.operations.reporter import Metrics as OperationMetrics
+from remuda.operations.saga import Sagas
 from remuda.process import Assembled, Ground, Services, Settings
 from remuda.reconcile.kinds import BREAKER, LEASE
-from remuda.reconcile.metrics import PrometheusReporter
+from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.api import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.store.kinds import Registry

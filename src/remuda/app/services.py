@@ -14,7 +14,7 @@ from remuda.identity.credentials import CredentialsFile, SmallServer
 from remuda.identity.federation.fetching import Fetcher, is_loopback
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
-from remuda.operations.metrics import Metrics as OperationMetrics
+from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.process import Ground
 from remuda.reconcile.reporter import Reporter
 

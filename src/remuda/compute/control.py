@@ -11,8 +11,8 @@ from remuda.compute.instances import update_sagas
 from remuda.compute.instances.server_watch import Following
 from remuda.compute.monitor.monitor import monitor_of
 from remuda.compute.ports import ComputePorts
-from remuda.operations.registry import AnyBound
-from remuda.reconcile.driver import Driver
+from remuda.operations.saga import AnyBound
+from remuda.reconcile.controller import Driver
 
 Duty = Callable[[], Coroutine[Any, Any, None]]
 """What is done for as long as the service runs."""

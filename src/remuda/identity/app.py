@@ -34,7 +34,7 @@ from remuda.identity.users.memberships import Joining
 from remuda.identity.users.room import people_room
 from remuda.identity.users.sagas import PeoplePorts, bound
 from remuda.operations.recovery import Recovery
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.service import api_ports, not_begun, operations_of
 from remuda.store.background import Duties
 from remuda.version import release

@@ -27,7 +27,7 @@ import structlog
 
 from remuda.kernel.errors import Conflict, NotFound, Unreadable
 from remuda.operations.kinds import CLOSED, OPEN, OPEN_PHASES, Obstacle, Operation, Phase
-from remuda.operations.runs import ObstructedError
+from remuda.operations.runner import ObstructedError
 from remuda.operations.service import Operations
 
 _PAGE = 100

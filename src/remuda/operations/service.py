@@ -29,15 +29,11 @@ from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import InFlight, Invalid, KeyReused, NotFound, Unavailable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.operations.inputs import read_input, stored_input
 from remuda.operations.journal import Journal, TakenError
 from remuda.operations.kinds import Operation, OperationSpec, attempt_id
-from remuda.operations.registry import AnyBound, Sagas
 from remuda.operations.reporter import Reporter
-from remuda.operations.runner import Runner
-from remuda.operations.runs import ObstructedError, Run
-from remuda.operations.saga import Saga, Work
-from remuda.operations.settings import OperationSettings
+from remuda.operations.runner import ObstructedError, OperationSettings, Run, Runner
+from remuda.operations.saga import AnyBound, Saga, Sagas, Work, read_input, stored_input
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata

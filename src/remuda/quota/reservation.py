@@ -14,8 +14,7 @@ from remuda.kernel.errors import Forbidden, NotFound, Unavailable
 from remuda.operations.kinds import OPEN_PHASES, Operation, Phase
 from remuda.quota.ports import Charge, Late, Ledger, Place
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.resources import conventions as labels
 from remuda.resources.reading import find
 from remuda.store.contract import Store

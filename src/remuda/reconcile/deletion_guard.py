@@ -13,6 +13,8 @@ everything is no bottleneck: within a process callers take turns, and only anoth
 
 What counts is young by the wall's clock, or by that of this process: a jump of the former forgets nothing that this
 process knew of. Only a jump together with a restart does.
+
+How many objects a group has, for shares of it: counted by name, so that one that cannot be read stops nothing.
 """
 
 import asyncio
@@ -21,16 +23,54 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, Unreadable, Unsealable
 from remuda.kernel.ids import derived_id
 from remuda.reconcile.kinds import EVERYTHING, BreakerRecord, BreakerSpec, Destruction
-from remuda.reconcile.population import Population
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.reporter import tell
-from remuda.reconcile.results import Blocked
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Blocked, Run
+from remuda.reconcile.sources import names
+from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata, Resource
+
+_COUNTED_ANEW_S = 60.0
+
+
+class Population:
+    """The objects of one kind, by the value of a label."""
+
+    def __init__(self, kind: type[Resource], label: str, *, store: Store, clock: Clock) -> None:
+        self._kind = kind
+        self._label = label
+        self._store = store
+        self._clock = clock
+        self._counts: dict[str, tuple[float, int]] = {}
+
+    async def of(self, group: str) -> int:
+        """Return how many objects the group has; counted anew when the last count is old."""
+        now = self._clock.monotonic()
+        self._counts = {each: known for each, known in self._counts.items() if now - known[0] < _COUNTED_ANEW_S}
+        if group not in self._counts:
+            self._counts[group] = now, await self._count(group)
+        return self._counts[group][1]
+
+    async def _count(self, group: str) -> int:
+        labels = None if group in {"", EVERYTHING} else {self._label: group}
+        count = 0
+        async for name in names(self._store, self._kind, labels=labels):
+            count += bool(group) or await self._has_no_label(name)
+        return count
+
+    async def _has_no_label(self, name: str) -> bool:
+        """Tell whether an object is of no group, which no index knows; of one that cannot be read nobody knows."""
+        try:
+            resource = await self._store.get(self._kind, name)
+        except (NotFound, Unreadable, Unsealable):
+            return False
+        return not resource.metadata.labels.get(self._label)
+
 
 PROJECT_LABEL = "unikorn-cloud.org/project"
 """The label whose value is the group of an object, unless another is set."""

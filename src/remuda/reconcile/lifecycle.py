@@ -15,23 +15,30 @@ Both functions are idempotent, do at most one effect, and wait for nothing. What
 timeline entries they return; nothing is written if nothing changed. An error nobody thought of is told in full in the
 log and to the world only as such. An error that a retry may cure says nothing about the object, so the conditions stay
 as they are, but for the deadline; only what was said of another generation is over, for from now on it may stall.
+
+Who keeps a marked object from going: what refers to it from outside or inside the store, or what it owns.
+
+Telling timelines of effects exactly once, also where the write that should have told of them fails.
+
+What a pass did took place whether or not its write succeeds, so a failed write is followed by telling of it alone. The
+next pass may come to the same effect once more, because what it read was old: that is known here, and not told again.
+A write whose answer is lost may have been made; then what it told is in the timeline, and is looked for there.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
 from typing import Generic
 
+import msgspec
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound, RemudaError, TimedOut
-from remuda.reconcile.holders import InWords, WaitsFor, as_written, blocked_by_holders, its_children
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.results import Again, Done, Result
-from remuda.reconcile.retelling import Retelling
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.reconcile.status import (
     ERRORED,
     Conditions,
@@ -45,9 +52,103 @@ from remuda.reconcile.status import (
     with_observed,
     with_stalled,
 )
+from remuda.store.contract import Store
 from remuda.store.kinds import Kind
-from remuda.store.logs import Record
-from remuda.store.objects import OURS, Resource, ResourceT
+from remuda.store.logs import Log, Record
+from remuda.store.objects import FOREGROUND, HAS_CHILDREN, IN_USE, OURS, Resource, ResourceT
+
+WaitsFor = Callable[[ResourceT], Awaitable[str]]
+"""Says, for people, what a marked owner waits for while something of its own is still there."""
+
+InWords = Callable[[Sequence[str]], str]
+"""Says, for people, what those are that refer to an object, each of them as `plural.group/name`."""
+
+_NAMED = 5
+
+
+def as_written(holders: Sequence[str]) -> str:
+    """Name those who refer to an object as they are written there."""
+    return ", ".join(holders[:_NAMED]) + (" and more" if len(holders) > _NAMED else "")
+
+
+async def its_children(_: Resource) -> str:
+    """Say no more than that something is there."""
+    return "waiting for what it owns to go"
+
+
+async def blocked_by_holders(
+    store: Store,
+    resource: ResourceT,
+    *,
+    no_references: AbstractSet[str],
+    waits_for: WaitsFor[ResourceT] = its_children,
+    in_words: InWords = as_written,
+) -> Blocked | None:
+    """Return what to say of an object that others keep; all its finalizers are references but for those named."""
+    finalizers = resource.metadata.finalizers
+    holders = [each for each in finalizers if each not in no_references]
+    if IN_USE in finalizers:
+        found = await store.referrers(type(resource), resource.name, limit=_NAMED + 1)
+        holders += [f"{referrer.kind.qualified}/{referrer.name}" for referrer in found]
+    if holders or IN_USE in finalizers:
+        return Blocked("InUse", f"in use by {in_words(holders) if holders else 'others'}")
+    if FOREGROUND in finalizers or HAS_CHILDREN in finalizers:
+        return Blocked("HasChildren", await waits_for(resource))
+    return None
+
+
+_RECENT = 50
+_OF_THE_PASS = ("reconcileId", "cause")
+
+
+class Retelling:
+    """Knows what was told without a write, by the uid of its object, until the next write of that one."""
+
+    def __init__(self, log: Log | None) -> None:
+        self._log = log
+        self._told: dict[str, list[tuple[str, bytes]]] = {}
+
+    def untold(self, uid: str, effects: Sequence[Record]) -> list[Record]:
+        """Return the effects that were not told before."""
+        told = self._told.get(uid)
+        return [*effects] if told is None else [each for each in effects if _what(each) not in told]
+
+    async def alone(self, uid: str, effects: Sequence[Record]) -> None:
+        """Tell of effects where there is nothing to write."""
+        if effects and self._log is not None:
+            await self._log.append(effects)
+        self._told.pop(uid, None)
+
+    async def with_write(self, uid: str, write: Awaitable[object], effects: Sequence[Record]) -> None:
+        """Write, which tells of these effects; if that fails they still took place, and are told all the same."""
+        try:
+            await write
+        except RemudaError:
+            await self._tell_of(uid, effects)
+            raise
+        self._told.pop(uid, None)
+
+    async def _tell_of(self, uid: str, effects: Sequence[Record]) -> None:
+        if not effects or self._log is None:
+            return
+        missing = [each for each in effects if not await _is_there(self._log, each)]
+        if missing:
+            await self._log.append(missing)
+        self._told.setdefault(uid, []).extend(map(_what, effects))
+
+
+async def _is_there(log: Log, record: Record) -> bool:
+    """Tell whether a record was kept by the write whose answer was lost. A pass tells nothing twice by itself."""
+    page = await log.read_back(record.stream, record.subject, limit=_RECENT)
+    return any(bytes(entry.data) == bytes(record.data) for entry in page.entries)
+
+
+def _what(record: Record) -> tuple[str, bytes]:
+    """Return what an entry tells, whichever pass does."""
+    said = msgspec.json.decode(record.data, type=dict[str, msgspec.Raw])
+    kept = {name: value for name, value in said.items() if name not in _OF_THE_PASS}
+    return record.subject, msgspec.json.encode(kept, order="deterministic")
+
 
 LET_GO = "LetGo"
 """The event with which the life of an incarnation ends, if nobody else holds it: it tells what labels that one had."""

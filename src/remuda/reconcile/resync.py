@@ -22,9 +22,9 @@ from dataclasses import dataclass
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.queue import Queue, Rank
-from remuda.reconcile.run import Cause, Run
+from remuda.reconcile.results import Cause, Run
 from remuda.reconcile.sources import names
-from remuda.reconcile.unsettled import UNSETTLED, finds_unsettled
+from remuda.reconcile.status import UNSETTLED, finds_unsettled
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 

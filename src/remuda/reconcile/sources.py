@@ -19,7 +19,7 @@ import structlog
 
 from remuda.kernel.errors import Gone, RemudaError
 from remuda.reconcile.queue import Rank
-from remuda.reconcile.run import Cause
+from remuda.reconcile.results import Cause
 from remuda.store.contract import Change, Event, Store
 from remuda.store.objects import Resource, ResourceT
 

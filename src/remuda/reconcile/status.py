@@ -13,9 +13,17 @@ since when, and what it waits for. When it moves on, Stalled turns False. The cl
 deletion, or with the first pass over a new generation that is not Done: then `Available` begins anew, with a transition
 time of its own, since somebody waits for something else now. A condition whose statement has not changed is left as it
 is, so that whoever compares finds nothing to write.
+
+Unsettled objects: those about which a controller has something to do, or waits for something.
+
+After a start nobody knows what was missed before. Of a kind with the index `unsettled` only these are looked at at
+once, and the rest little by little: a hundred thousand objects at rest would take a minute of CPU to find nothing. The
+kind promises by it that whatever can happen to its objects while nobody watches either leaves them unsettled or is told
+by somebody else in the end, as a poll of their provider does.
 """
 
 import re
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -23,6 +31,7 @@ import msgspec
 
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
+from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, ResourceT
 
 AVAILABLE = "Available"
@@ -151,3 +160,32 @@ def changed_conditions(before: Conditions, after: Conditions) -> list[Condition]
         for condition in after
         if known.get(condition.type) != (condition.status, condition.reason, condition.message)
     ]
+
+
+UNSETTLED = ("unsettled", "yes")
+"""The index, and the value in it, under which the unsettled objects of a kind are found."""
+
+
+def is_unsettled(resource: Resource) -> bool:
+    """Tell whether an object is being deleted, or is not known to be as its last generation wants it."""
+    if resource.is_marked:
+        return True
+    available = find_condition(conditions_of(resource), AVAILABLE)
+    if available is None or available.status != "True":
+        return True
+    return available.observed_generation != resource.metadata.generation
+
+
+def unsettled_index(also: Callable[[ResourceT], bool] = lambda _: False) -> Index[ResourceT]:
+    """Return the index for a kind with the conditions of a lifecycle; `also` tells what else keeps one from rest."""
+    name, value = UNSETTLED
+
+    def values(resource: ResourceT) -> tuple[str, ...]:
+        return (value,) if is_unsettled(resource) or also(resource) else ()
+
+    return Index(name=name, values=values)
+
+
+def finds_unsettled(kind: Kind[ResourceT]) -> bool:
+    """Tell whether a kind declares the index."""
+    return any(index.name == UNSETTLED[0] for index in kind.indexes)

@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from remuda.operations.registry import AnyBound
+from remuda.operations.saga import AnyBound
 from remuda.providers.contract.provider import Subject
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.region.authorities import controller as authority_controllers
 from remuda.region.authorities import sagas as authority_sagas
 from remuda.region.catalogue.provider_registry import Clouds

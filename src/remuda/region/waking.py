@@ -8,7 +8,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import CloudEvent, Provider, Subject
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 
 _PAUSE_S = 1.0
 

@@ -13,7 +13,7 @@ from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.providers.absence import Absences
-from remuda.reconcile.pacing import every
+from remuda.reconcile.leader import every
 from remuda.reconcile.sources import names
 from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.reading import find

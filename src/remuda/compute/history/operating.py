@@ -12,7 +12,7 @@ from remuda.compute.history.schema import FailureRead, OperationRead, StepRead, 
 from remuda.compute.instances.sagas import CREATE_INSTANCE
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.kinds import Failure, Operation
-from remuda.operations.registry import Sagas
+from remuda.operations.saga import Sagas
 
 TAKEN = (CREATE_INSTANCE.name, AlreadyExists.code)
 """The saga and the error of what only asked for a name that was taken."""

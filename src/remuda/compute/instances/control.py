@@ -9,7 +9,7 @@ from remuda.compute.ports import ComputePorts
 from remuda.operations.kinds import Operation
 from remuda.providers.absence import Absences
 from remuda.quota.sagas import about
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.sources import Source
 from remuda.resources.lifecycle import IN_CARE

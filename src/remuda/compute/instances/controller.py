@@ -32,8 +32,7 @@ from remuda.kernel.conditions import find_condition
 from remuda.quota.lock import is_in_hand
 from remuda.quota.reservation import OPERATION_OPEN, begins, is_being_made, payer_of, with_charged
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.reconcile.status import AVAILABLE
 from remuda.store.contract import Store
 

@@ -7,7 +7,7 @@ import structlog
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.kernel.errors import Conflict, NotFound, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.reconcile.sources import names
 from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK

@@ -24,8 +24,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.quota.reservation import is_charged, with_charged
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Run
 from remuda.store.logs import Record
 
 _USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}

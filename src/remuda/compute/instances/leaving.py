@@ -8,7 +8,7 @@ import msgspec
 
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.reconcile.lifecycle import LET_GO
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.store.logs import Record
 
 

@@ -21,8 +21,7 @@ from remuda.quota.reservation import payer_of, settle_charge
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Result, Run
 from remuda.resources.reading import find
 from remuda.resources.regional import network_of
 from remuda.store.contract import Store

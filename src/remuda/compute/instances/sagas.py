@@ -18,8 +18,7 @@ from remuda.compute.instances.schema import InstanceCreate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
-from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Charge, Ledger, Place
 from remuda.quota.reservation import hold
 from remuda.quota.unmaking import unmake

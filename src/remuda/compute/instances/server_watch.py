@@ -28,7 +28,7 @@ from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
 from remuda.quota.reservation import is_provisioned
-from remuda.reconcile.pacing import while_leading
+from remuda.reconcile.leader import while_leading
 from remuda.reconcile.sources import names
 from remuda.resources.reading import find
 

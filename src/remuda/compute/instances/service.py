@@ -23,8 +23,8 @@ from remuda.http.replies import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, KeyReused, NotFound
 from remuda.kernel.tags import Tag
-from remuda.operations.inputs import read_input
 from remuda.operations.kinds import Operation
+from remuda.operations.saga import read_input
 from remuda.operations.service import Operations
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place

@@ -9,7 +9,7 @@ from remuda.compute.instances.paying import charge_for
 from remuda.compute.instances.rules import changed_instance
 from remuda.compute.instances.schema import InstanceUpdate
 from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceSpec
-from remuda.operations.registry import AnyBound, Bound
+from remuda.operations.saga import AnyBound, Bound
 from remuda.quota.ports import Ledger
 from remuda.quota.sagas import Change, change_saga
 from remuda.store.contract import Store

@@ -16,7 +16,7 @@ from remuda.compute.seen import Held
 from remuda.kernel.errors import Conflict, Unreadable, Unsealable
 from remuda.quota.ports import Place
 from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

@@ -19,7 +19,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.ports import ComputePorts
 from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import Gone
-from remuda.reconcile.pacing import Pace, while_leading
+from remuda.reconcile.leader import Pace, while_leading
 from remuda.store.contract import Change, Event
 
 _MOST_REMEMBERED = 10_000

@@ -17,7 +17,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge
 from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec
 from remuda.compute.ports import ComputePorts
 from remuda.quota.ports import Place
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.objects import Metadata
 

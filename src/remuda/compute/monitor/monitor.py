@@ -17,7 +17,7 @@ from remuda.compute.monitor.stuck import Stuck
 from remuda.compute.monitor.sweep import Sweep
 from remuda.compute.ports import ComputePorts
 from remuda.reconcile.deletion_guard import Breaker
-from remuda.reconcile.pacing import Pace, every, while_leading
+from remuda.reconcile.leader import Pace, every, while_leading
 
 _JUDGED_PER_S = 2.0
 _HELD_PER_S = 6.0

@@ -13,10 +13,9 @@ from remuda.compute.monitor.findings import Findings, Look
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Unreadable, Unsealable
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 from remuda.reconcile.sources import names
-from remuda.reconcile.status import AVAILABLE, since
-from remuda.reconcile.unsettled import UNSETTLED
+from remuda.reconcile.status import AVAILABLE, UNSETTLED, since
 from remuda.resources.reading import find
 from remuda.resources.regional import NETWORK
 

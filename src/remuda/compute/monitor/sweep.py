@@ -18,9 +18,9 @@ from remuda.kernel.errors import Conflict, Forbidden, Unreadable, Unsealable
 from remuda.quota.lock import is_in_hand
 from remuda.quota.ports import Charge, Place
 from remuda.quota.reservation import settle_charge
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 from remuda.reconcile.sources import names
-from remuda.reconcile.unsettled import is_unsettled
+from remuda.reconcile.status import is_unsettled
 from remuda.resources.reading import find
 
 _CHECKERS: tuple[Checker, ...] = ("instance-without-server", "allocation-differs", "damaged")

@@ -13,10 +13,9 @@ from remuda.identity.quotas.quota_state import forgotten
 from remuda.identity.quotas.writer import Apply
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound, OwnerRefused
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Done, Result, Run
 from remuda.reconcile.sources import Source
 from remuda.resources.conventions import organization_of
 from remuda.resources.reading import is_there

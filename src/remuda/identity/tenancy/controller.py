@@ -21,12 +21,10 @@ from remuda.identity.tenancy.domains import claim, domains_of, give_up
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.kernel.text import folded
-from remuda.reconcile.driver import Driver
-from remuda.reconcile.holders import its_children
-from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.controller import Driver
+from remuda.reconcile.lifecycle import Lifecycle, Outcome, its_children
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Blocked, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Blocked, Done, Result, Run
 from remuda.reconcile.sources import Keys, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import conventions as labels

@@ -20,10 +20,9 @@ from remuda.identity.tokens.keys import NAME, SigningKeys
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Done, Result, Run
 from remuda.resources.reading import find
 from remuda.store.contract import Store
 

@@ -24,10 +24,9 @@ from remuda.identity.kinds.users import (
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.users.rosters import without
 from remuda.kernel.errors import NotFound
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Done, Result, Run
 from remuda.reconcile.sources import Source, names, through
 from remuda.resources.conventions import ORGANIZATION, organization_of
 from remuda.resources.reading import find, is_there

@@ -25,8 +25,7 @@ from remuda.identity.users.tray import Tray
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRefused, Unavailable
 from remuda.kernel.tags import Tag
-from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.resources.wire import MetadataWrite
 from remuda.store.contract import Store
 

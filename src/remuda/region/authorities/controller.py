@@ -6,11 +6,10 @@ from remuda.operations.kinds import Operation
 from remuda.quota.ports import Place
 from remuda.quota.reservation import OPERATION_OPEN, begins, is_being_made
 from remuda.quota.sagas import made_by
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Done, Result, Run
 from remuda.reconcile.sources import Source
 from remuda.region.authorities.sagas import reference_of
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority

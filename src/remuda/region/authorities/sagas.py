@@ -6,8 +6,7 @@ import msgspec
 
 from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists
-from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Place
 from remuda.quota.unmaking import unmake
 from remuda.region.authorities.objects import new_authority

@@ -9,8 +9,7 @@ import msgspec
 
 from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists
-from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.lock import turn_of
 from remuda.quota.ports import Charge, Place
 from remuda.quota.reservation import hold, payer_of

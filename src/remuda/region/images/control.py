@@ -6,7 +6,7 @@ from typing import Any
 from remuda.outbound.addresses import Reach, SystemResolver
 from remuda.outbound.fetch import Guarded
 from remuda.providers.proxy import UPLOAD_S
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.region.catalogue.provider_registry import Clouds

@@ -27,8 +27,7 @@ from remuda.providers.proxy import image_key
 from remuda.quota.reservation import SOON_S
 from remuda.quota.unmaking import unmake
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.deletion import until_gone

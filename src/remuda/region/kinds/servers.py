@@ -13,7 +13,7 @@ import msgspec
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.reconcile.unsettled import unsettled_index
+from remuda.reconcile.status import unsettled_index
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.server_parts import (

@@ -28,11 +28,10 @@ from remuda.quota.reservation import (
     with_charged,
 )
 from remuda.quota.sagas import about
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle, Outcome
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from remuda.kernel.errors import Unavailable
-from remuda.reconcile.pacing import Pace, every, while_leading
+from remuda.reconcile.leader import Pace, every, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.sources import names
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need

@@ -20,9 +20,9 @@ from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.providers.contract.common import Handle, InUse
 from remuda.providers.contract.provider import Subject
 from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Run
 from remuda.region.catalogue.provider_registry import Cloud
 from remuda.region.kinds.orphans import Orphan, Why, claimed, new_orphan
 from remuda.region.kinds.servers import Server

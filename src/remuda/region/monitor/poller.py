@@ -18,7 +18,7 @@ from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.servers import Servers, Sighting
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 from remuda.region.monitor.digests import Digests
 from remuda.region.monitor.line import Line
 from remuda.region.monitor.remembering import Memory

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 import structlog
 
-from remuda.reconcile.pacing import Pace
+from remuda.reconcile.leader import Pace
 from remuda.reconcile.sources import names
 from remuda.region.catalogue.provider_registry import Cloud
 from remuda.region.kinds.addresses import Address

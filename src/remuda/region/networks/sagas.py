@@ -10,8 +10,7 @@ import msgspec
 
 from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists, Unavailable
-from remuda.operations.registry import AnyBound, Bound
-from remuda.operations.saga import Saga, Step, Work
+from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Amount, Charge, Place
 from remuda.quota.reservation import hold
 from remuda.quota.unmaking import unmake

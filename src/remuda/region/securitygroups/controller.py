@@ -4,11 +4,10 @@ from dataclasses import dataclass
 
 from remuda.providers.contract.common import InUse
 from remuda.quota.reservation import SOON_S, is_provisioned
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
-from remuda.reconcile.results import Again, Blocked, Done, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.reconcile.sources import Source, labelled
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone

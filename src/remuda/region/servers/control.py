@@ -1,7 +1,7 @@
 """The controller of servers, and what wakes it."""
 
 from remuda.quota.reservation import is_provisioned
-from remuda.reconcile.driver import Driver
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.sources import Source, labelled, through

@@ -24,8 +24,7 @@ from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.quota.reservation import SOON_S, is_provisioned
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done, Failed, Result
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.common import is_abandoned

@@ -11,8 +11,7 @@ from remuda.providers.contract.servers import Server as CloudServer
 from remuda.providers.contract.servers import Servers, ServerState
 from remuda.quota.reservation import SOON_S
 from remuda.reconcile.lifecycle import Outcome
-from remuda.reconcile.results import Again, Blocked, Done
-from remuda.reconcile.run import Run
+from remuda.reconcile.results import Again, Blocked, Done, Run
 from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.server_parts import Rebuild, Replacement
 from remuda.region.kinds.servers import Server
