@@ -18,9 +18,9 @@ from prometheus_client import CollectorRegistry
 
 from remuda.access import checks
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
+from remuda.http.server.connection import HeadTooLarge
 from remuda.http.server.health import NotReady
 from remuda.http.server.metrics import Metrics as HttpMetrics
-from remuda.http.server.patience import HeadTooLarge
 from remuda.identity.quotas.catalogue import BUILT_IN
 from remuda.kernel import errors
 from remuda.operations.reporter import Metrics as OperationMetrics

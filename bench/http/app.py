@@ -7,15 +7,12 @@ from starlette.types import ASGIApp
 
 from bench.http.service import Service, Tokens, table
 from bench.kinds import ORGANIZATION, PROJECT, SEALER, labels_of, name_of
-from remuda.http.api import Api
+from remuda.http.api import Api, ApiPorts
 from remuda.http.idempotency import Idempotency
-from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import RateLimit, RateLimiter
-from remuda.http.server.access_log import Observe
-from remuda.http.server.health import PROCESS, ProcessPages
-from remuda.http.server.lines import Sink
+from remuda.http.server.access_log import Observe, Sink
+from remuda.http.server.health import PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.mounts import Mounted, Mounts
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 from bench.http.app import build
 from bench.kinds import REGISTRY, SEALER
 from bench.loops import run
-from remuda.http.server.lines import LineWriter
+from remuda.http.server.access_log import LineWriter
+from remuda.http.server.connection import Patience
 from remuda.http.server.metrics import measure_loop_lag
-from remuda.http.server.patience import Patience
 from remuda.http.server.server import Address, Server
 from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock

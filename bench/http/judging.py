@@ -19,7 +19,7 @@ from bench.kinds import name_of
 from bench.loops import run
 from bench.report import Measure, figure
 from bench.rounds import good_time
-from remuda.http.server.lines import LineWriter
+from remuda.http.server.access_log import LineWriter
 from remuda.interpreter import prepare_interpreter
 from remuda.store.sqlite.store import SqliteStore
 

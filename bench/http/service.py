@@ -7,11 +7,9 @@ from bench.http import wire
 from bench.kinds import MACHINE, ORGANIZATION, PROJECT, Machine, labels_of
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
-from remuda.http.credentials import Credentials
-from remuda.http.etag import Shown, untag
-from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
-from remuda.http.tables import Table
+from remuda.http.authentication import Credentials
+from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route, Table
 from remuda.kernel.errors import NotFound, Unauthenticated
 from remuda.store.contract import Store
 

@@ -6,7 +6,7 @@ from typing import Annotated
 import msgspec
 
 from bench.kinds import NAME, NETWORK, ORGANIZATION, PROJECT, REGION, Machine, MachineSpec, Networking
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.tags import Tag
 from remuda.store.objects import Metadata

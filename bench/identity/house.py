@@ -22,18 +22,14 @@ from bench.kinds import SEALER
 from remuda.access.principal import Principal
 from remuda.app import IDENTITY_PREFIX, registry
 from remuda.http.api import Api
-from remuda.http.credentials import Credentials
-from remuda.http.etag import untag
+from remuda.http.authentication import Credentials
 from remuda.http.mounting import within
 from remuda.http.ratelimit import RateLimit
-from remuda.http.replies import Rendered
-from remuda.http.routes import AnyRoute, Call, Nothing
-from remuda.http.server.access_log import Observe
-from remuda.http.server.health import PROCESS, ProcessPages
-from remuda.http.server.lines import LineWriter, Sink
+from remuda.http.responses import Rendered, untag
+from remuda.http.routes import AnyRoute, Call, Nothing, Table
+from remuda.http.server.access_log import LineWriter, Observe, Sink
+from remuda.http.server.health import PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.mounts import Mounted, Mounts
-from remuda.http.tables import Table
 from remuda.identity.app import IdentityApp
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.kinds.users import User, user_id

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import structlog
 
-from remuda.http.server.lines import Sink
+from remuda.http.server.access_log import Sink
 
 
 def log_to(sink: Sink) -> None:

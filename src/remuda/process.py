@@ -24,12 +24,10 @@ from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector,
 from starlette.types import ASGIApp
 
 from remuda.datadir import DataDirectory
-from remuda.http.server.access_log import Observe
-from remuda.http.server.health import PAGES, PROCESS, Check, ProcessPages, store_check
-from remuda.http.server.lines import LineWriter, Sink
+from remuda.http.server.access_log import LineWriter, Observe, Sink
+from remuda.http.server.connection import Patience
+from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
 from remuda.http.server.metrics import Metrics, measure_loop_lag
-from remuda.http.server.mounts import Mounted, Mounts
-from remuda.http.server.patience import Patience
 from remuda.http.server.server import Address, Listener, Server, listen
 from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import Clock, SystemClock

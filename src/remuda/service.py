@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 
 from prometheus_client import CollectorRegistry
 
+from remuda.http.api import ApiPorts, ApiSettings
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
-from remuda.http.ports import ApiPorts, ApiSettings
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock

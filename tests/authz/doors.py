@@ -13,10 +13,8 @@ from starlette.types import ASGIApp
 
 from remuda.access.principal import ANONYMOUS, Context
 from remuda.http import client as typed
-from remuda.http.etag import bare
-from remuda.http.replies import Collection
-from remuda.http.routes import AnyRoute
-from remuda.http.tables import Table
+from remuda.http.responses import Collection, bare
+from remuda.http.routes import AnyRoute, Table
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import random_id

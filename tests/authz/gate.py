@@ -13,9 +13,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
-from remuda.http.authentication import acting_for
-from remuda.http.claims import Claim
-from remuda.http.credentials import Credentials
+from remuda.http.authentication import Claim, Credentials, acting_for
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
 from tests.authz.matrix import Caller, Rights

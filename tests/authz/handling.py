@@ -5,9 +5,8 @@ from typing import Any, Protocol
 import msgspec
 
 from remuda.access.principal import Context, Principal
-from remuda.http.replies import Collection
-from remuda.http.routes import Call
-from remuda.http.tables import Table
+from remuda.http.responses import Collection
+from remuda.http.routes import Call, Table
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness

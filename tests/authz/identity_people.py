@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.credentials import TrustedProxies, read_credentials
+from remuda.http.authentication import TrustedProxies, read_credentials
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import User, user_id
 from remuda.resources import conventions as labels

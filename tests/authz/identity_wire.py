@@ -11,8 +11,8 @@ from typing import Any
 
 import msgspec
 
-from remuda.http.credentials import TrustedProxies
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import TrustedProxies
 from remuda.http.server.server import Address
 from tests.identity.house import ROOT, House, running, serving
 from tests.identity.proving import certified

@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Context
-from remuda.http.credentials import TrustedProxies
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.http.server.server import Address, Server
 from remuda.http.sse import EventReader

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import msgspec
 import pytest
 
-from remuda.http.credentials import TrustedProxies
+from remuda.http.authentication import TrustedProxies
 from tests.authz.identity_wire import REGION, Answer, wired
 from tests.identity.house import ORGANIZATIONS, ROOT
 from tests.identity.proving import certificate, principal

@@ -14,9 +14,9 @@ from prometheus_client import Counter
 from starlette.types import Receive, Scope, Send
 
 from remuda.http.responses import Answer
-from remuda.http.server.mounts import Mounted
+from remuda.http.routes import Table
+from remuda.http.server.health import Mounted
 from remuda.http.server.server import Address
-from remuda.http.tables import Table
 from remuda.process import Assembled, Ground, Settings, run
 from tests.contract.kinds import REGISTRY, Horse, horse
 

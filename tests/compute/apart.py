@@ -25,9 +25,8 @@ from remuda.clients.transport import ServiceNow, There
 from remuda.clients.watch import WatchThere
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.http.client import Client
-from remuda.http.remote import Credentials, Service
 from remuda.http.server.server import Address, Listener, Server
-from remuda.http.transport import ClientSettings
+from remuda.http.transport import ClientSettings, Credentials, Service
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.federation.fetching import Fetcher
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS

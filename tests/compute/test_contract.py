@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from remuda.compute.api import TABLE
-from remuda.http.documents.openapi import document
+from remuda.http.openapi import document
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.wire import contract as wire
 from tests.wire.agreement import Agreement

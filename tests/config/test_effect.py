@@ -7,9 +7,9 @@ import pytest
 from remuda.config import effect
 from remuda.config.load import Misconfigured, load
 from remuda.config.schema import Configuration, Identity, Server
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.patience import Patience
+from remuda.http.server.connection import Patience
 from remuda.http.server.server import Address
 from remuda.identity.bootstrap import BootstrapSettings
 from remuda.identity.settings import IdentitySettings, RoleBinding, SystemAccount

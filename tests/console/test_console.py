@@ -15,9 +15,8 @@ from remuda.compute.api import TABLE
 from remuda.config.schema import Server
 from remuda.datadir import DataDirectory
 from remuda.http.server.access_log import Observe
-from remuda.http.server.health import PAGES, PROCESS, ProcessPages
+from remuda.http.server.health import PAGES, PROCESS, Mounted, Mounts, ProcessPages
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.mounts import Mounted, Mounts
 from remuda.http.server.server import Address
 from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec

@@ -15,8 +15,7 @@ from typing import cast
 
 from remuda.access.principal import Context
 from remuda.http.client import Client
-from remuda.http.remote import Bearer
-from remuda.http.transport import ClientSettings
+from remuda.http.transport import Bearer, ClientSettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, NotFound, Unavailable
 from remuda.kernel.ids import random_id

@@ -1,7 +1,6 @@
 """The livery's route table."""
 
-from remuda.http.routes import AnyRoute, ListQuery, Route
-from remuda.http.tables import Table
+from remuda.http.routes import AnyRoute, ListQuery, Route, Table
 from tests.example import handlers, wire
 from tests.example.permissions import permission
 

@@ -9,9 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from prometheus_client import CollectorRegistry
 
-from remuda.http.api import Api
+from remuda.http.api import Api, ApiPorts
 from remuda.http.idempotency import Idempotency
-from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.server.access_log import Observe
 from remuda.http.server.metrics import Metrics

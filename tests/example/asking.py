@@ -6,7 +6,7 @@ from typing import Any
 import httpx2
 import msgspec
 
-from remuda.http.documents.openapi import document
+from remuda.http.openapi import document
 from remuda.http.server.health import PROCESS
 from tests.example.contract import PAGES, Contract, Reply
 

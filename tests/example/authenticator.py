@@ -9,8 +9,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal, Verb
-from remuda.http.authentication import acting_for
-from remuda.http.credentials import Credentials
+from remuda.http.authentication import Credentials, acting_for
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
 

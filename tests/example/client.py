@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 import msgspec
 from starlette.types import ASGIApp, Message, Scope
 
-from remuda.http.forms import FORM
+from remuda.http.bodies import FORM
 from tests.example.contract import Contract, Reply, UndocumentedError
 from tests.example.validating import UNDOCUMENTED
 

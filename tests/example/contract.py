@@ -15,9 +15,9 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from remuda.http.documents.openapi import document
+from remuda.http.openapi import document
+from remuda.http.routes import Table
 from remuda.http.sse import Received
-from remuda.http.tables import Table
 
 Document = Mapping[str, Any]
 """An OpenAPI document, as plain JSON."""

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from remuda.http.etag import Shown, untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.responses import Collection, Rendered, Shown, untag
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import parse_tag_selector

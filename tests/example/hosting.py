@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
-from remuda.http.server.mounts import Mounted
+from remuda.http.server.health import Mounted
 from remuda.process import Assembled, Ground, Services
 from remuda.reconcile.reporter import PrometheusReporter
 from tests.example.app import build

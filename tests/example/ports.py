@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 
 from prometheus_client import CollectorRegistry
 
+from remuda.http.api import ApiSettings
 from remuda.http.authentication import Authenticator
-from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.lines import Sink
-from remuda.http.tables import Table
+from remuda.http.routes import Table
+from remuda.http.server.access_log import Sink
 from remuda.kernel.clock import Clock
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer

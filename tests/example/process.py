@@ -17,7 +17,7 @@ from pathlib import Path
 import uvloop
 
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.patience import Patience
+from remuda.http.server.connection import Patience
 from remuda.http.server.server import Address
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

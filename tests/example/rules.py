@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from remuda.access.checks import ProjectExists, allow_everywhere, allow_in_project, allow_new_in_project
 from remuda.access.principal import Context, Permission
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret

@@ -9,8 +9,7 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.replies import Collection
-from remuda.http.responses import Answer
+from remuda.http.responses import Answer, Collection
 from remuda.store.contract import Store
 from remuda.store.sqlite.store import SqliteSettings, SqliteStore, open_store
 from tests.contract.kinds import REGISTRY, Horse, HorseSpec, horse

@@ -12,12 +12,10 @@ from starlette.types import ASGIApp
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
-from remuda.http.api import Api
-from remuda.http.credentials import Credentials
-from remuda.http.ports import ApiSettings
-from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Wire
-from remuda.http.tables import Table
+from remuda.http.api import Api, ApiSettings
+from remuda.http.authentication import Credentials
+from remuda.http.responses import Collection, Rendered
+from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret

@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from remuda.http.api import ApiPorts
 from remuda.http.authentication import Authenticator
 from remuda.http.idempotency import Idempotency
-from remuda.http.ports import ApiPorts
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import Clock

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from remuda.access.principal import AccessList, Principal
 from remuda.http.api import Api
-from remuda.http.credentials import Credentials
+from remuda.http.authentication import Credentials
 from remuda.http.server.server import Address, Server
 from remuda.http.watch import WatchPorts
 from remuda.kernel.clock import SystemClock

@@ -7,10 +7,8 @@ from pathlib import Path
 import msgspec
 
 from remuda.access.principal import Context
-from remuda.http.etag import check_match, etag_of, tagged, untag
-from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import Call, ListQuery, Nothing, Parameters, Route, Wire
-from remuda.http.tables import Table
+from remuda.http.responses import Collection, Rendered, check_match, etag_of, tagged, untag
+from remuda.http.routes import Call, ListQuery, Nothing, Parameters, Route, Table, Wire
 from remuda.kernel.errors import AlreadyExists, RemudaError
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret

@@ -7,7 +7,7 @@ from typing import Any, cast
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.http.sse import HEARTBEAT, EventReader, Received
 from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.clock import SystemClock

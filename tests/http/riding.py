@@ -2,8 +2,7 @@
 
 from remuda.access.principal import Context, Principal
 from remuda.http.client import Client
-from remuda.http.remote import Bearer
-from remuda.http.transport import ClientSettings
+from remuda.http.transport import Bearer, ClientSettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret

@@ -12,12 +12,11 @@ from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.http.errors import answer_to
-from remuda.http.limits import read_body
-from remuda.http.observation import observation_of
+from remuda.http.request import observation_of, read_body
 from remuda.http.responses import Answer
 from remuda.http.server.access_log import Observe
+from remuda.http.server.connection import Patience
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.patience import Patience
 from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import RemudaError

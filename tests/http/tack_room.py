@@ -9,12 +9,10 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.api import Api
-from remuda.http.credentials import Credentials
-from remuda.http.ports import ApiSettings
-from remuda.http.replies import Page
-from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Wire
-from remuda.http.tables import Table
+from remuda.http.api import Api, ApiSettings
+from remuda.http.authentication import Credentials
+from remuda.http.responses import Page
+from remuda.http.routes import AnyRoute, Call, Id, Parameters, Route, Table, Wire
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.randomness import SeededRandomness
 from remuda.kernel.secrets import Secret

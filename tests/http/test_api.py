@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 from starlette.requests import ClientDisconnect
 
-from remuda.http.observation import Observation
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
+from remuda.http.request import Observation
 from remuda.kernel.errors import NotFound
 from tests.contract.kinds import horse
 from tests.http.paddock import HORSE, HORSES, ORGANIZATION, running

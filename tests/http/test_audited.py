@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from starlette.requests import ClientDisconnect
 
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
 from remuda.kernel.errors import Conflict
 from tests.http.paddock import HORSE, HORSES, ORGANIZATION, Running, running
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.http.bodies import BodyReader, wire_schema
-from remuda.http.problems import Explainer, pointer
+from remuda.http.bodies import BodyReader, Explainer, pointer, wire_schema
 from remuda.http.routes import Wire
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret

@@ -12,11 +12,8 @@ from dataclasses import replace
 import msgspec
 import pytest
 
-from remuda.http.claims import read_claim_of_bearer
-from remuda.http.credentials import TrustedProxies, read_credentials
-from remuda.http.refusals import error_from
-from remuda.http.remote import Service
-from remuda.http.transport import ClientSettings
+from remuda.http.authentication import TrustedProxies, read_claim_of_bearer, read_credentials
+from remuda.http.transport import ClientSettings, Service, error_from
 from remuda.kernel import errors
 from remuda.kernel.errors import (
     Conflict,

@@ -18,8 +18,7 @@ from cryptography.x509.oid import NameOID
 from joserfc import jws
 from joserfc.jwk import ECKey, RSAKey
 
-from remuda.http.claims import Claim, read_claim, read_claim_of_bearer
-from remuda.http.credentials import TrustedProxies, read_credentials
+from remuda.http.authentication import Claim, TrustedProxies, read_claim, read_claim_of_bearer, read_credentials
 from remuda.kernel.errors import Malformed
 
 CLAIM = {"actor": "anna", "type": "user", "organizationId": "o"}

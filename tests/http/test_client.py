@@ -10,7 +10,7 @@ import pytest
 from remuda.access.principal import AccessList, OrganizationAccess
 from remuda.http.audit import STREAM as AUDIT
 from remuda.http.client import Client, Seen
-from remuda.http.lists.places import Places
+from remuda.http.pagination import Places
 from remuda.http.transport import ClientSettings
 from remuda.kernel.errors import (
     AlreadyExists,

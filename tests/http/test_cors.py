@@ -1,7 +1,7 @@
 from pathlib import Path
 
+from remuda.http.api import ApiSettings
 from remuda.http.cors import EXPOSED_HEADERS, Cors
-from remuda.http.ports import ApiSettings
 from tests.http.paddock import HORSE, HORSES, running
 
 ONE = f"{HORSES}/{HORSE}"

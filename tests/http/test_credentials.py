@@ -9,10 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.access.principal import AccessList, Permission, Principal
-from remuda.http.authentication import acting_for
-from remuda.http.claims import Claim
-from remuda.http.credentials import Credentials, TrustedProxies, read_credentials
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import Claim, Credentials, TrustedProxies, acting_for, read_credentials
 from remuda.kernel.errors import Malformed, RemudaError, Unauthenticated
 from tests.http.paddock import HORSE, HORSES, running
 

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.http.dispatch import SegmentTree, path_of
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 from remuda.kernel.errors import Malformed
 from tests.http.paddock import HORSE, HORSES, HorsePath, OrganizationPath, ReferencePath, route, running, table
 

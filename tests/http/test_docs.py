@@ -4,11 +4,9 @@ import re
 from html.parser import HTMLParser
 from pathlib import Path
 
-from remuda.http.docs import render_docs
-from remuda.http.documents.openapi import document
-from remuda.http.documents.schemas import FieldRow, field_rows
-from remuda.http.routes import ENCODED_TWICE
-from remuda.http.tables import Table
+from remuda.http.docs import FieldRow, field_rows, render_docs
+from remuda.http.openapi import document
+from remuda.http.routes import ENCODED_TWICE, Table
 from tests.http.paddock import ReferencePath, route, running, table
 
 VOID = {"meta"}

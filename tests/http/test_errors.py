@@ -5,11 +5,10 @@ import msgspec
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.http.credentials import TrustedProxies
+from remuda.http.authentication import TrustedProxies
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS, ErrorBody, OtherErrorBody, answer_to, challenge
-from remuda.http.observation import Observation
 from remuda.http.ratelimit import OverLimit
-from remuda.http.request import Inbound
+from remuda.http.request import Inbound, Observation
 from remuda.kernel.errors import (
     AlreadyExists,
     Conflict,

@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import Context
-from remuda.http.etag import check_match, etag_of, tagged, untag
+from remuda.http.responses import check_match, etag_of, tagged, untag
 from remuda.kernel.errors import PreconditionFailed
 from tests.contract.kinds import Horse, HorseSpec, at
 from tests.http.meadow import ANNA, fill, meadow, read, view

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 import pytest
 
-from remuda.http.expecting import expected
+from remuda.http.binding import expected
 from remuda.http.routes import Id
 
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.http.forms import FORM, FormReader, form_schema
-from remuda.http.routes import Wire
-from remuda.http.tables import Table
+from remuda.http.bodies import FORM, FormReader, form_schema
+from remuda.http.routes import Table, Wire
 from remuda.kernel.errors import Malformed
 from remuda.kernel.secrets import Secret
 from tests.http.tack_room import LoginForm, TokenForm, opened, route

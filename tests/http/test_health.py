@@ -10,10 +10,19 @@ from prometheus_client import CollectorRegistry
 from starlette.types import Receive, Scope, Send
 
 from remuda.http.responses import Answer
-from remuda.http.server.health import PAGES, PROCESS, Health, ProcessPages, Readiness, Version, store_check
+from remuda.http.routes import Table
+from remuda.http.server.health import (
+    PAGES,
+    PROCESS,
+    Health,
+    Mounted,
+    Mounts,
+    ProcessPages,
+    Readiness,
+    Version,
+    store_check,
+)
 from remuda.http.server.metrics import Metrics
-from remuda.http.server.mounts import Mounted, Mounts
-from remuda.http.tables import Table
 from remuda.version import ServiceDescriptor
 from tests.example.asking import process_contract
 from tests.example.validating import Validated

@@ -6,8 +6,8 @@ import msgspec
 import pytest
 
 from remuda.compute.api import TABLE
+from remuda.http.binding import in_small_letters
 from remuda.http.bodies import BodyReader
-from remuda.http.ids import in_small_letters
 from remuda.http.routes import Id, Wire
 
 LOW = "e0a1b2c3-0000-4000-8000-00000000000e"

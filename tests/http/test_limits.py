@@ -5,7 +5,7 @@ import pytest
 from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive
 
-from remuda.http.limits import read_body
+from remuda.http.request import read_body
 from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from remuda.http.server.lines import LineWriter
+from remuda.http.server.access_log import LineWriter
 
 LINE = b"x" * 99
 

@@ -10,9 +10,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.audit import STREAM, SYSTEM
-from remuda.http.authentication import acting_for
-from remuda.http.claims import Claim
-from remuda.http.credentials import TrustedProxies
+from remuda.http.authentication import Claim, TrustedProxies, acting_for
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated
 from remuda.kernel.secrets import Secret
 from tests.http.tack_room import ORGANIZATION, PLACE, PROJECT, Open, TokenRead, opened

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from remuda.http.observation import observation_of
+from remuda.http.request import observation_of
 from remuda.http.responses import Answer
 from remuda.http.server.access_log import Observe
 from remuda.http.server.health import PROCESS

@@ -5,10 +5,8 @@ import jsonschema_rs
 import msgspec
 import pytest
 
-from remuda.http.documents.openapi import document
-from remuda.http.openapi import HEADERS
-from remuda.http.routes import ENCODED_TWICE
-from remuda.http.tables import Table
+from remuda.http.openapi import HEADERS, document
+from remuda.http.routes import ENCODED_TWICE, Table
 from tests.http.paddock import ORGANIZATION, ReferencePath, route, running, table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/paddock")))

@@ -4,9 +4,9 @@ from typing import Any
 
 import msgspec
 
+from remuda.http.bodies import FORM
 from remuda.http.docs import render_docs
-from remuda.http.documents.openapi import document
-from remuda.http.forms import FORM
+from remuda.http.openapi import document
 from tests.http import paddock
 from tests.http.tack_room import table
 

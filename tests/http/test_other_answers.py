@@ -12,14 +12,13 @@ import pytest
 
 from remuda.http.api import Api
 from remuda.http.docs import render_docs
-from remuda.http.documents.openapi import document
 from remuda.http.errors import ErrorBody
 from remuda.http.mounting import within
-from remuda.http.refusals import error_from
-from remuda.http.replies import Other
-from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Wire
+from remuda.http.openapi import document
+from remuda.http.responses import Other
+from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Table, Wire
 from remuda.http.server.server import Address, Server
-from remuda.http.tables import Table
+from remuda.http.transport import error_from
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness

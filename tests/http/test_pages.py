@@ -5,8 +5,8 @@ import pytest
 
 from remuda.http.errors import INTERNAL
 from remuda.http.pages import PAGE_HEADERS
-from remuda.http.replies import Page, Redirect
-from remuda.http.tables import Table
+from remuda.http.responses import Page, Redirect
+from remuda.http.routes import Table
 from remuda.kernel.errors import Forbidden, Unauthenticated, Unavailable
 from tests.example.contract import UndocumentedError
 from tests.http.tack_room import HTML, Open, opened, route

@@ -9,12 +9,8 @@ import msgspec
 import pytest
 
 from remuda.access.principal import AccessList
-from remuda.http.etag import tagged
-from remuda.http.lists.places import Places
-from remuda.http.lists.tokens import PageTokens
-from remuda.http.pagination import SLICE, answer_list, batches
-from remuda.http.replies import Collection
-from remuda.http.responses import Answer
+from remuda.http.pagination import SLICE, PageTokens, Places, answer_list, batches
+from remuda.http.responses import Answer, Collection, tagged
 from remuda.http.routes import ListQuery
 from remuda.kernel.errors import Malformed
 from tests.contract.kinds import Horse

@@ -5,7 +5,7 @@ import socket
 
 from structlog.testing import capture_logs
 
-from remuda.http.server.patience import Patience
+from remuda.http.server.connection import Patience
 from tests.http.serving import body_of, request, serving, status_of, until
 
 SOON = Patience(head_s=0.5, body_stall_s=0.5, read_stall_s=0.5, idle_s=0.5, linger_s=0.5)

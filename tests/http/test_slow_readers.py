@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 import pytest
 import uvloop
 
-from remuda.http.server.patience import Patience, Progress
+from remuda.http.server.connection import Patience, Progress
 from tests.http.serving import LONG, Serving, request, serving, until
 
 PATIENCE = Patience(read_stall_s=1, idle_s=0.5, linger_s=0.5)

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from remuda.http.timing import within
+from remuda.http.api import within
 from remuda.kernel.errors import TimedOut
 
 

@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from remuda.http.etag import tagged
-from remuda.http.lists.places import Places
-from remuda.http.pagination import SLICE
+from remuda.http.pagination import SLICE, Places
+from remuda.http.responses import tagged
 from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Gone, Malformed

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission
-from remuda.http.lists.places import Places
+from remuda.http.pagination import Places
 from remuda.http.sse import Received
 from remuda.http.watch import WatchPorts
 from remuda.kernel.errors import Forbidden, Gone, Unauthenticated, Unavailable

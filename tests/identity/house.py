@@ -19,8 +19,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
-from remuda.http.credentials import TrustedProxies
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.http.server.server import Address, Server
 from remuda.identity.app import IdentityApp

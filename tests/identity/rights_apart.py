@@ -19,15 +19,13 @@ from typing import Any, cast
 from prometheus_client import CollectorRegistry
 
 from remuda.access.principal import Principal
-from remuda.http.api import Api
+from remuda.http.api import Api, ApiSettings
+from remuda.http.authentication import Credentials, TrustedProxies
 from remuda.http.client import Client
-from remuda.http.credentials import Credentials, TrustedProxies
 from remuda.http.mounting import within
-from remuda.http.ports import ApiSettings
-from remuda.http.remote import Bearer
+from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
-from remuda.http.tables import Table
-from remuda.http.transport import ClientSettings
+from remuda.http.transport import Bearer, ClientSettings
 from remuda.http.watch import WatchPorts
 from remuda.identity.federation.bearer_tokens import ExternalBearers
 from remuda.identity.federation.fetching import Fetcher

@@ -13,8 +13,7 @@ from cryptography.x509.oid import NameOID
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.claims import Claim
-from remuda.http.credentials import Credentials
+from remuda.http.authentication import Claim, Credentials
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.rbac.authenticator import IdentityAuthenticator

@@ -6,7 +6,7 @@ from datetime import timedelta
 import pytest
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
-from remuda.http.credentials import Credentials
+from remuda.http.authentication import Credentials
 from remuda.identity.kinds.tokens import SigningKey
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User
 from remuda.identity.rbac.authenticator import credentials_key

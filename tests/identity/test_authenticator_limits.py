@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 
 from remuda.access.principal import Context
-from remuda.http.claims import read_claim_of_bearer
-from remuda.http.credentials import Credentials
-from remuda.http.remote import Service
+from remuda.http.authentication import Credentials, read_claim_of_bearer
+from remuda.http.transport import Service
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User
 from remuda.kernel.errors import Unauthenticated

@@ -8,7 +8,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
-from remuda.http.credentials import Credentials
+from remuda.http.authentication import Credentials
 from remuda.http.errors import answer_to
 from remuda.identity.kinds.tokens import SigningKey, SigningKeySpec
 from remuda.identity.kinds.users import Group

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.http.documents.openapi import document
+from remuda.http.openapi import document
 from remuda.identity.api import TABLE
 from tests.wire.agreement import Agreement
 from tests.wire.contract import Operation, wire_contract

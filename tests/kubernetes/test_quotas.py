@@ -11,7 +11,7 @@ from itertools import count
 import pytest
 
 from remuda.http.api import Api
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 from remuda.identity.kinds.quotas import Allocation, Quota
 from remuda.identity.quotas.controller import LedgerController
 from remuda.identity.quotas.facade import Quotas

@@ -23,10 +23,9 @@ from remuda.clients.projects import watch_projects
 from remuda.clients.transport import Here, Send, ServiceNow, There
 from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch, WatchHere, WatchThere
 from remuda.http.client import Client
-from remuda.http.remote import Service
+from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
-from remuda.http.tables import Table
-from remuda.http.transport import ClientSettings
+from remuda.http.transport import ClientSettings, Service
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

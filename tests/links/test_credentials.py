@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from remuda.access.principal import Context, Principal
 from remuda.clients.transport import There
 from remuda.http.client import Client
-from remuda.http.remote import Bearer
 from remuda.http.routes import NOTHING
+from remuda.http.transport import Bearer
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret

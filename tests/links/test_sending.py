@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.http.etag import Shown, Tagged
+from remuda.http.responses import Shown, Tagged
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.quotas.rules import ALLOCATION_VIEW
 from remuda.identity.quotas.schema import AllocationRead

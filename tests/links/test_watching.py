@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from remuda.clients.projects import PROJECTS, watch_projects
 from remuda.clients.region import NETWORKS, SERVERS
 from remuda.clients.watch import Anew, Followed, Synced, Told
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.kinds.tenancy import Project
 from remuda.identity.rbac.roles import role_id

@@ -23,8 +23,8 @@ from typing import Any, TypeVar
 
 from remuda.app import registry
 from remuda.app.linking import identity_link
-from remuda.http.credentials import TrustedProxies
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.app import IdentityApp
 from remuda.identity.ports import IdentityPorts

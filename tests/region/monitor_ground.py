@@ -7,7 +7,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry
 
 from remuda.http.api import Api
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import ReconcilePorts

@@ -11,8 +11,8 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from remuda.app.linking import identity_link
-from remuda.http.credentials import TrustedProxies
-from remuda.http.ports import ApiSettings
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp

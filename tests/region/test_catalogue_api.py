@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.http.documents.openapi import document
-from remuda.http.tables import Table
+from remuda.http.openapi import document
+from remuda.http.routes import Table
 from remuda.kernel.encoding import decode
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.routes import routes

@@ -4,7 +4,7 @@ import base64
 from urllib.parse import parse_qsl, urlsplit
 
 from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, screens_api
-from remuda.http.server.mounts import Mounted, Mounts
+from remuda.http.server.health import Mounted, Mounts
 from tests.example.client import Client
 from tests.example.contract import Reply, contract_of
 from tests.example.validating import Validated

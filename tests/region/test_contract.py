@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.http.documents.openapi import document
+from remuda.http.openapi import document
 from remuda.region.api import TABLE
 from tests.region.house import RegionHouse, in_a_region
 from tests.wire import contract as wire

@@ -11,9 +11,8 @@ from typing import Any, ClassVar, Generic, TypeVar
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal
 from remuda.http.api import Api
-from remuda.http.credentials import Credentials
-from remuda.http.routes import AnyRoute
-from remuda.http.tables import Table
+from remuda.http.authentication import Credentials
+from remuda.http.routes import AnyRoute, Table
 from remuda.kernel.errors import Unauthenticated
 from remuda.operations.kinds import OPERATION
 from remuda.reconcile.kinds import BREAKER, LEASE

@@ -10,9 +10,9 @@ from typing import Any
 import jsonschema_rs
 import msgspec
 
-from remuda.http.documents.openapi import document
+from remuda.http.openapi import document
+from remuda.http.routes import Table
 from remuda.http.sse import Received
-from remuda.http.tables import Table
 from tests.example.contract import STREAM, Contract, Document, Reply, UndocumentedError
 from tests.wire.contract import Operation, Schema, WireContract, wire_contract
 

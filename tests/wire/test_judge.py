@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from remuda.http.routes import Table
 from remuda.http.sse import Received
-from remuda.http.tables import Table
 from remuda.identity.api import TABLE
 from tests.example.contract import Reply, UndocumentedError
 from tests.wire.contract import Operation, WireContract, wire_contract

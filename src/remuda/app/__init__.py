@@ -21,9 +21,8 @@ from remuda.config import effect
 from remuda.config.effect_compute import compute_settings
 from remuda.config.schema import Configuration
 from remuda.config.settings import catalogues, region_settings
-from remuda.http.server.health import PROCESS
-from remuda.http.server.mounts import Mounted
-from remuda.http.tables import Table
+from remuda.http.routes import Table
+from remuda.http.server.health import PROCESS, Mounted
 from remuda.identity.api import TABLE as IDENTITY
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.identity.login.redirect import ACCOUNT

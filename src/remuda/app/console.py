@@ -12,9 +12,8 @@ from remuda.config.schema import Server
 from remuda.console.app import Console, ConsolePorts
 from remuda.console.pages import ConsolePages
 from remuda.http.ratelimit import RateLimiter
-from remuda.http.replies import Collection
-from remuda.http.server.health import ProcessPages
-from remuda.http.server.mounts import Mounted
+from remuda.http.responses import Collection
+from remuda.http.server.health import Mounted, ProcessPages
 from remuda.identity.app import IdentityApp
 from remuda.identity.login.viewing import Viewers
 from remuda.process import Ground

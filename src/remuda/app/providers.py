@@ -11,9 +11,8 @@ from functools import cache
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.http.api import Api
-from remuda.http.replies import Page
-from remuda.http.routes import Call, Nothing, Parameters, Route
-from remuda.http.tables import Table
+from remuda.http.responses import Page
+from remuda.http.routes import Call, Nothing, Parameters, Route, Table
 from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import id_in
 from remuda.providers.simulated.console import SimConsoles
@@ -67,7 +66,7 @@ def _render(name: str, **told: object) -> str:
 
 @cache
 def _environment() -> Environment:
-    loaders = ChoiceLoader([PackageLoader("remuda.app"), PackageLoader("remuda.http.documents")])
+    loaders = ChoiceLoader([PackageLoader("remuda.app"), PackageLoader("remuda.http")])
     return Environment(loader=loaders, autoescape=True, undefined=StrictUndefined)
 
 

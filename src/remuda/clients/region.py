@@ -20,8 +20,8 @@ from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch
 from remuda.compute.seen import AllTold, AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
 from remuda.compute.tags import INSTANCE
 from remuda.http.authentication import acting_for
-from remuda.http.remote import claim_of
 from remuda.http.routes import NOTHING
+from remuda.http.transport import claim_of
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness

@@ -11,11 +11,9 @@ import msgspec
 
 from remuda.access.principal import Context, Principal
 from remuda.http.authentication import acting_for
-from remuda.http.etag import Shown, Tagged
-from remuda.http.remote import claim_of
-from remuda.http.replies import Collection, Rendered
-from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters
-from remuda.http.tables import Table
+from remuda.http.responses import Collection, Rendered, Shown, Tagged
+from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
+from remuda.http.transport import claim_of
 from remuda.kernel.clock import let_others_run
 from remuda.kernel.secrets import hide
 

@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
 from remuda.access.principal import Context, Principal
 from remuda.clients.transport import ServiceNow, by_name
-from remuda.http.lists.sight import in_sight
-from remuda.http.replies import Collection
-from remuda.http.routes import NOTHING, Call, ListQuery
-from remuda.http.tables import Table
+from remuda.http.responses import Collection
+from remuda.http.routes import NOTHING, Call, ListQuery, Table
+from remuda.http.watch import in_sight
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Gone

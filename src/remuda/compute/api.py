@@ -7,7 +7,7 @@ from remuda.compute.instances import update_api as updates
 from remuda.compute.policies import api as policies
 from remuda.compute.recovery import api as recovery
 from remuda.http.mounting import within
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 
 TABLE = Table(
     "compute",

@@ -7,11 +7,11 @@ from typing import Any
 from remuda.config.load import Misconfigured
 from remuda.config.schema import Account, Configuration, Identity, Provider, Server, Trust
 from remuda.config.settings import check_region
+from remuda.http.api import ApiSettings
+from remuda.http.authentication import TrustedProxies
 from remuda.http.cors import Cors
-from remuda.http.credentials import TrustedProxies
-from remuda.http.ports import ApiSettings
 from remuda.http.ratelimit import RateLimit
-from remuda.http.server.patience import Patience
+from remuda.http.server.connection import Patience
 from remuda.http.server.server import Address
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
 from remuda.identity.federation.seeding import check_providers

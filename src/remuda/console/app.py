@@ -16,11 +16,10 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remuda.access.principal import Principal
 from remuda.console.pages import STREAM, ConsolePages, script
 from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.observation import Observation, observation_of
 from remuda.http.pages import answer_page
 from remuda.http.ratelimit import RateLimiter
-from remuda.http.replies import Collection
-from remuda.http.responses import JSON, Answer
+from remuda.http.request import Observation, observation_of
+from remuda.http.responses import JSON, Answer, Collection
 from remuda.http.server.health import DOCS, PAGES, ProcessPages
 from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthenticated, Unavailable

@@ -12,9 +12,8 @@ from importlib.resources import files
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from remuda.http.replies import Page
-from remuda.http.responses import Answer, wire_headers
-from remuda.http.server.mounts import Mounted
+from remuda.http.responses import Answer, Page, wire_headers
+from remuda.http.server.health import Mounted
 from remuda.version import ServiceDescriptor
 
 STREAM = "/console/instances"
@@ -70,7 +69,7 @@ def _digest(style: str) -> str:
 
 @cache
 def _environment() -> Environment:
-    own, shared = PackageLoader("remuda.console"), PackageLoader("remuda.http.documents")
+    own, shared = PackageLoader("remuda.console"), PackageLoader("remuda.http")
     return Environment(
         loader=ChoiceLoader([own, shared]),
         auto_reload=False,

@@ -7,10 +7,23 @@ read (408, 413) and understood (400) → not done before (`Idempotency-Key`) →
 So a bad id beats a missing token, a missing token beats a bad body, and a bad body beats a missing right. All of it is
 one coroutine over endpoints that were prepared when the table was mounted. An error of ours is answered with its own
 status; anything else is a defect, answered 500 and logged under the trace id that the caller has.
+
+What an API needs from outside.
+
+A time limit that costs nothing while nobody waits.
+
+A timer per request is a tenth of what a read costs, and most reads never wait: they end where they begin. So a
+coroutine is begun without a timer, and gets one only when it waits for something.
+
+A collection that a handler returned, answered as its query says: as a list, as a page, or as a stream.
 """
 
+import asyncio
+import types
 from collections.abc import Collection as Many
-from typing import Any
+from collections.abc import Coroutine, Generator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import structlog
 from starlette.requests import ClientDisconnect
@@ -18,25 +31,143 @@ from starlette.types import Receive, Scope, Send
 
 from remuda.access.principal import ANONYMOUS, Context, Principal
 from remuda.http.audit import Audit, Component
-from remuda.http.credentials import Credentials, read_credentials
-from remuda.http.dispatch import SegmentTree, path_of
+from remuda.http.authentication import Authenticator, Credentials, TrustedProxies, read_credentials
+from remuda.http.cors import Cors
+from remuda.http.dispatch import SegmentTree, path_of, whole_path_of
 from remuda.http.docs import Pages
 from remuda.http.endpoints import Endpoint
-from remuda.http.headers import NO_HEADERS, read_declared, read_if_match, read_key
-from remuda.http.idempotency import REPLAYED, holder_of
-from remuda.http.limits import read_body
-from remuda.http.lists.serving import answer_collection
-from remuda.http.observation import Observation
-from remuda.http.ports import ApiPorts
-from remuda.http.ratelimit import OverLimit, anonymous
-from remuda.http.replies import Collection
-from remuda.http.request import Inbound
-from remuda.http.responses import Answer
-from remuda.http.routes import NOTHING, AnyHandler, Call
-from remuda.http.tables import Table
-from remuda.http.timing import within
-from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, Unauthenticated
+from remuda.http.errors import NO_CACHE
+from remuda.http.idempotency import REPLAYED, Idempotency, holder_of
+from remuda.http.pagination import PageTokens, Places, answer_list
+from remuda.http.ratelimit import OverLimit, RateLimiter, anonymous
+from remuda.http.request import (
+    NO_HEADERS,
+    Inbound,
+    Observation,
+    read_body,
+    read_declared,
+    read_header,
+    read_if_match,
+    read_key,
+)
+from remuda.http.responses import Answer, Collection
+from remuda.http.routes import NOTHING, AnyHandler, Call, Table
+from remuda.http.watch import WatchPorts, answer_watch
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, TimedOut, Unauthenticated
+from remuda.kernel.randomness import Randomness
+from remuda.kernel.sealing import Sealer
+from remuda.store.logs import Log
 from remuda.version import release
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiSettings:
+    """What an operator can choose."""
+
+    body_limit: int = 256 * 1024
+    """How many bytes a request's body may have: the loop serves nobody else while it reads one."""
+    body_timeout_s: float = 10.0
+    """How long a body may take to arrive."""
+    time_limit_s: float = 30.0
+    """How long a handler may work; streams are exempt."""
+    cors: Cors = field(default_factory=Cors)
+    proxies: TrustedProxies = field(default_factory=TrustedProxies)
+    """Whose word is believed about client certificates, and about where a request comes from."""
+    url: str = ""
+    """Where clients reach the API, for those who are told where to get credentials; by default as a request has it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ApiPorts:
+    """What an API is given to work with."""
+
+    authenticator: Authenticator
+    clock: Clock
+    randomness: Randomness
+    log: Log
+    """Where audit records go."""
+    sealer: Sealer
+    """Closes what callers keep for us and must not read, such as where a page ended."""
+    limiter: RateLimiter
+    idempotency: Idempotency
+    watch: WatchPorts
+    settings: ApiSettings = field(default_factory=ApiSettings)
+
+
+T = TypeVar("T")
+
+
+async def within(limit_s: float, work: Coroutine[Any, Any, T]) -> T:
+    """Return what the work returns, or cancel it and raise TimedOut."""
+    try:
+        waits_for = work.send(None)
+    except StopIteration as done:
+        return done.value  # type: ignore[no-any-return]  # what a coroutine returns
+    timeout = asyncio.timeout(limit_s)
+    try:
+        async with timeout:
+            return await _resumed(work, waits_for)
+    except TimeoutError:
+        if timeout.expired():
+            raise TimedOut(limit_s) from None
+        raise
+
+
+@types.coroutine
+def _resumed(work: Coroutine[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """Go on with a coroutine that was begun, and that waits for something."""
+    while True:
+        thrown: BaseException | None = None
+        sent = None
+        try:
+            sent = yield waits_for
+        except GeneratorExit:
+            work.close()
+            raise
+        except BaseException as error:  # noqa: BLE001  it is the work's to handle
+            thrown = error
+        try:
+            waits_for = work.send(sent) if thrown is None else work.throw(thrown)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]  # same
+
+
+async def answer_collection(
+    inbound: Inbound, context: Context, collection: Collection[Any, Any], ports: ApiPorts
+) -> Answer:
+    """Answer with what there is, within the time that a request has, or with what happens, for as long as it does."""
+    last_event_id = read_header(inbound.headers, "Last-Event-ID")
+    if inbound.query.watch:
+        answer = await _watch(inbound, context.principal, collection, last_event_id, ports)
+    else:
+        answer = await within(ports.settings.time_limit_s, _list(inbound, context.principal, collection, ports))
+    return answer.with_headers(NO_CACHE)
+
+
+async def _list(inbound: Inbound, principal: Principal, collection: Collection[Any, Any], ports: ApiPorts) -> Answer:
+    tokens = PageTokens(ports.sealer, path=whole_path_of(inbound.scope), caller=principal.caller)
+    query_string = inbound.scope["query_string"].decode("latin-1")
+    return await answer_list(collection, inbound.query, tokens, Places(principal.access), query_string=query_string)
+
+
+async def _watch(
+    inbound: Inbound,
+    principal: Principal,
+    collection: Collection[Any, Any],
+    last_event_id: str | None,
+    ports: ApiPorts,
+) -> Answer:
+    async def renew() -> Principal:
+        if inbound.credentials is None:
+            return ANONYMOUS
+        asked = ports.authenticator.authenticate(inbound.credentials)
+        return await within(ports.settings.time_limit_s, asked)
+
+    return await answer_watch(
+        collection, last_event_id=last_event_id, principal=principal, renew=renew, ports=ports.watch
+    )
+
 
 _DEFECTS = 500
 

@@ -4,11 +4,20 @@ This happens before anybody is authenticated, so it says which parameter is wron
 was sent. The text of a parameter is turned into what its type needs and judged by msgspec like everything else on the
 wire. A parameter that takes several values is repeated; one that takes a single value must not be. Unknown query
 parameters are ignored.
+
+What a parameter has to be, in words: the remedy for whoever sent something else, and never what was sent.
+
+It is read from the type that a route declares, and says no more than its document publishes.
+
+Ids in the one way in which they are kept: in small letters. Who sends a UUID in capitals means the same one.
+
+A parameter is turned into small letters where it is bound. For a body it is worked out once, by its type, where its ids
+are, so that little is done for each.
 """
 
 import enum
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cache
@@ -17,11 +26,143 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, Union, get_args, g
 from urllib.parse import parse_qsl
 
 import msgspec
+from msgspec import inspect
 
-from remuda.http.expecting import expected
-from remuda.http.ids import is_id
-from remuda.http.routes import Parameters
+from remuda.http.routes import Id, Parameters
 from remuda.kernel.errors import Malformed
+
+
+def expected(annotation: Any) -> str:
+    """Return what may be sent for a parameter of this type, such as `a whole number, at least 1 and at most 1000`."""
+    return _describe(inspect.type_info(annotation))
+
+
+def _describe(kind: inspect.Type) -> str:
+    if isinstance(kind, inspect.Metadata):
+        named = (kind.extra_json_schema or {}).get("format")
+        return _describe(kind.type) if named is None else f'text of the format "{named}"'
+    if isinstance(kind, inspect.UnionType):
+        (kind,) = (each for each in kind.types if not isinstance(each, inspect.NoneType))
+        return _describe(kind)
+    return _WORDS[type(kind)](kind)
+
+
+def _number(kind: Any, words: str) -> str:
+    return _bounded(words, {"at least": kind.ge, "more than": kind.gt, "at most": kind.le, "less than": kind.lt})
+
+
+def _text(kind: inspect.StrType) -> str:
+    if kind.pattern is not None:
+        return f"text that matches {kind.pattern}"
+    bounds = {"at least": kind.min_length, "at most": kind.max_length}
+    return _bounded("text without control characters", bounds, " characters")
+
+
+def _several(kind: Any) -> str:
+    bounds = {"at least": kind.min_length or None, "at most": kind.max_length}
+    return _bounded(_describe(kind.item_type), bounds, " times")
+
+
+def _bounded(words: str, bounds: Mapping[str, float | None], unit: str = "") -> str:
+    told = [f"{which} {bound}{unit}" for which, bound in bounds.items() if bound is not None]
+    return f"{words}, {' and '.join(told)}" if told else words
+
+
+def _one_of(values: tuple[Any, ...]) -> str:
+    return " or ".join(map(str, values))
+
+
+_WORDS: Mapping[type, Callable[[Any], str]] = {
+    inspect.BoolType: lambda _: "true or false",
+    inspect.DateTimeType: lambda _: "a time such as 2026-01-31T12:00:00Z",
+    inspect.EnumType: lambda kind: _one_of(tuple(each.value for each in kind.cls)),
+    inspect.FloatType: lambda kind: _number(kind, "a number such as 4.5"),
+    inspect.FrozenSetType: _several,
+    inspect.IntType: lambda kind: _number(kind, "a whole number"),
+    inspect.ListType: _several,
+    inspect.LiteralType: lambda kind: _one_of(kind.values),
+    inspect.StrType: _text,
+    inspect.VarTupleType: _several,
+}
+
+
+Change = Callable[[Any], Any]
+"""Returns a value with its ids in small letters: the very same one, where they are."""
+
+_, _OF_ID = get_args(Id)
+
+
+def is_id(annotation: Any) -> bool:
+    """Tell whether a type is an id, or one that may be left out."""
+    return any(_OF_ID in metadata for _, metadata in _alternatives(annotation))
+
+
+def in_small_letters(annotation: Any) -> Change | None:
+    """Return what brings the ids in values of a type into small letters; None if there is none in it."""
+    if is_id(annotation):
+        return _lowered
+    found = [change for kind, _ in _alternatives(annotation) if (change := _within(kind)) is not None]
+    return None if not found else found[0] if len(found) == 1 else _one_after_another(found)
+
+
+def _alternatives(annotation: Any, metadata: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+    """Yield what a type may be, each with what was said about it."""
+    if get_origin(annotation) is Annotated:
+        yield from _alternatives(annotation.__origin__, (*metadata, *annotation.__metadata__))
+    elif get_origin(annotation) in {Union, UnionType}:
+        for each in get_args(annotation):
+            yield from _alternatives(each, metadata)
+    else:
+        yield annotation, metadata
+
+
+def _within(kind: Any) -> Change | None:
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _of_struct(kind)
+    if get_origin(kind) in {tuple, list, frozenset}:
+        change = in_small_letters(get_args(kind)[0])
+        return None if change is None else _of_each(get_origin(kind), change)
+    return None
+
+
+def _lowered(value: Any) -> Any:
+    if not isinstance(value, str):
+        return value  # left out
+    low = value.lower()
+    return value if low == value else low
+
+
+@cache  # msgspec works the fields of a type out anew each time, and types share types
+def _of_struct(kind: type[msgspec.Struct]) -> Change | None:
+    within = [(each.name, change) for each in msgspec.structs.fields(kind) if (change := in_small_letters(each.type))]
+
+    def change_struct(value: Any) -> Any:
+        if not isinstance(value, kind):
+            return value  # another of those that it may be
+        changes = {name: new for name, change in within if (new := change(old := getattr(value, name))) is not old}
+        return msgspec.structs.replace(value, **changes) if changes else value
+
+    return change_struct if within else None
+
+
+def _of_each(kind: Any, change: Change) -> Change:
+    def change_each(value: Any) -> Any:
+        if not isinstance(value, kind):
+            return value
+        changed = [change(each) for each in value]
+        return kind(changed) if any(new is not old for new, old in zip(changed, value, strict=True)) else value
+
+    return change_each
+
+
+def _one_after_another(changes: list[Change]) -> Change:
+    def change_all(value: Any) -> Any:
+        for change in changes:
+            value = change(value)
+        return value
+
+    return change_all
+
 
 ParametersT = TypeVar("ParametersT", bound=Parameters)
 
@@ -151,7 +292,7 @@ def _plain(annotation: Any) -> Any:
 def _reader(plain: Any) -> Callable[[str], Any]:
     if get_origin(plain) is Literal or (isinstance(plain, type) and issubclass(plain, str | enum.Enum | datetime)):
         return str
-    readers: dict[Any, Callable[[str], Any]] = {int: _whole, float: _number, bool: _BOOLEANS.__getitem__}
+    readers: dict[Any, Callable[[str], Any]] = {int: _whole, float: _decimal, bool: _BOOLEANS.__getitem__}
     if plain not in readers:
         raise TypeError(f"a parameter cannot be a {plain}")
     return readers[plain]
@@ -163,7 +304,7 @@ def _whole(text: str) -> int:
     return int(text)
 
 
-def _number(text: str) -> float:
+def _decimal(text: str) -> float:
     if not _NUMBER.fullmatch(text):
         raise ValueError
     return float(text)

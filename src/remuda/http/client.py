@@ -21,11 +21,19 @@ from typing import Any, Generic, Literal, Self, TypeVar, get_args
 import msgspec
 
 from remuda.access.principal import Context
-from remuda.http.forms import FORM
-from remuda.http.remote import Credentials, encode_body, encode_form, read_answer, target_of
+from remuda.http.bodies import FORM
 from remuda.http.routes import ListQuery, PageQuery, Parameters, Route
 from remuda.http.sse import Received
-from remuda.http.transport import Caller, ClientSettings, Request
+from remuda.http.transport import (
+    Caller,
+    ClientSettings,
+    Credentials,
+    Request,
+    encode_body,
+    encode_form,
+    read_answer,
+    target_of,
+)
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Gone, RemudaError
 from remuda.kernel.ids import derived_id, random_id

@@ -2,6 +2,10 @@
 
 Both are made from the table when they are first asked for, and the root of the API leads to the latter. That page needs
 nothing but itself: no script, no font, no image, no other host.
+
+The documents: what is written about an API, made from its table. OpenAPI for programs, a page for people.
+
+A JSON schema as rows that a person can read: one row for each field, however deep.
 """
 
 import base64
@@ -15,13 +19,86 @@ from urllib.parse import quote
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from remuda.http.documents.openapi import document
-from remuda.http.documents.schemas import FieldRow, field_rows, type_text
 from remuda.http.errors import NO_CACHE
+from remuda.http.openapi import document
 from remuda.http.responses import HTML, JSON, Answer
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 
-Node = dict[str, Any]
+Node = Mapping[str, Any]
+
+_DEEPEST = 6
+_PREFIX = "#/components/schemas/"
+
+
+@dataclass(frozen=True, slots=True)
+class FieldRow:
+    """One field."""
+
+    name: str
+    """With the names of what it lies in: `spec.rules[].port`."""
+    type: str
+    is_required: bool
+    about: str
+
+
+def field_rows(schema: Node, components: Mapping[str, Node], prefix: str = "", depth: int = 0) -> Iterator[FieldRow]:
+    """Yield the fields of an object, or of each item of an array, with those of the objects in them."""
+    node = _resolved(schema, components)
+    if depth > _DEEPEST:
+        return
+    if node.get("type") == "array":
+        yield from field_rows(node.get("items") or {}, components, f"{prefix}[]", depth)
+    required = node.get("required", ())
+    for name, field in node.get("properties", {}).items():
+        path = f"{prefix}.{name}" if prefix else name
+        about = _resolved(field, components).get("description", "") if "$ref" not in field else ""
+        yield FieldRow(path, type_text(field, components), name in required, about)
+        yield from field_rows(field, components, path, depth + 1)
+    for option in _options(node):
+        yield from field_rows(option, components, prefix, depth + 1)
+
+
+def type_text(schema: Node, components: Mapping[str, Node]) -> str:
+    """Return a type in a few words, with the bounds it has."""
+    node = _resolved(schema, components)
+    if options := _options(node):
+        return " or ".join(dict.fromkeys(type_text(option, components) for option in options))
+    if "enum" in node:
+        return " | ".join(str(value) for value in node["enum"])
+    kind = str(node.get("type", "any"))
+    if kind == "array":
+        return f"array of {type_text(node.get('items') or {}, components)}"
+    return ", ".join([kind, *_bounds(node)])
+
+
+def _bounds(node: Node) -> Iterator[str]:
+    words = {
+        "format": "{}",
+        "minimum": "from {}",
+        "maximum": "up to {}",
+        "minLength": "at least {} characters",
+        "maxLength": "at most {} characters",
+    }
+    yield from (text.format(node[key]) for key, text in words.items() if key in node)
+    if "pattern" in node and "format" not in node:
+        yield f"matching {node['pattern']}"
+
+
+def _options(node: Node) -> list[Node]:
+    """Return the forms a value can have; that it may be null as well is told by its not being required."""
+    return [option for option in node.get("anyOf", ()) if option != {"type": "null"}]
+
+
+def _resolved(schema: Node, components: Mapping[str, Node]) -> Node:
+    while "$ref" in schema:
+        schema = components[schema["$ref"].removeprefix(_PREFIX)]
+    options = _options(schema)
+    if len(options) == 1:
+        return {**{key: value for key, value in schema.items() if key != "anyOf"}, **_resolved(options[0], components)}
+    return schema
+
+
+Document = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,10 +157,10 @@ def _to_docs(mounted_at: str) -> Answer:
     return Answer(307, b"", ((b"location", quote(f"{mounted_at}/docs").encode()), NO_CACHE))
 
 
-def render_docs(api: Node) -> tuple[bytes, str]:
+def render_docs(api: Document) -> tuple[bytes, str]:
     """Return an OpenAPI document as a page, and the policy that lets a browser load nothing else for it."""
     environment = Environment(
-        loader=PackageLoader("remuda.http.documents"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+        loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
     style = environment.get_template("docs.css").render()
     operations = sorted(_operations(api), key=lambda one: [tag["name"] for tag in api["tags"]].index(one.heading))
@@ -96,7 +173,7 @@ def render_docs(api: Node) -> tuple[bytes, str]:
     return html.encode(), f"default-src 'none'; style-src 'sha256-{allowed}'; frame-ancestors 'none'"
 
 
-def _operations(api: Node) -> Iterator[_Operation]:
+def _operations(api: Document) -> Iterator[_Operation]:
     schemas = api["components"]["schemas"]
     for path, item in api["paths"].items():
         for method, operation in item.items():
@@ -121,7 +198,7 @@ def _operations(api: Node) -> Iterator[_Operation]:
             )
 
 
-def _other(operation: Node, success: str, schemas: Node) -> tuple[str, str, list[FieldRow]] | None:
+def _other(operation: Document, success: str, schemas: Document) -> tuple[str, str, list[FieldRow]] | None:
     for status, answered in operation["responses"].items():
         if status != success and status.startswith("2"):
             schema = answered["content"]["application/json"]["schema"]
@@ -129,7 +206,7 @@ def _other(operation: Node, success: str, schemas: Node) -> tuple[str, str, list
     return None
 
 
-def _right(operation: Node) -> str:
+def _right(operation: Document) -> str:
     scope, permission = operation["x-scope"], operation.get("x-permission")
     if permission is None:
         return {"public": "Anybody", "authenticated": "Anybody with credentials"}[scope]
@@ -137,14 +214,14 @@ def _right(operation: Node) -> str:
     return f"{permission['endpoint']} {permission['operation']}, {where}"
 
 
-def _parameter(parameter: Node, schemas: Node) -> tuple[str, FieldRow]:
+def _parameter(parameter: Document, schemas: Document) -> tuple[str, FieldRow]:
     kind = type_text(parameter["schema"], schemas)
     row = FieldRow(parameter["name"], kind, parameter.get("required", False), parameter.get("description", ""))
     return parameter["in"], row
 
 
-def _body(operation: Node) -> Node:
-    content: Node = operation.get("requestBody", {}).get("content", {})
-    media: Node = next(iter(content.values()), {})
-    schema: Node = media.get("schema", {})
+def _body(operation: Document) -> Document:
+    content: Document = operation.get("requestBody", {}).get("content", {})
+    media: Document = next(iter(content.values()), {})
+    schema: Document = media.get("schema", {})
     return schema

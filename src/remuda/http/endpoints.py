@@ -9,13 +9,10 @@ import msgspec
 from remuda.access.principal import Principal
 from remuda.http.audit import Operation
 from remuda.http.binding import Binder
-from remuda.http.bodies import BodyReader
+from remuda.http.bodies import BodyReader, FormReader
 from remuda.http.errors import NO_CACHE, NO_STORE, Refused, refuse, refuse_in_oauth, unkept
-from remuda.http.etag import Shown
-from remuda.http.forms import FormReader
 from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
-from remuda.http.replies import Other, Redirect, Rendered
-from remuda.http.responses import JSON, Answer, Header, wire_headers
+from remuda.http.responses import JSON, Answer, Header, Other, Redirect, Rendered, Shown, wire_headers
 from remuda.http.routes import NOTHING, AnyRoute
 from remuda.kernel.secrets import reveal
 

@@ -7,17 +7,18 @@ client's address must name that address in a `Content-Security-Policy` of its ow
 
 What goes wrong on the way to a page is a page, too: what happened, what to do, and the trace id. A program that asks
 for JSON, and not for HTML, gets the error that every other route gives.
+
+Addresses that browsers are sent to.
 """
 
 from collections.abc import Mapping
 from functools import cache
-from urllib.parse import quote
+from urllib.parse import quote, urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from remuda.http.errors import Refused, answer_to, description_of
-from remuda.http.replies import Page, Redirect
-from remuda.http.responses import HTML, Answer, Header, wire_headers
+from remuda.http.responses import HTML, Answer, Header, Page, Redirect, wire_headers
 
 PAGE_HEADERS: Mapping[str, str] = {
     "Cache-Control": "no-store",
@@ -73,5 +74,10 @@ def _headers(own: Mapping[str, str], cookies: tuple[str, ...]) -> list[Header]:
 
 @cache
 def _template() -> Template:
-    environment = Environment(loader=PackageLoader("remuda.http.documents"), autoescape=True, undefined=StrictUndefined)
+    environment = Environment(loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined)
     return environment.get_template("error.html")
+
+
+def with_query(url: str, parameters: Mapping[str, str]) -> str:
+    """Return an address with these parameters besides those that it has already."""
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(parameters)}"

@@ -8,23 +8,149 @@ that of the first page: the place (`places`) from which a watch goes on.
 Rights are applied to what was read. So a page may be short, even empty, and still not be the last: `continue` stands
 for the last key that was *looked at*, and is sealed, because that may be one that the caller must not know of. A
 request for a page looks at ten times its limit at most; a page that is half full goes out as it is.
+
+Lists: a collection of stored objects, whole, in pages, or watched as it changes.
+
+Tokens for the place where a page of a list ended.
+
+That place is the last object that was looked at, which may be one that the caller must not know of. So a token is
+sealed: nobody can read it or make one, and it opens for the list and the caller that it was given to, and nowhere else.
+
+Places: from where on a reader follows a collection, as it keeps them for us.
+
+The id of an event and the version of a list are such places. Each is a version and a short digest of what the reader
+could see then. Changes alone do not tell of what comes into sight, or leaves it, because rights have changed; so a
+place is good under equal rights, whoever's they are, and gone under any other: begin anew there.
 """
 
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+import hashlib
+import re
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode
 
 import msgspec
 
-from remuda.http.etag import bare, bare_all
-from remuda.http.lists.places import Places
-from remuda.http.lists.tokens import PageTokens, bad_token
-from remuda.http.replies import Collection
-from remuda.http.responses import JSON, Answer, Header
+from remuda.access.principal import AccessList, Permission
+from remuda.http.responses import JSON, Answer, Collection, Header, bare, bare_all
 from remuda.http.routes import ListQuery, PageQuery
 from remuda.kernel.clock import let_others_run
-from remuda.kernel.errors import Invalid, NotFound
+from remuda.kernel.errors import Gone, Invalid, Malformed, NotFound, RemudaError, Unsealable
+from remuda.kernel.sealing import Sealer
+from remuda.kernel.secrets import Secret
 from remuda.store.contract import Page, View
+
+
+class PageTokens:
+    """The tokens of one caller at one path, or in one log."""
+
+    __slots__ = ("_caller", "_sealer", "path")
+
+    def __init__(self, sealer: Sealer, *, path: str, caller: str) -> None:
+        self._sealer, self._caller = sealer, caller
+        self.path = path
+
+    def write(self, collection: Collection[Any, Any], place: str) -> str:
+        """Return the token of a place in a collection."""
+        return self._sealer.seal(Secret(place), context=self._context(collection))
+
+    def read(self, collection: Collection[Any, Any], token: str) -> str:
+        """Return the place, or raise Malformed if the token was not given to this caller for this list."""
+        try:
+            return self._sealer.open(token, context=self._context(collection)).reveal()
+        except Unsealable:
+            raise bad_token() from None
+
+    def write_position(self, position: int) -> str:
+        """Return the token of a position in a log."""
+        return self._sealer.seal(Secret(str(position)), context=self._sealed_for())
+
+    def read_position(self, token: str) -> int:
+        """Return the position, or raise Malformed if the token was not given to this caller for this log."""
+        try:
+            return int(self._sealer.open(token, context=self._sealed_for()).reveal())
+        except Unsealable:
+            raise bad_token() from None
+
+    def _context(self, collection: Collection[Any, Any]) -> str:
+        return self._sealed_for(collection.kind.__name__, sorted(collection.labels.items()), collection.index)
+
+    def _sealed_for(self, *listed: object) -> str:
+        return msgspec.json.encode(("continue", self.path, self._caller, *listed)).decode()
+
+
+def bad_token() -> Malformed:
+    """Return the error for a token that is not one of this list."""
+    problem = "is not a token of this list"
+    return Malformed(f'invalid path/query element: "continue" {problem}, start without it', [("continue", problem)])
+
+
+_PLACE = re.compile(r"(.+)-([0-9a-f]{16})")
+_DIGEST_BYTES = 8
+
+
+class SeenOtherwise(Gone):
+    """Raised when a reader would go on from what it saw under other rights; list, then watch from the list."""
+
+    def __init__(self, kind: str, version: str) -> None:
+        super().__init__(kind, version)
+        RemudaError.__init__(
+            self,
+            "Rights have changed since, so changes alone do not tell what there is to see: "
+            "list again, then watch from the version of that list.",
+        )
+
+
+class Places:
+    """The places of readers who have these rights."""
+
+    __slots__ = ("_digest",)
+
+    def __init__(self, access: AccessList) -> None:
+        self._digest = _digest(access)
+
+    def write(self, version: str) -> str:
+        """Return the place where a version was seen."""
+        return f"{version}-{self._digest}"
+
+    def read(self, place: str) -> str:
+        """Return the version of a place, whoever saw it; raise Malformed if it is no place."""
+        found = _PLACE.fullmatch(place)
+        if found is None:
+            raise bad_place()
+        return found[1]
+
+    def check(self, place: str, kind: str) -> None:
+        """Raise Gone if a place was seen under other rights."""
+        if not place.endswith(f"-{self._digest}"):
+            raise SeenOtherwise(kind, self.read(place))
+
+
+def bad_place() -> Malformed:
+    """Return the error for what is not a place in this collection."""
+    problem = "is not an id of this stream"
+    return Malformed(f"Last-Event-ID {problem}: leave it out to begin anew.", [("Last-Event-ID", problem)])
+
+
+def _digest(access: AccessList) -> str:
+    organizations = sorted(access.organizations.items())
+    facts = (
+        _plain(access.everywhere),
+        [
+            (
+                name,
+                _plain(held.permissions),
+                [(project, _plain(some)) for project, some in sorted(held.projects.items())],
+            )
+            for name, held in organizations
+        ],
+    )
+    return hashlib.blake2b(msgspec.json.encode(facts), digest_size=_DIGEST_BYTES).hexdigest()
+
+
+def _plain(permissions: Iterable[Permission]) -> list[tuple[str, str]]:
+    return sorted((each.endpoint, each.verb) for each in permissions)
+
 
 SLICE = 100
 """Objects that are read before others get their turn."""

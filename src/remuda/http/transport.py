@@ -4,26 +4,217 @@ A GET can be sent again, and so can a write, because it always carries an idempo
 server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight): after the pause it
 asks for, or a growing one with jitter, until the attempts or the time are used up. A write whose answer was lost and
 never came is OutcomeUnknown.
+
+What passes between a client and a server of ours: who calls, how a request is written, what an error means.
+
+A request is written from a route and its values, and an error comes back as the class it was raised as, with the
+sentence that the server told. What only the raiser knew is blank.
+
+What an answer that is an error means: the class it was raised as, with the sentence that the server told.
+
+What only the raiser knew is blank. It is apart from all else of a client, which takes long to import: commands read
+errors too.
 """
 
 import asyncio
+import re
 import ssl
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any
+from typing import Any, Protocol, TypeVar
+from urllib.parse import quote, urlencode
 
 import anyio._backends._asyncio  # noqa: F401  to have it imported
 import httpcore2  # noqa: F401  same
 import httpx2
+import msgspec
 
-from remuda.access.principal import Context
-from remuda.http.refusals import error_from
-from remuda.http.remote import Credentials
+from remuda.access.principal import Context, Principal
+from remuda.http.authentication import Claim, write_claim
+from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.http.sse import EventReader, Received
+from remuda.kernel import errors
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import InFlight, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
+from remuda.kernel.errors import InFlight, Invalid, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.secrets import Secret, hide, reveal
+
+AnswerT = TypeVar("AnswerT")
+
+
+class Credentials(Protocol):
+    """Says who calls."""
+
+    def headers(self, context: Context | None) -> Mapping[str, str]:
+        """Return the headers that show it, for a request in this context or on nobody's behalf."""
+        ...
+
+
+class Bearer:
+    """A token, fetched anew for each request, because tokens are renewed."""
+
+    def __init__(self, token: Callable[[], Secret]) -> None:
+        self._token = token
+
+    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  a token speaks for itself
+        """Return the token."""
+        return {"Authorization": f"Bearer {self._token().reveal()}"}
+
+
+class Service:
+    """A service that acts for whoever stands behind the context. Its certificate is a matter of the TLS settings."""
+
+    def __init__(self, name: str, *, impersonate: bool = False) -> None:
+        """Take the service's own name, and whether to ask for no more than both it and the caller may."""
+        self._name, self._impersonate = name, impersonate
+
+    def headers(self, context: Context | None) -> Mapping[str, str]:
+        """Return for whom the service acts: who pays, and who is audited."""
+        claim = Claim(actor=self._name, type="system") if context is None else claim_of(context.principal)
+        return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
+
+
+def claim_of(principal: Principal) -> Claim:
+    """Return how a service says that it acts for this one."""
+    return Claim(
+        actor=principal.who,
+        type=principal.type,
+        organization=principal.organization,
+        project=principal.project,
+        organizations=principal.organizations,
+        issuer=principal.issuer,
+        vouched_by=principal.vouched_by,
+    )
+
+
+def target_of(route: AnyRoute, path: Parameters, query: Parameters) -> str:
+    """Return path and query as they go over the wire."""
+    target = route.path
+    for name, value in _values(path):
+        target = target.replace(f"{{{name}}}", _segment(name, value))
+    pairs = [(name, value) for name, value in _values(query) if value is not None]
+    return f"{target}?{urlencode([*_spread(pairs)])}" if pairs else target
+
+
+def _values(parameters: Parameters) -> Iterator[tuple[str, Any]]:
+    """Yield the names and values of parameters, but not those that are what they would be anyway."""
+    for each in msgspec.structs.fields(parameters):
+        value = getattr(parameters, each.name)
+        if each.default is msgspec.NODEFAULT or value != each.default:
+            yield each.encode_name, msgspec.to_builtins(value)
+
+
+def _segment(name: str, value: Any) -> str:
+    """Encode a value twice: servers cut a path at its slashes after decoding it once, and decode each value again."""
+    if value == "":
+        raise Invalid(name, "is empty", remedy="name what is meant")
+    once = quote(_text(value), safe="")
+    if not once.strip("."):  # what means "here" or "one up" to everybody between us and the server
+        once = once.replace(".", "%2E")
+    return quote(once, safe="")
+
+
+def _spread(pairs: list[tuple[str, Any]]) -> Iterator[tuple[str, str]]:
+    for name, value in pairs:
+        for each in value if isinstance(value, list | tuple) else [value]:
+            yield name, _text(each)
+
+
+def _text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def encode_body(body: Any) -> bytes | None:
+    """Return a request's body, or None if it has none."""
+    if body is None or isinstance(body, Nothing):
+        return None
+    return msgspec.json.encode(body, enc_hook=reveal)
+
+
+def encode_form(form: Any) -> bytes | None:
+    """Return a request's body as a form, or None if it has none."""
+    if form is None or isinstance(form, Nothing):
+        return None
+    fields = msgspec.to_builtins(form, enc_hook=reveal)
+    return urlencode([*_spread([(name, value) for name, value in fields.items() if value is not None])]).encode()
+
+
+def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> AnswerT:
+    """Return an answer as its type, or raise if it is no answer of ours."""
+    if answer_type is type(None):
+        return None
+    try:
+        return msgspec.json.decode(body, type=answer_type, dec_hook=hide)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise ServerUnreachable(server, "its answer is not what the route promises") from None
+
+
+_SECONDS = re.compile(r"[0-9]{1,9}")
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    pointer: str
+    reason: str
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    error: str
+    error_description: str
+    code: str = ""
+    problems: tuple[_Problem, ...] = ()
+    plan: msgspec.Raw = msgspec.Raw()
+
+
+_BLANK: Mapping[str, Any] = {
+    **dict.fromkeys(("kind", "name", "field", "target_kind", "target", "owner", "version", "path", "cause"), ""),
+    **dict.fromkeys(("server", "what", "key_id"), ""),
+}
+"""The facts of errors that do not travel."""
+
+
+def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: str) -> RemudaError:
+    """Return the error that an answer tells."""
+    try:
+        told = msgspec.json.decode(body, type=_Envelope)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ServerUnreachable(server, f"it answered {status} in words that are not ours")
+    kind = _BY_CODE.get((status, told.code)) or _BY_STATUS.get(status, errors.Unavailable)
+    error = kind.__new__(kind)
+    RemudaError.__init__(error, told.error_description)
+    vars(error).update(_BLANK)
+    vars(error).update(_facts(told, headers))
+    return error
+
+
+def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Yield what does travel."""
+    yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
+    yield "plan", told.plan or None
+    yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
+    if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
+        yield "retry_after_s", int(asked)
+
+
+_CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]
+_BY_CODE: Mapping[tuple[int, str], type[RemudaError]] = {(kind.status, kind.code): kind for kind in _CLASSES}
+_BY_STATUS: Mapping[int, type[RemudaError]] = {
+    400: errors.Malformed,
+    401: errors.Unauthenticated,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    405: errors.NotAllowed,
+    408: errors.TooSlow,
+    409: errors.Conflict,
+    410: errors.Gone,
+    412: errors.PreconditionFailed,
+    413: errors.TooLarge,
+    422: errors.Invalid,
+    429: errors.TooMany,
+    431: errors.TooLarge,
+}
+"""What a status means from a server that uses no code of ours, as the reference implementation."""
+
 
 # httpx2 imports these two when its first request goes out, and would hold the loop for that long.
 

@@ -13,28 +13,99 @@ into sight as added. That is noticed when labels or declared indexes change: the
 
 Nothing is buffered for a reader: the store's watch is a cursor, and it is asked for the next change when the last one
 was sent. Idle streams share one pulse.
+
+One pulse for many streams.
+
+Every idle stream wants to be woken now and then, and all at once when the server closes. One ticker does that for all
+of them, a few at each tick, so a thousand idle streams cost one timer and are never awake together. It runs while there
+are streams.
+
+What a change is to a reader who sees only some of the objects.
+
+An object can come into sight and leave it while it lives on: to this reader it was added, or deleted. Whether it was in
+sight before is told from its state before, which the store gives where labels or declared indexes have changed.
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field
+from itertools import cycle
 from typing import Any, cast
 
 import msgspec
 
 from remuda.access.principal import Principal
-from remuda.http.etag import bare
-from remuda.http.lists.places import Places, bad_place
-from remuda.http.lists.pulse import Pulse
-from remuda.http.lists.sight import in_sight
-from remuda.http.pagination import SLICE, batches, read_items
-from remuda.http.replies import Collection
-from remuda.http.responses import Answer, Header
+from remuda.http.pagination import SLICE, Places, bad_place, batches, read_items
+from remuda.http.responses import Answer, Collection, Header, bare
 from remuda.http.sse import HEARTBEAT, added_events, event
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Gone, Invalid, RemudaError
-from remuda.store.contract import Bookmark, Event
+from remuda.store.contract import Bookmark, Change, Event
+
+_TURNS = 16
+
+
+class Pulse:
+    """Rings each bell once in an interval, and all of them when `closing` is set."""
+
+    def __init__(self, clock: Clock, closing: asyncio.Event, interval_s: float) -> None:
+        self._clock, self._closing, self._interval_s = clock, closing, interval_s
+        self._turns: tuple[dict[asyncio.Event, None], ...] = tuple({} for _ in range(_TURNS))
+        self._seats = cycle(self._turns)
+        self._members = 0
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @contextmanager
+    def bell(self) -> Iterator[asyncio.Event]:
+        """Give a stream its bell for as long as it lives."""
+        bell, turn = asyncio.Event(), next(self._seats)
+        turn[bell] = None
+        self._members += 1
+        if self._members == 1:
+            self._tasks = [asyncio.create_task(self._beat()), asyncio.create_task(self._close())]
+        if self._closing.is_set():
+            bell.set()
+        try:
+            yield bell
+        finally:
+            del turn[bell]
+            self._members -= 1
+            if not self._members:
+                for task in self._tasks:
+                    task.cancel()
+
+    async def _beat(self) -> None:
+        for turn in cycle(self._turns):
+            await self._clock.sleep(self._interval_s / _TURNS)
+            for bell in turn:
+                bell.set()
+
+    async def _close(self) -> None:
+        await self._closing.wait()
+        for turn in self._turns:
+            for bell in turn:
+                bell.set()
+
+
+def in_sight(collection: Collection[Any, Any], change: Change[Any]) -> tuple[str, Any] | None:
+    """Return what a change is to those who see only some objects, and the state to show."""
+    before = change.resource if change.before is None else change.before
+    was = change.type != "added" and _is_seen(collection, before)
+    now = change.type != "deleted" and _is_seen(collection, change.resource)
+    if now:
+        return ("modified" if was else "added"), change.resource
+    return ("deleted", before) if was else None
+
+
+def _is_seen(collection: Collection[Any, Any], resource: Any) -> bool:
+    if collection.index is not None:
+        name, value = collection.index
+        indexes = collection.store.registry.of(collection.kind).indexes
+        if not any(value in index.values(resource) for index in indexes if index.name == name):
+            return False
+    return collection.visible is None or collection.visible(resource)
+
 
 _HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))
 _PART_BYTES = 4 << 10

@@ -1,7 +1,7 @@
 """Identity's route table: the routes of all its rooms."""
 
 from remuda.http.mounting import within
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 from remuda.identity.auditing import api as auditing
 from remuda.identity.login import api as login
 from remuda.identity.oauth import routes as oauth

@@ -1,7 +1,7 @@
 """Region's route table: the routes of all its rooms."""
 
 from remuda.http.mounting import within
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 from remuda.region.authorities import routes as authorities
 from remuda.region.catalogue import routes as catalogue
 from remuda.region.filestorage import routes as file_storage

@@ -6,7 +6,7 @@ from typing import TypeVar
 import msgspec
 
 from remuda.access.principal import Context
-from remuda.http.etag import check_match, etag_of
+from remuda.http.responses import check_match, etag_of
 from remuda.kernel.errors import Conflict
 from remuda.resources.conventions import ORGANIZATION
 from remuda.store.logs import Record

@@ -9,7 +9,7 @@ import msgspec
 from remuda.cli.client.connecting import connected
 from remuda.cli.client.contexts import Tokens
 from remuda.cli.client.tokens import CLIENT, sent_form, tokens_of
-from remuda.http.refusals import error_from
+from remuda.http.transport import error_from
 from remuda.kernel.errors import Unauthenticated, Unusable
 
 _GRANT = "urn:ietf:params:oauth:grant-type:device_code"

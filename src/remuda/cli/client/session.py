@@ -17,7 +17,7 @@ from remuda.cli.client.contexts import Context, Contexts, ContextsFile
 from remuda.cli.client.pausing import pause
 from remuda.cli.client.tokens import end, reach, renewed
 from remuda.cli.client.transport import refusal
-from remuda.http.refusals import error_from
+from remuda.http.transport import error_from
 from remuda.kernel.errors import InFlight, RemudaError, ServerUnreachable, Unauthenticated, Unusable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 import httpx2
 
 from remuda.cli.client.pointing import in_options
-from remuda.http.refusals import error_from
+from remuda.http.transport import error_from
 from remuda.kernel.errors import Malformed, RemudaError
 
 _REMEDIES = {

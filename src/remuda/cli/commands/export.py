@@ -4,7 +4,7 @@ import msgspec
 
 from remuda.app import tables
 from remuda.cli.output import show
-from remuda.http.documents.openapi import document
+from remuda.http.openapi import document
 from remuda.kernel.errors import Invalid
 from remuda.version import describe
 

@@ -8,8 +8,7 @@ from remuda.app import IDENTITY_PREFIX, registry
 from remuda.config.effect import identity_settings, public_url
 from remuda.config.load import Loaded
 from remuda.datadir import DataDirectory
-from remuda.http.refusals import error_from
-from remuda.http.remote import encode_body, read_answer
+from remuda.http.transport import encode_body, error_from, read_answer
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator.requests import OperatorRequest, seal_request
 from remuda.identity.operator.service import Operators

@@ -6,7 +6,7 @@ from remuda.compute.history.schema import EventRead, ExplanationRead, OperationR
 from remuda.compute.history.service import History
 from remuda.compute.names import InstancePath
 from remuda.http.pagination import page_headers
-from remuda.http.replies import Collection, Rendered
+from remuda.http.responses import Collection, Rendered
 from remuda.http.routes import Call, ListQuery, Nothing, PageQuery
 from remuda.operations.kinds import Operation
 

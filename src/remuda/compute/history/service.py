@@ -21,8 +21,8 @@ from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.compute.permissions import permission
 from remuda.compute.ports import RegionPort
 from remuda.compute.seen import NetworkSeen, ServerSeen
-from remuda.http.lists.tokens import PageTokens
-from remuda.http.replies import Collection
+from remuda.http.pagination import PageTokens
+from remuda.http.responses import Collection
 from remuda.http.routes import PageQuery
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unavailable

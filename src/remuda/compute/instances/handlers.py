@@ -6,8 +6,7 @@ from remuda.compute.instances.actions import Verbs
 from remuda.compute.instances.service import Instances
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.names import InstancePath
-from remuda.http.etag import Shown, untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.responses import Collection, Rendered, Shown, untag
 from remuda.http.routes import Call, Nothing
 from remuda.resources.querying import NetworkedQuery
 from remuda.resources.schema import ImageRead

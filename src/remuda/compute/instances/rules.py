@@ -25,7 +25,7 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance, InstanceNe
 from remuda.compute.seen import ServerFacts
 from remuda.compute.tags import INCARNATION
 from remuda.compute.tags import INSTANCE as INSTANCE_TAG
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.quota.ports import Amount, Charge, Place

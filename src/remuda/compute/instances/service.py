@@ -19,7 +19,7 @@ from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
 from remuda.compute.permissions import permission
 from remuda.compute.plans.protecting import refuse_if_protected
 from remuda.compute.ports import IdentityPort, RegionPort
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, KeyReused, NotFound
 from remuda.kernel.tags import Tag

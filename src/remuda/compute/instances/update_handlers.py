@@ -9,8 +9,7 @@ from remuda.compute.instances import schema as wire
 from remuda.compute.instances.updates import Updates
 from remuda.compute.names import InstancePath
 from remuda.compute.plans.schema import PlanHash, PlanRead
-from remuda.http.etag import Shown
-from remuda.http.replies import Other
+from remuda.http.responses import Other, Shown
 from remuda.http.routes import Call, Parameters
 
 

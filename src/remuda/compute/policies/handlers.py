@@ -4,7 +4,7 @@ import msgspec
 
 from remuda.compute.policies.service import Policies, PolicyFound
 from remuda.compute.policies.wire import PolicyPath, PolicyWire
-from remuda.http.replies import Rendered
+from remuda.http.responses import Rendered
 from remuda.http.routes import Call, Nothing
 
 

@@ -13,7 +13,7 @@ from remuda.compute.kinds.instances import Protection
 from remuda.compute.kinds.policies import POLICY, ProjectPolicy
 from remuda.compute.permissions import permission
 from remuda.compute.policies.wire import PolicyWire
-from remuda.http.etag import check_match, etag_of
+from remuda.http.responses import check_match, etag_of
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.quota.ports import Ledger
 from remuda.resources.conventions import ORGANIZATION, PROJECT

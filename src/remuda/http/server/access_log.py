@@ -6,12 +6,21 @@ the meters move. The line never holds a query string or a header's value, becaus
 
 Nothing passes this layer upwards. A defect that nobody caught becomes a 500 in the error envelope, and is logged under
 the trace id that the caller got. A request that is cancelled, because the server stops at once, is answered 503.
+
+Lines of log, written without ever holding the loop.
+
+Lines are gathered and written once per turn of the loop, many in one call. Whoever reads them may be slow: a terminal
+that was stopped, a pipe into a pager. So the descriptor is asked first, and is given no more than a pipe takes at once.
+What it does not take waits, up to a bound; beyond it lines are dropped, and how many is said as soon as there is room.
+A slow reader thus costs lines, never an answer.
 """
 
 import asyncio
+import os
 import re
+import select
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 import structlog
@@ -19,13 +28,83 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from remuda.http.errors import answer_to
-from remuda.http.observation import Observation
+from remuda.http.request import Observation
 from remuda.http.responses import Header
-from remuda.http.server.lines import Sink
 from remuda.http.server.metrics import Metrics
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
+
+_AT_ONCE = select.PIPE_BUF
+_MOST_WAITING = 4 * 1024 * 1024
+_RETRY_S = 0.05
+_LAST_CHANCE_MS = 1000
+
+
+class Sink(Protocol):
+    """Where lines go."""
+
+    def write(self, line: bytes) -> None:
+        """Take one line, without its end; it is written soon."""
+        ...
+
+
+class _Dropped(msgspec.Struct, frozen=True):
+    event: str
+    lines: int
+
+
+class LineWriter:
+    """Writes lines to a file descriptor. Make it inside a running loop, and `close` it to lose nothing."""
+
+    def __init__(self, descriptor: int, *, most_waiting: int = _MOST_WAITING) -> None:
+        self._descriptor, self._most_waiting = descriptor, most_waiting
+        self._loop = asyncio.get_running_loop()
+        self._waiting = bytearray()
+        self._dropped = 0
+        self._is_scheduled = False
+        self._room = select.poll()
+        self._room.register(descriptor, select.POLLOUT)
+
+    def write(self, line: bytes) -> None:
+        """Take one line, to be written at the end of this turn of the loop."""
+        if len(self._waiting) > self._most_waiting:
+            self._dropped += 1
+            return
+        if self._dropped:
+            self._tell_dropped()
+        self._waiting += line
+        self._waiting += b"\n"
+        if not self._is_scheduled:
+            self._is_scheduled = True
+            self._loop.call_soon(self._flush)
+
+    def close(self) -> None:
+        """Write what is left, as long as somebody reads it."""
+        if self._dropped:
+            self._tell_dropped()
+        while self._waiting and self._room.poll(_LAST_CHANCE_MS):
+            self._write_some()
+        self._waiting.clear()
+
+    def _flush(self) -> None:
+        while self._waiting and self._room.poll(0):
+            self._write_some()
+        self._is_scheduled = bool(self._waiting)
+        if self._is_scheduled:
+            self._loop.call_later(_RETRY_S, self._flush)
+
+    def _write_some(self) -> None:
+        try:
+            written = os.write(self._descriptor, self._waiting[:_AT_ONCE])
+        except OSError:  # nobody reads it any more, and there is no other place to say so
+            written = len(self._waiting)
+        del self._waiting[:written]
+
+    def _tell_dropped(self) -> None:
+        self._waiting += msgspec.json.encode(_Dropped("log lines dropped", self._dropped)) + b"\n"
+        self._dropped = 0
+
 
 _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})[0-9a-f]{16}-([0-9a-f]{2})(?=-|\Z)")
 _VERSION_0_LENGTH = 55

@@ -7,30 +7,103 @@ metrics, in the format of Prometheus, and the front page.
 
 Alive (`/healthz`) means that the loop turns, which answering proves. Ready (`/readyz`) means that requests are worth
 sending here: each check is asked at that moment for what speaks against it.
+
+Several APIs in one process, each below a prefix of its own.
+
+The longest prefix that fits takes the request. The path stays whole, and `root_path` says how much of it belongs to the
+mount, as ASGI has it.
+
+The front page of a process: whether it is ready, what runs here, and where to look.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from http import HTTPStatus
 
 import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import ANONYMOUS, Context
 from remuda.http.cors import Cors
 from remuda.http.docs import Pages as Documents
 from remuda.http.errors import NO_CACHE, answer_to
-from remuda.http.observation import Observation, observation_of
 from remuda.http.pages import answer_page
-from remuda.http.responses import JSON, Answer, Header
-from remuda.http.routes import AnyRoute, Call, Nothing, Route, Wire
-from remuda.http.server.front import front_page
-from remuda.http.server.mounts import Mounted
-from remuda.http.tables import Table
+from remuda.http.request import Observation, observation_of
+from remuda.http.responses import JSON, Answer, Header, Page
+from remuda.http.routes import AnyRoute, Call, Nothing, Route, Table, Wire
 from remuda.kernel.errors import NotAllowed, NotFound, RemudaError, Unavailable
 from remuda.store.sqlite.maintenance import Integrity
 from remuda.version import ServiceDescriptor
+
+
+@dataclass(frozen=True, slots=True)
+class Mounted:
+    """An API at its place."""
+
+    prefix: str
+    """Such as `/compute`; empty for one that has all the room."""
+    table: Table
+    app: ASGIApp
+    pages: Mapping[str, str] = field(default_factory=dict)
+    """Where people begin with a browser: what the link says, by the path behind the prefix."""
+
+
+class Mounts:
+    """Sends each request to the API it belongs to, and to `otherwise` if there is none.
+
+    The paths in `kept` always go there: no API, wherever it is mounted, can hide whether the process lives.
+    """
+
+    def __init__(self, mounted: Iterable[Mounted], otherwise: ASGIApp, *, kept: Collection[str] = ()) -> None:
+        self._mounted = sorted(mounted, key=lambda one: len(one.prefix), reverse=True)
+        self._otherwise, self._kept = otherwise, frozenset(kept)
+        prefixes = [one.prefix for one in self._mounted]
+        if len(set(prefixes)) < len(prefixes):
+            raise ValueError(f"two APIs are mounted at one prefix: {prefixes}")
+        if wrong := [prefix for prefix in prefixes if prefix and (prefix[0] != "/" or prefix[-1] == "/")]:
+            raise ValueError(f"a prefix begins with a slash and does not end with one: {wrong}")
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer."""
+        one = self._find(scope["path"])
+        if one is None:
+            await self._otherwise(scope, receive, send)
+            return
+        if one.prefix:
+            scope = {**scope, "root_path": scope.get("root_path", "") + one.prefix}
+        await one.app(scope, receive, send)
+
+    def _find(self, path: str) -> Mounted | None:
+        if path in self._kept:
+            return None
+        for one in self._mounted:
+            if path.startswith(one.prefix) and path[len(one.prefix) :][:1] in {"/", ""}:
+                return one
+        return None
+
+
+FrontPage = Callable[[Sequence[tuple[str, str]]], Page]
+"""Renders the page, with what speaks against being ready: which part it is, and what is wrong with it."""
+
+
+def front_page(description: ServiceDescriptor, pages: Mapping[str, str], mounted: Sequence[Mounted]) -> FrontPage:
+    """Return what renders the page. `pages` are those of the process: what each is about, by its path."""
+    environment = Environment(
+        loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    template = environment.get_template("front.html")
+
+    def render(problems: Sequence[tuple[str, str]]) -> Page:
+        title = "Remuda is not ready" if problems else "Remuda is ready"
+        return Page(
+            template.render(title=title, problems=problems, version=str(description), pages=pages, mounted=mounted)
+        )
+
+    return render
+
 
 Check = Callable[[], Iterable[tuple[str, str]]]
 """Returns each thing that speaks against being ready: which part it is, and what is wrong with it."""

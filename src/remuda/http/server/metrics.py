@@ -13,7 +13,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.metrics_core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from remuda.http.tables import Table
+from remuda.http.routes import Table
 from remuda.kernel.clock import Clock
 
 UNROUTED = ("none", "none")

@@ -21,8 +21,7 @@ from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from remuda.http.server.connection import Connection
-from remuda.http.server.patience import Patience, Watchman
+from remuda.http.server.connection import Connection, Patience, Watchman
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness

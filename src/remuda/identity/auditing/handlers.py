@@ -3,7 +3,7 @@
 import msgspec
 
 from remuda.http.pagination import page_headers
-from remuda.http.replies import Rendered
+from remuda.http.responses import Rendered
 from remuda.http.routes import Call, Nothing
 from remuda.identity.auditing import wire
 from remuda.identity.auditing.service import Auditing, AuditPage

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.principal import Context
 from remuda.http.audit import STREAM, subject_of_organization
-from remuda.http.lists.tokens import PageTokens
+from remuda.http.pagination import PageTokens
 from remuda.identity.auditing.rules import is_too_old, is_wanted, read_entry
 from remuda.identity.auditing.wire import AuditQuery, EntryRead, SystemAuditQuery
 from remuda.identity.permissions import permission

@@ -10,6 +10,7 @@ from urllib.parse import quote, urlencode
 
 import msgspec
 
+from remuda.http.pages import with_query
 from remuda.identity.federation.idtokens import IdToken, read_id_token
 from remuda.identity.federation.provider_client import SelfDescription, Upstream, broken, fetch_json
 from remuda.identity.kinds.oauth import OAuth2Provider
@@ -17,7 +18,6 @@ from remuda.identity.pkce import s256
 from remuda.identity.ports import Fetch
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import new_secret
-from remuda.identity.urls import with_query
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness

@@ -10,7 +10,7 @@ shows and ends the sessions and logins that came of the same word, and nothing e
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from remuda.http.replies import Page, Redirect
+from remuda.http.responses import Page, Redirect
 from remuda.identity.kinds.browsers import BrowserLogin
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization

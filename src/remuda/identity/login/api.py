@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.http.replies import Page
+from remuda.http.responses import Page
 from remuda.http.routes import AnyRoute, Route
 from remuda.identity.login import routes as handlers
 from remuda.identity.login.authorization import AuthorizationRequest

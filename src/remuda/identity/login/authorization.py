@@ -14,10 +14,10 @@ from typing import Annotated
 
 import msgspec
 
+from remuda.http.pages import with_query
 from remuda.http.routes import Parameters
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth.redirects import allows_redirect
-from remuda.identity.urls import with_query
 from remuda.kernel.errors import Malformed, OAuthRefusal
 
 _Short = Annotated[str, msgspec.Meta(max_length=512)]

@@ -7,7 +7,7 @@ that were asked: nobody can have somebody else's browser say yes.
 
 from dataclasses import dataclass
 
-from remuda.http.replies import Page, Redirect
+from remuda.http.responses import Page, Redirect
 from remuda.identity.login.attempts import Attempts
 from remuda.identity.login.audit import Records
 from remuda.identity.login.browser_sessions import LoggedIn, Logins

@@ -7,7 +7,8 @@ the browser goes to the client's home page, if the client has one and asks for e
 
 from dataclasses import dataclass
 
-from remuda.http.replies import Page, Redirect
+from remuda.http.pages import with_query
+from remuda.http.responses import Page, Redirect
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.login.audit import Records
 from remuda.identity.login.browser_sessions import LoggedIn, Logins
@@ -22,7 +23,6 @@ from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.jwt import IdClaims
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.urls import with_query
 from remuda.kernel.errors import Malformed
 
 

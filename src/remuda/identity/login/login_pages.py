@@ -22,7 +22,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from remuda.http.replies import Page, Redirect
+from remuda.http.pages import with_query
+from remuda.http.responses import Page, Redirect
 from remuda.identity.federation.code_flow import Federation, Ticket
 from remuda.identity.federation.providers import Providers, is_own
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
@@ -49,7 +50,6 @@ from remuda.identity.login.visits import Flight, Pending, Visit, query_of
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.urls import with_query
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret

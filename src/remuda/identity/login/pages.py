@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
-from remuda.http.replies import Page
+from remuda.http.responses import Page
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.login.account_view import AccountView
 from remuda.identity.login.passwords import LEAST_CHARACTERS
@@ -118,7 +118,7 @@ def provider_name(provider: OAuth2Provider) -> str:
 @cache
 def _compiled() -> Environment:
     """Return the templates, all of them compiled: that takes milliseconds for which nobody's login should wait."""
-    own, shared = PackageLoader("remuda.identity.login"), PackageLoader("remuda.http.documents")
+    own, shared = PackageLoader("remuda.identity.login"), PackageLoader("remuda.http")
     environment = Environment(
         loader=ChoiceLoader([own, shared]),
         auto_reload=False,

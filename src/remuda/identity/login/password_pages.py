@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context
-from remuda.http.replies import Page
+from remuda.http.responses import Page
 from remuda.identity.kinds.oauth import PASSWORD
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.login.attempts import Attempts

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 from urllib.parse import urlencode, urlsplit
 
-from remuda.http.replies import Page, Redirect
+from remuda.http.responses import Page, Redirect
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec
 from remuda.identity.login.authorization import AuthorizationRequest, answer_location, error_location, is_fresh, prompts
 from remuda.identity.login.browser_sessions import LoggedIn, Logins

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.http.replies import Page, Redirect
+from remuda.http.responses import Page, Redirect
 from remuda.http.routes import Call, Nothing
 from remuda.identity.login.authorization import AuthorizationRequest
 from remuda.identity.login.facade import Browser

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.http.routes import Parameters, Wire
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
 from remuda.identity.oauth.assertion import load_public_key

@@ -4,9 +4,8 @@ from typing import Any
 
 import msgspec
 
-from remuda.http.credentials import read_bearer
-from remuda.http.etag import Shown
-from remuda.http.replies import Collection
+from remuda.http.authentication import read_bearer
+from remuda.http.responses import Collection, Shown
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.identity.oauth import client_wire

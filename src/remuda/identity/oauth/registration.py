@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission, Verb
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client
 from remuda.identity.oauth.client_wire import (
     CLIENT_VIEW,

@@ -6,7 +6,7 @@ Its endpoints are public: whoever asks proves itself here, as a client, by a tok
 from dataclasses import dataclass
 
 from remuda.access.principal import Context
-from remuda.http.credentials import read_bearer
+from remuda.http.authentication import read_bearer
 from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.identity.oauth.audit import REVOKE, Records
 from remuda.identity.oauth.clients import ClientProof, Clients

@@ -2,8 +2,7 @@
 
 import msgspec
 
-from remuda.http.etag import Shown
-from remuda.http.replies import Collection, Rendered
+from remuda.http.responses import Collection, Rendered, Shown
 from remuda.http.routes import Call, Nothing
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.names import OrganizationPath, ProjectPath

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization, allow_in_project
 from remuda.access.principal import Context
-from remuda.http.etag import check_match, etag_of
+from remuda.http.responses import check_match, etag_of
 from remuda.identity.kinds.quotas import QUOTA, Quota, QuotaSpec
 from remuda.identity.kinds.quotas import Limits as StoredLimits
 from remuda.identity.kinds.tenancy import Organization, Project

@@ -9,7 +9,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Amount, Amounts, Life, Limit, Limits, QuotaSpec
 from remuda.identity.quotas import schema as wire
 from remuda.identity.quotas.allocation_state import turned

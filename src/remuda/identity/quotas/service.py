@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization, allow_in_project, is_allowed_in_project
 from remuda.access.principal import Context, Principal
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.identity.kinds.quotas import ALLOCATION, Allocation, charge_value
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.permissions import permission

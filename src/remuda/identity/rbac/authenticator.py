@@ -17,9 +17,7 @@ from dataclasses import replace
 import msgspec
 
 from remuda.access.principal import AccessList, Principal
-from remuda.http.authentication import acting_for, carried_by
-from remuda.http.claims import Claim
-from remuda.http.credentials import Credentials
+from remuda.http.authentication import Claim, Credentials, acting_for, carried_by
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import Standing
 from remuda.identity.rbac.certificates import read_certificate

@@ -1,6 +1,6 @@
 """The room's handlers: each asks the service and returns what it says."""
 
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.names import OrganizationPath

@@ -25,11 +25,8 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.authentication import acting_for, carried_by
-from remuda.http.claims import write_claim
-from remuda.http.credentials import Credentials
-from remuda.http.refusals import error_from
-from remuda.http.remote import read_answer
+from remuda.http.authentication import Credentials, acting_for, carried_by, write_claim
+from remuda.http.transport import error_from, read_answer
 from remuda.identity.ports import Fetch
 from remuda.identity.rbac.authenticator import counting_for, credentials_key
 from remuda.identity.rbac.certificates import Certificate, read_certificate

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.principal import Context, Principal
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.kinds.users import ServiceAccount, User

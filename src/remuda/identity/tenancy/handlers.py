@@ -1,7 +1,6 @@
 """The tenancy room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import Shown, untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.responses import Collection, Rendered, Shown, untag
 from remuda.http.routes import Call, ListQuery, Nothing
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization, Project

@@ -13,7 +13,7 @@ from remuda.access.checks import (
     is_allowed_in_project,
 )
 from remuda.access.principal import Context, Permission
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.identity.kinds.tenancy import IN_CARE, PROJECT, Organization, Project
 from remuda.identity.kinds.users import Group
 from remuda.identity.permissions import permission

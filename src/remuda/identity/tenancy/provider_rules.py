@@ -7,7 +7,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.tenancy.schema import ProviderRead, ProviderSpecWire, ProviderWrite

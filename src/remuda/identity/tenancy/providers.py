@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context, Verb
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.identity.kinds.oauth import OAUTH2_PROVIDER, OAuth2Provider
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.permissions import permission

@@ -6,7 +6,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.identity.kinds.tenancy import (
     IN_CARE,
     ORGANIZATION,

@@ -11,9 +11,8 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere, allow_in_organization
 from remuda.access.principal import Context, Principal
-from remuda.http.etag import bare_all
-from remuda.http.lists.places import Places
-from remuda.http.replies import Collection, Rendered
+from remuda.http.pagination import Places
+from remuda.http.responses import Collection, Rendered, bare_all
 from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import OrganizationUser, user_id

@@ -7,7 +7,7 @@ from functools import cache
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import Tagged, tagged
+from remuda.http.responses import Tagged, tagged
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
 from remuda.identity.kinds.users import Group, GroupSpec, Subject
 from remuda.identity.users.rosters import local_subject

@@ -4,9 +4,8 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context
-from remuda.http.etag import Tagged
 from remuda.http.pagination import SLICE
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection, Tagged
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.permissions import permission

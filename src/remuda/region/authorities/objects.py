@@ -1,7 +1,7 @@
 """Authorities as they are stored and read. What may be their key is in `rules`."""
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.region.authorities.rules import authority_key
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead, AuthoritySpecWire
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec

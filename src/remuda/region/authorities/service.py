@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_new_in_project
 from remuda.access.principal import Context, Permission, asker_of
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.operations.service import Operations
 from remuda.quota.paying import paying_for
 from remuda.quota.ports import Place

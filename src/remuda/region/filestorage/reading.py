@@ -5,7 +5,7 @@ Rows about attachments and policies follow what is wanted: what nobody has said 
 
 import msgspec
 
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.kernel.conditions import find_condition
 from remuda.region.filestorage.rules import is_protected, users_policies
 from remuda.region.filestorage.schema import (

@@ -11,7 +11,7 @@ import msgspec
 
 from remuda.access.checks import allow_in_organization, allow_new_in_project
 from remuda.access.principal import Context, Permission, Principal, asker_of
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import derived_id

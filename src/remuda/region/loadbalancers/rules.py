@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.quota.ports import Amount, Charge, Place
 from remuda.region.kinds.loadbalancers import (
     LOAD_BALANCER,

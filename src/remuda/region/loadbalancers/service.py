@@ -7,7 +7,7 @@ operation.
 from dataclasses import dataclass
 
 from remuda.access.principal import Context, Permission, asker_of
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.ids import derived_id

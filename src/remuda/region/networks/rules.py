@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
 from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
 from remuda.access.principal import Context, Permission, asker_of
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations

@@ -1,7 +1,6 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import Shown
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection, Shown
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.recovery import schema as wire

@@ -17,7 +17,7 @@ import msgspec
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
 from remuda.providers.contract.common import Handle, id_in, uid_in

@@ -1,7 +1,6 @@
 """The room's handlers: each asks the service and renders what it says."""
 
-from remuda.http.etag import Shown, untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.responses import Collection, Rendered, Shown, untag
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.securitygroups import rules

@@ -9,7 +9,7 @@ from datetime import datetime
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.kernel.errors import Malformed
 from remuda.providers.contract.common import Handle, group_name
 from remuda.providers.contract.networks import Rule as CloudRule

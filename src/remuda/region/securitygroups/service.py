@@ -7,7 +7,7 @@ changes a group must be able to read its network, which says where it is.
 from dataclasses import dataclass
 
 from remuda.access.principal import Context, Permission
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
 from remuda.quota.paying import paying_for

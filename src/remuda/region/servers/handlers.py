@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from remuda.http.etag import Shown, untag
-from remuda.http.replies import Collection, Rendered
+from remuda.http.responses import Collection, Rendered, Shown, untag
 from remuda.http.routes import Call, Nothing
 from remuda.region.kinds.servers import Server
 from remuda.region.servers import rules

@@ -6,7 +6,7 @@ from ipaddress import IPv4Network
 from msgspec.structs import replace
 
 from remuda.access.principal import Principal
-from remuda.http.etag import tagged
+from remuda.http.responses import tagged
 from remuda.kernel.errors import Invalid, Malformed, PreconditionFailed
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret

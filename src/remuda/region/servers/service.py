@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from remuda.access.principal import Context, Permission
 from remuda.cloudinit.user_data import check_user_data, read_user_data
-from remuda.http.replies import Collection
+from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, AnswerNotKept, Forbidden, Invalid, Malformed, NotFound
 from remuda.quota.paying import paying_for

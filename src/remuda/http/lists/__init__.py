@@ -1,1 +1,0 @@
-"""Lists: a collection of stored objects, whole, in pages, or watched as it changes."""
