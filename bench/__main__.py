@@ -8,7 +8,7 @@ import structlog
 
 from bench.groups import BACKENDS, GROUPS, chosen, measures
 from bench.report import show_json, show_table
-from remuda.interpreter import prepare_interpreter
+from remuda.process import prepare_interpreter
 
 
 def main() -> int:

@@ -15,9 +15,9 @@ from remuda.app.services import Counting
 from remuda.compute.app import ComputeApp
 from remuda.compute.settings import ComputeSettings
 from remuda.config.schema import Server as ServerSection
-from remuda.interpreter import prepare_interpreter
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
+from remuda.process import prepare_interpreter
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.sqlite.store import SqlitePorts
 

@@ -23,9 +23,9 @@ from remuda.http.server.access_log import LineWriter
 from remuda.http.server.connection import Patience
 from remuda.http.server.metrics import measure_loop_lag
 from remuda.http.server.server import Address, Server
-from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
+from remuda.process import prepare_interpreter
 from remuda.store.background import Duties
 from remuda.store.sqlite.store import open_store
 

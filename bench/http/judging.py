@@ -20,7 +20,7 @@ from bench.loops import run
 from bench.report import Measure, figure
 from bench.rounds import good_time
 from remuda.http.server.access_log import LineWriter
-from remuda.interpreter import prepare_interpreter
+from remuda.process import prepare_interpreter
 from remuda.store.sqlite.store import SqliteStore
 
 __all__ = ["answering", "measures"]

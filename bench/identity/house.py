@@ -42,10 +42,10 @@ from remuda.identity.tenancy.rules import ORGANIZATION_VIEW
 from remuda.identity.tenancy.schema import OrganizationRead
 from remuda.identity.tenancy.service import Organizations
 from remuda.identity.users.rules import new_user
-from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import AlreadyExists, ServerUnreachable
 from remuda.kernel.randomness import SystemRandomness
+from remuda.process import prepare_interpreter
 from remuda.service import api_ports
 from remuda.store.readside.reader import ReaderSettings
 from remuda.store.readside.reads import UpkeepSettings

@@ -20,7 +20,7 @@ from bench.report import Measure, at_least
 from bench.rounds import Subject, alternate, steady_rate
 from remuda.access.principal import AccessList, Context, Permission, Principal
 from remuda.identity.quotas import schema as wire
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 
 __all__ = ["measures"]
 

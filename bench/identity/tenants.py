@@ -18,7 +18,7 @@ from remuda.identity.tenancy.schema import OrganizationSpecWire, OrganizationWri
 from remuda.identity.users.group_rules import new_group
 from remuda.identity.users.rules import new_membership, new_user
 from remuda.identity.users.schema import GroupSpecWire, GroupWrite
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT
 

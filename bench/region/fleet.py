@@ -14,7 +14,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.addresses import find_address
 from remuda.region.servers.provider_spec import server_handle
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 
 __all__ = ["NETWORKS", "fleet", "model_of", "prepared"]
 

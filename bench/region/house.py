@@ -25,12 +25,11 @@ from remuda.app.services import Counting
 from remuda.config.schema import Server as ServerSection
 from remuda.datadir import DataDirectory
 from remuda.http.server.server import Address
-from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas
-from remuda.process import Ground
+from remuda.process import Ground, prepare_interpreter
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import RegionApp

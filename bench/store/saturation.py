@@ -1,7 +1,7 @@
 """Write latency while other tasks want all of the loop's time.
 
 The commit thread has to win the interpreter back from a loop that never rests. Python hands it over after its switch
-interval, 5 ms by default, several times a commit; a process that runs a store sets 0.5 ms (`remuda.interpreter`).
+interval, 5 ms by default, several times a commit; a process that runs a store sets 0.5 ms (`remuda.process`).
 """
 
 import asyncio

@@ -7,19 +7,32 @@ find them, and so that a first start that cannot have its port has done nothing 
 It stops on SIGTERM or SIGINT, also while it still begins, which it then finishes: requests in flight are finished, then
 the services end what goes on by itself in them, then the store is closed. A second signal breaks the requests off, and
 a third one ends the process as if nobody had asked for any of this. After `kill -9` it starts again.
+
+Where the process's log goes: one JSON object a line, all through one sink, whoever writes.
+
+What is bound to the context, such as the id of the pass or of the operation on whose behalf somebody writes, is in
+every line.
+
+Python, made fit for a process that runs a store.
 """
 
 import asyncio
 import contextlib
 import dataclasses
+import gc
+import logging
 import os
 import resource
 import signal
+import sys
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import msgspec
+import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
 from starlette.types import ASGIApp
 
@@ -29,15 +42,70 @@ from remuda.http.server.connection import Patience
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check
 from remuda.http.server.metrics import Metrics, measure_loop_lag
 from remuda.http.server.server import Address, Listener, Server, listen
-from remuda.interpreter import prepare_interpreter
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.kernel.sealing import Sealer
-from remuda.logs import log_to
 from remuda.store.background import Duties
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store
 from remuda.version import describe
+
+
+def log_to(sink: Sink) -> None:
+    """Send what we log, and what libraries log through Python's own logging, to a sink."""
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", key="time"),
+            structlog.processors.format_exc_info,
+            structlog.processors.JSONRenderer(serializer=_encode),
+        ],
+        logger_factory=lambda *_: _SinkLogger(sink),
+        cache_logger_on_first_use=False,  # a cached one would outlive its sink
+    )
+    logging.basicConfig(level=logging.WARNING, handlers=[_Forward()], force=True)
+
+
+def _encode(event: dict[str, Any], **_options: Any) -> bytes:
+    return msgspec.json.encode(event, enc_hook=str)
+
+
+class _SinkLogger:
+    """What structlog writes with: every level is a line."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+
+    def msg(self, line: bytes) -> None:
+        self._sink.write(line)
+
+    debug = info = warning = error = critical = exception = msg
+
+
+class _Forward(logging.Handler):
+    """Hands Python's own log records to ours."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        structlog.get_logger().log(
+            record.levelno, record.getMessage(), logger=record.name, exc_info=record.exc_info or None
+        )
+
+
+_SWITCH_INTERVAL_S = 0.0005
+
+
+def prepare_interpreter() -> None:
+    """Make Python fit for a process that runs a store; call it once, when everything is imported.
+
+    A busy loop hands the interpreter over to the commit thread after Python's switch interval: at the default of 5 ms
+    a commit waits several times as long as the disk needs. And what is loaded now lives as long as the process, so the
+    garbage collector's full passes, which hold the loop, need not look at it.
+    """
+    sys.setswitchinterval(_SWITCH_INTERVAL_S)
+    gc.collect()
+    gc.freeze()
+
 
 _STDERR = 2
 _SIGNALS = (signal.SIGTERM, signal.SIGINT)

@@ -20,7 +20,7 @@ from remuda.providers.contract.servers import Server as CloudServer
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.resync import ScanSettings
 from remuda.region.kinds.servers import Server
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.logs import subject_of
 from tests.compute.asking import DEBIAN, at
 from tests.compute.house import SERVICE, ComputeHouse

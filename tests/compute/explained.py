@@ -11,8 +11,7 @@ from remuda.compute.seen import NetworkSeen, ServerFacts, ServerSeen
 from remuda.kernel.conditions import Condition
 from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
 from remuda.quota.ports import Place
-from remuda.resources.conventions import ORGANIZATION, PROJECT
-from remuda.resources.regional import NETWORK, REGION
+from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION
 from remuda.store.objects import Metadata
 
 NOW = datetime(2026, 3, 4, 12, 0, tzinfo=UTC)

@@ -11,11 +11,12 @@ from remuda.resources.schema import (
     ImageRead,
     ImageSpecRead,
     ImageStatusRead,
+    MetadataRead,
     RegionFeatures,
     RegionRead,
     RegionSpecWire,
+    StaticMetadataRead,
 )
-from remuda.resources.wire import MetadataRead, StaticMetadataRead
 
 NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 L4 = GpuWire(vendor="NVIDIA", model="L4", memory=16, physical_count=2, logical_count=8)

@@ -35,8 +35,8 @@ from remuda.resources.schema import (
     ImageRead,
     ImageSpecRead,
     ImageStatusRead,
+    StaticMetadataRead,
 )
-from remuda.resources.wire import StaticMetadataRead
 from remuda.store.objects import Metadata
 
 THEN = datetime(2026, 11, 15, tzinfo=UTC)

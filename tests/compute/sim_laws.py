@@ -9,8 +9,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION
 from remuda.quota.reservation import is_charged
 from remuda.region.kinds.servers import Server
-from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID
-from remuda.resources.regional import network_of
+from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, network_of
 from tests.compute.sim_book import ComputeBook
 from tests.compute.sim_rest import cost_of, held_by, instances, rows_of, tags_of
 from tests.identity.sim_book import GONE

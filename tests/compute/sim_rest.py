@@ -10,8 +10,7 @@ from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.rules import read_server
-from remuda.resources.conventions import NAME, RESOURCE_ID, RESOURCE_KIND
-from remuda.resources.regional import network_of, region_of
+from remuda.resources.conventions import NAME, RESOURCE_ID, RESOURCE_KIND, network_of, region_of
 from tests.compute.sim_book import ComputeBook
 from tests.region.sim_rest import SAID
 from tests.region.sim_sight import Seen

@@ -5,7 +5,7 @@ from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.reconcile.controller import Driver
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.objects import Metadata
 from tests.compute.asking import is_nothing, settle
 from tests.compute.controlling import at_cloud, events, made, network_of, rest, said, stored, timeline

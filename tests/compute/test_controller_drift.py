@@ -9,7 +9,7 @@ from remuda.compute.tags import INSTANCE
 from remuda.kernel.tags import Tag
 from remuda.quota.ports import Place
 from remuda.region.kinds.servers import Server
-from remuda.resources.regional import NETWORK, REGION
+from remuda.resources.conventions import NETWORK, REGION
 from tests.compute.controlling import SMALL, at_cloud, change, events, made, network_of, rest, server_of, stored
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.region.house import STANDARD

@@ -14,8 +14,7 @@ from remuda.quota.ports import Place
 from remuda.reconcile.reporter import PassOutcome, Silent
 from remuda.reconcile.results import Run
 from remuda.region.kinds.servers import Server
-from remuda.resources.conventions import PROJECT
-from remuda.resources.regional import NETWORK, REGION
+from remuda.resources.conventions import NETWORK, PROJECT, REGION
 from tests.compute.asking import at
 from tests.compute.controlling import (
     UNHURRIED,

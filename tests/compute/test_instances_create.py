@@ -11,8 +11,7 @@ from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.region.kinds.servers import Server
-from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID
-from remuda.resources.regional import NETWORK, REGION
+from remuda.resources.conventions import NETWORK, ORGANIZATION, PROJECT, REGION, RESOURCE_ID
 from tests.compute.asking import DEBIAN, GPUS, at, encoded, held, is_nothing, made, make_authority, make_group, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.identity.household import ORGANIZATIONS, told

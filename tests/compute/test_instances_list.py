@@ -5,8 +5,7 @@ from msgspec.structs import replace
 
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.http.sse import EventReader
-from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT
-from remuda.resources.regional import NETWORK, REGION
+from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute
 from tests.example.client import Client

@@ -22,9 +22,9 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.resources import conventions as labels
-from remuda.resources import regional
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.wire import MetadataWrite, TagWire
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
+from remuda.resources.schema import MetadataWrite, TagWire
 
 ORG, PROJECT = "a0000000-0000-4000-8000-000000000001", "a0000000-0000-4000-8000-00000000000a"
 NETWORK, REGION = "e0000000-0000-4000-8000-000000000001", "c0000000-0000-4000-8000-000000000001"

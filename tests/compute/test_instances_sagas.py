@@ -16,8 +16,8 @@ from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPERATION, Operation
 from remuda.operations.saga import Sagas, stored_input
 from remuda.quota.ports import Place
-from remuda.quota.unmaking import unmake
-from remuda.resources.wire import MetadataWrite
+from remuda.quota.sagas import unmake
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.operations.proofs import Case, Proof, assert_all_proven, cases

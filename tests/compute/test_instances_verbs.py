@@ -11,7 +11,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.tags import INCARNATION, INSTANCE, PROVENANCE
 from remuda.kernel.errors import Invalid
 from remuda.region.kinds.servers import Server
-from remuda.resources.wire import MetadataWrite, TagWire
+from remuda.resources.schema import MetadataWrite, TagWire
 from remuda.store.objects import Resource
 from tests.compute.asking import DEBIAN, Home, at, encoded, made, make_authority, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute

@@ -15,7 +15,7 @@ from remuda.identity.kinds.quotas import Allocation
 from remuda.quota.ports import Amount, Charge, Place
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from tests.compute.asking import at, held
 from tests.compute.controlling import (
     UNHURRIED,

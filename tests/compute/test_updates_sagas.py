@@ -26,7 +26,7 @@ from remuda.operations.kinds import OPERATION, OperationSpec
 from remuda.operations.saga import Sagas, Work, read_input, stored_input
 from remuda.quota.lock import before_of
 from remuda.quota.ports import Charge
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.compute.test_instances_sagas import ANN, FLAVOR, HOME, IMAGE, LIMITS, NETWORK, ORG, PAYER, PROJECT, REGION

@@ -19,7 +19,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
-from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.resources.crud import check_state, until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log
 from remuda.store.objects import Resource

@@ -11,7 +11,7 @@ from remuda.region.kinds.orphans import new_orphan
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.provider_spec import server_handle
-from remuda.resources.regional import identity_of, region_of
+from remuda.resources.conventions import identity_of, region_of
 from remuda.store.contract import Store
 from remuda.store.objects import ResourceT
 

@@ -4,7 +4,7 @@ import sys
 
 SCRIPT = """
 import logging, structlog
-from remuda.logs import log_to
+from remuda.process import log_to
 
 class Out:
     def write(self, line):

@@ -15,7 +15,7 @@ from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users.facade import People
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite
 from remuda.kernel.errors import AnswerNotKept, Unauthenticated
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from tests.identity.people_house import (
     ACCOUNTS,
     ADMINISTRATOR,

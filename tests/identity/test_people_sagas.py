@@ -23,7 +23,7 @@ from remuda.identity.users.sagas import (
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import Sagas
 from remuda.resources.conventions import DESCRIPTION, MODIFIER, NAME
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.identity.people_house import CLERK, furnish, make_group, ports_of, tokens_of

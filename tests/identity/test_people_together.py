@@ -18,7 +18,7 @@ from remuda.identity.users.schema import AccountSpecWire, AccountWrite, UserSpec
 from remuda.kernel.errors import AnswerNotKept, Conflict, Malformed
 from remuda.operations.kinds import Operation, OperationSpec
 from remuda.reconcile.results import Run
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, Resource
 from tests.identity.people_house import (

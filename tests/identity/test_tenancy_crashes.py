@@ -11,7 +11,7 @@ from remuda.identity.kinds.oauth import OAuth2Provider
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.tenancy import schema as wire
 from remuda.kernel.errors import RemudaError
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from tests.example.client import Client
 from tests.example.contract import Reply
 from tests.identity.tenancy_room import (

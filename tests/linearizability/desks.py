@@ -18,7 +18,7 @@ from remuda.kernel.errors import Forbidden, NotFound
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.conventions import NAME, ORGANIZATION
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.example.client import Client

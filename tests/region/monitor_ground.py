@@ -23,7 +23,7 @@ from remuda.region.monitor.settings import MonitorSettings
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.recovery.routes import routes
 from remuda.region.recovery.service import Recovery
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 from remuda.store.contract import Store
 from remuda.store.logs import Log
 from tests.example.client import Client

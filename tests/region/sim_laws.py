@@ -9,8 +9,7 @@ from typing import Any, cast
 from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.quota.reservation import is_charged
 from remuda.region.kinds.common import is_abandoned
-from remuda.resources.conventions import NAME, ORGANIZATION, PROJECT, RESOURCE_ID
-from remuda.resources.regional import NETWORK, identity_of, network_of
+from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, RESOURCE_ID, identity_of, network_of
 from tests.identity.sim_book import GONE
 from tests.identity.sim_facts import UNKNOWN
 from tests.identity.sim_laws import check_head

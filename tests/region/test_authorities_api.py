@@ -9,10 +9,8 @@ from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
 from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec
-from remuda.resources.conventions import NAME, ORGANIZATION
+from remuda.resources.conventions import API_VERSION, IN_CARE, NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import KEY, NOT_FOUND, OUTSIDE, make_authority
 from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, on_ground

@@ -13,7 +13,7 @@ from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import KEY, make_authority
 from tests.region.networks_ground import ABSENT, HOME, TENANT, Ground, on_ground

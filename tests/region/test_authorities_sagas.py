@@ -7,7 +7,7 @@ from remuda.quota.ports import Place
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, AuthorityPorts, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityCreateSpec
 from remuda.region.kinds.authorities import SSHCertificateAuthority
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.operations.proofs import Case, Proof, cases

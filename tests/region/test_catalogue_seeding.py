@@ -16,7 +16,7 @@ from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.regions import Region, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources.conventions import DESCRIPTION, NAME
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from remuda.store.sqlite.store import SqliteStore

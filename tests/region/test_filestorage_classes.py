@@ -19,7 +19,7 @@ from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
 from remuda.resources.conventions import NAME, ORGANIZATION
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 from tests.region.filestorage_asking import FAST, STANDARD, update, wanted

@@ -10,11 +10,9 @@ from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
-from remuda.resources.conventions import NAME, ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import API_VERSION, IN_CARE, NAME, ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.filestorage_asking import (
     ALL,

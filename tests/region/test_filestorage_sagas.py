@@ -36,7 +36,7 @@ from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network, NetworkSpec
 from remuda.region.kinds.quantities import GIB
 from remuda.resources.conventions import NAME
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata

@@ -13,11 +13,11 @@ from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.proxy import image_key
 from remuda.providers.simulated.images import SimImages
-from remuda.quota.unmaking import unmake
+from remuda.quota.sagas import unmake
 from remuda.region.images.rules import to_cloud
 from remuda.region.images.transfer import Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.resources.reading import is_there
+from remuda.resources.crud import is_there
 from remuda.store.sqlite.store import SqliteStore
 from tests.region.images_ground import ANN, DISK, OWN, SECTOR, URI, Ground, Page, Web, on_ground, open_ground
 from tests.region.networks_ground import simulated_cloud

@@ -15,8 +15,7 @@ from remuda.region.images.service import Images
 from remuda.region.images.snapshots import Snapshots
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.provider_spec import server_handle
-from remuda.resources.conventions import NAME
-from remuda.resources.regional import API_VERSION
+from remuda.resources.conventions import API_VERSION, NAME
 from remuda.store.objects import Metadata
 from tests.outbound.servers import Names
 from tests.region.house import NORTH, UBUNTU, RegionHouse, in_a_region

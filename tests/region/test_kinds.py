@@ -24,8 +24,7 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.server_parts import PublicIpAllocation, ServerGroup, ServerImage, ServerNetwork
 from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.kinds.vlans import vlans_name
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION, SECOND, is_second
+from remuda.resources.conventions import API_VERSION, IN_CARE, SECOND, is_second
 from remuda.store.kinds import Registry
 from remuda.store.objects import IN_USE, Metadata, Resource
 from remuda.store.sqlite.store import SqliteStore

@@ -9,11 +9,17 @@ from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from remuda.region.networks.routes import NETWORKS
-from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import (
+    API_VERSION,
+    IDENTITY,
+    IN_CARE,
+    NETWORK,
+    ORGANIZATION,
+    PAYING_ORGANIZATION,
+    PAYING_PROJECT,
+)
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION, IDENTITY, NETWORK
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.holdings_ground import ABSENT, HOME, TENANT, Site, on_site
 from tests.region.loadbalancers_asking import (

@@ -29,10 +29,10 @@ from remuda.region.loadbalancers.schema import (
     ListenerWire,
     PoolWire,
 )
-from remuda.resources import regional
+from remuda.resources import conventions as regional
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata

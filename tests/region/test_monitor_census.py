@@ -23,7 +23,7 @@ from remuda.region.kinds.standing import DRIFTED, Standing
 from remuda.region.monitor.census import Census
 from remuda.region.monitor.line import Line
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.resources.regional import REGION
+from remuda.resources.conventions import REGION
 from remuda.store.contract import Event, Store
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata

@@ -9,7 +9,7 @@ from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.networks.routes import NETWORKS
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 from tests.region.monitor_ground import monitor_over
 from tests.region.networks_ground import TENANT, Ground, on_ground
 from tests.region.room import REGION, clouds_over

@@ -10,7 +10,7 @@ from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.rules import plan_of
-from remuda.resources.regional import NETWORK as NETWORK_LABEL
+from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_ground import Ground, on_ground
 

@@ -8,7 +8,7 @@ from remuda.region.kinds.identities import Identity, OpenstackIdentity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 from tests.region.networks_asking import NOTHING, REFERENCE, all_is_gone, reference_at
 from tests.region.networks_ground import HOME, TENANT, Ground, on_ground
 from tests.region.room import ORG, PROJECT

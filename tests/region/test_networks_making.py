@@ -10,11 +10,16 @@ from remuda.quota.ports import Amount, Place
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.routes import NETWORKS
-from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import (
+    API_VERSION,
+    IDENTITY,
+    IN_CARE,
+    ORGANIZATION,
+    PAYING_ORGANIZATION,
+    PAYING_PROJECT,
+)
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION, IDENTITY
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from tests.region.networks_asking import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, nothing_was_made
 from tests.region.networks_ground import ABSENT, HOME, OTHER_PROJECT, TENANT, Ground, network, on_ground
 from tests.region.room import ORG, OTHER_ORG, OTHER_REGION, PROJECT, REGION, refusal

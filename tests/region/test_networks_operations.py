@@ -3,14 +3,14 @@
 import pytest
 
 from remuda.operations.kinds import Operation, OperationSpec, Phase
-from remuda.quota.unmaking import unmake
+from remuda.quota.sagas import unmake
 from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import new_identity, new_network
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
-from remuda.resources.regional import identity_of
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.conventions import identity_of
+from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOTHING, all_is_gone, make_group
 from tests.region.networks_ground import TENANT, Ground, on_ground

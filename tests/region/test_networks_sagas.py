@@ -8,7 +8,7 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.operations.proofs import Case, Proof, cases

@@ -4,9 +4,8 @@ from remuda.access.principal import Principal
 from remuda.quota.ports import Place
 from remuda.region.kinds.networks import Network
 from remuda.region.networks.routes import NETWORKS
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import API_VERSION, IN_CARE
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import INSIDER, NOT_FOUND, OUTSIDE, READER, STRANGER, forbidden, reference_at, update
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, network, on_ground

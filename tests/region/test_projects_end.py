@@ -8,7 +8,7 @@ import pytest
 from remuda.region.kinds.identities import IDENTITY
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.servers import SERVER
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 from tests.region.ending import end_project, furnish, left_of, let_go, listening, until_project_is_gone
 from tests.region.house import NORTH, STANDARD, UBUNTU, RegionHouse, in_a_region
 

@@ -16,7 +16,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.orphans import Orphan, claimed
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.recovery.schema import AdoptWrite
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 from tests.identity.household import told
 from tests.region.house import RegionHouse, in_a_region, unwatched
 from tests.region.monitor_ground import OPERATOR, Monitored

@@ -12,10 +12,9 @@ from remuda.region.kinds.server_parts import ServerGroup, ServerImage, ServerNet
 from remuda.region.kinds.servers import Server, ServerSpec
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION, IDENTITY
-from remuda.resources.regional import NETWORK as NETWORK_LABEL
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import API_VERSION, IDENTITY, IN_CARE
+from remuda.resources.conventions import NETWORK as NETWORK_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, make_group
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT, TENANT, Ground, on_ground

@@ -11,7 +11,7 @@ from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import to_cloud
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.region.securitygroups.rules import handle_of
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 from tests.region.networks_asking import all_is_gone, make_group
 from tests.region.networks_ground import TENANT, Ground, on_ground
 

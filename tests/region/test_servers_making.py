@@ -10,11 +10,17 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.servers.routes import SERVERS
-from remuda.resources.conventions import ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
+from remuda.resources.conventions import (
+    API_VERSION,
+    IDENTITY,
+    IN_CARE,
+    NETWORK,
+    ORGANIZATION,
+    PAYING_ORGANIZATION,
+    PAYING_PROJECT,
+)
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import API_VERSION, IDENTITY, NETWORK
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import REGION as REGION_LABEL
 from tests.region.room import ORG, OTHER_ORG, PROJECT, REGION, refusal, rights
 from tests.region.servers_ground import COMPUTE, RIGHTS, TENANT, UBUNTU, Yard, encoded, in_yard, wanted
 from tests.region.shown import shown_of

@@ -14,9 +14,8 @@ from remuda.region.kinds.servers import Server
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.region.servers.routes import SERVERS
-from remuda.resources.conventions import ORGANIZATION
+from remuda.resources.conventions import API_VERSION, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
-from remuda.resources.regional import API_VERSION
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT

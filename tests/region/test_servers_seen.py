@@ -4,8 +4,8 @@ from remuda.access.principal import Principal
 from remuda.quota.ports import Place
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.routes import SERVERS
-from remuda.resources.regional import API_VERSION
-from remuda.resources.regional import REGION as REGION_LABEL
+from remuda.resources.conventions import API_VERSION
+from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.objects import Metadata
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
 from tests.region.networks_ground import ABSENT, OTHER_PROJECT

@@ -6,7 +6,7 @@ from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.servers import Consoles
 from remuda.region.kinds.identities import OpenstackIdentity
 from remuda.region.servers.routes import SERVERS
-from remuda.resources.regional import identity_of
+from remuda.resources.conventions import identity_of
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden
 from tests.region.networks_ground import ABSENT
 from tests.region.room import ORG, OTHER_ORG, REGION, member, refusal

@@ -18,7 +18,7 @@ from remuda.resources.conventions import (
     PAYING_PROJECT,
 )
 from remuda.resources.metadata import changed_metadata, new_metadata, read_metadata
-from remuda.resources.wire import Detail, MetadataWrite
+from remuda.resources.schema import Detail, MetadataWrite
 from remuda.store.objects import Metadata
 
 ACME = "a0000000-0000-4000-8000-000000000001"

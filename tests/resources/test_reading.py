@@ -6,7 +6,7 @@ from remuda.identity.kinds import KINDS
 from remuda.identity.kinds.users import Group, GroupSpec
 from remuda.kernel.errors import NotFound
 from remuda.resources.conventions import ORGANIZATION
-from remuda.resources.reading import find, find_in, get_in, is_there
+from remuda.resources.crud import find, find_in, get_in, is_there
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata
 from tests.sim.runner import World, simulate

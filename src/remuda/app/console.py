@@ -17,7 +17,7 @@ from remuda.http.server.health import Mounted, ProcessPages
 from remuda.identity.app import IdentityApp
 from remuda.identity.login.viewing import Viewers
 from remuda.process import Ground
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 from remuda.version import describe
 
 

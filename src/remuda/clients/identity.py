@@ -30,7 +30,7 @@ from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.quota.ports import Amount, Charge, Late, Place, ProjectSeen
 from remuda.resources.conventions import UNNAMED
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 
 WatchProjects = Callable[[], AsyncGenerator[ProjectSeen]]
 """Yields every project there is, then each that changes."""

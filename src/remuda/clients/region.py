@@ -36,9 +36,8 @@ from remuda.region.networks.schema import NetworkPath, NetworkRead
 from remuda.region.securitygroups.schema import GroupPath
 from remuda.region.servers.rules import read_server
 from remuda.region.servers.schema import ConsoleQuery, RevisionQuery, ServerPath, ServerRead
-from remuda.resources.querying import NetworkedQuery
-from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.query import NetworkedQuery
+from remuda.resources.schema import FlavorRead, ImageRead, MetadataWrite, RegionRead
 
 SERVERS = Followed("list_servers", ServerRead, read_server)
 """All servers there are."""

@@ -16,7 +16,7 @@ from remuda.region.servers.schema import (
     ServerSpecWire,
     ServerUpdate,
 )
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead, TagWire
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead, TagWire
 
 
 def place_of(metadata: ProjectMetadataRead) -> Place:

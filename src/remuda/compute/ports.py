@@ -25,8 +25,7 @@ from remuda.kernel.secrets import Secret
 from remuda.quota.ports import Charge, Ledger, Place, ProjectSeen
 from remuda.reconcile.ports import DriverSettings
 from remuda.reconcile.resync import ScanSettings
-from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import FlavorRead, ImageRead, MetadataWrite, RegionRead
 from remuda.service import ServicePorts
 
 

@@ -38,8 +38,8 @@ from remuda.kernel.errors import AlreadyExists, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.wire import MetadataWrite
-from remuda.resources.writing import until_written
+from remuda.resources.crud import until_written
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 

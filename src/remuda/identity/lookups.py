@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from remuda.identity.kinds.users import OrganizationUser, User
 from remuda.resources.conventions import USER, organization_of
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 _MOST_ORGANIZATIONS = 20

@@ -1,10 +1,18 @@
-"""What is asked of whoever keeps the accounts: identity, in this process or in another."""
+"""What is asked of whoever keeps the accounts: identity, in this process or in another.
+
+Who pays for what is made.
+
+That is whom the caller's credentials name, if they name all of it: an organization, and a project of it. Otherwise it
+is whoever it is made for. What is charged is read from an object's labels later on, so what no label can hold names
+nobody.
+"""
 
 from dataclasses import dataclass
 from typing import Protocol
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Conflict
+from remuda.kernel.ids import is_id
 
 
 class Late(Conflict):
@@ -84,3 +92,10 @@ class Ledger(Protocol):
         If it is `for_good`, whoever has seen its owner in this turn or an earlier one is late from now on.
         """
         ...
+
+
+def paying_for(principal: Principal, place: Place) -> Principal:
+    """Return the caller as the one who pays for something new at a place."""
+    if is_id(principal.organization or "") and is_id(principal.project or ""):
+        return principal
+    return principal.paying(place.organization, place.project)

@@ -16,7 +16,7 @@ from remuda.quota.ports import Charge, Late, Ledger, Place
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.resources import conventions as labels
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 

@@ -4,6 +4,8 @@ More is held before the object is changed, and less after it, so nobody has what
 
 What cannot be put back, because a network that the object named before has gone meanwhile, or because others have what
 it cost before, stays as it was changed to, and costs what that costs.
+
+Taking back what an operation made and nobody has seen yet.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,6 +14,7 @@ from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
 import msgspec
+from msgspec.structs import replace
 
 from remuda.access.principal import Asker
 from remuda.kernel.errors import Conflict, Forbidden, NotFound, ReferenceRefused, Unavailable
@@ -20,7 +23,8 @@ from remuda.operations.saga import Saga, Step, Work
 from remuda.quota.lock import Before, before_of, hand_of, in_hand_of, is_in_hand, is_taken_back, restored, taken_back
 from remuda.quota.ports import Amount, Charge, Late, Ledger
 from remuda.reconcile.sources import Keys, through
-from remuda.resources.reading import find
+from remuda.resources.conventions import IN_CARE
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, ResourceT
@@ -222,3 +226,24 @@ def _greatest(one: Charge, other: Charge) -> Charge:
         amounts=tuple(Amount(kind, committed) for kind, committed in most.items()),
         turn=one.turn,
     )
+
+
+async def unmake(
+    store: Store, kind: type[ResourceT], name: str, is_own: Callable[[ResourceT], bool] = lambda _: True
+) -> None:
+    """Remove an object with its finalizer: while its operation is open, no controller has made anything of it.
+
+    `is_own` tells whether this operation made it, where its name does not. If somebody has seen it already and made
+    something that belongs to it or names it, it is left marked, and goes when that does.
+    """
+    while (found := await find(store, kind, name)) is not None and is_own(found):
+        left = tuple(each for each in found.metadata.finalizers if each != IN_CARE)
+        try:
+            freed = await store.update(replace(found, metadata=replace(found.metadata, finalizers=left)))
+            if not freed.is_marked:
+                await store.delete(kind, freed.name, uid=freed.uid, version=freed.version)
+        except Conflict:
+            continue
+        except NotFound:
+            pass  # it went meanwhile
+        return

@@ -1,7 +1,7 @@
 """What keeps an object from being deleted: whatever names it, in our own store or by a finalizer of another service."""
 
 from remuda.kernel.errors import Forbidden
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.conventions import IN_CARE
 from remuda.store.contract import Store
 from remuda.store.objects import OURS, Resource
 

@@ -1,6 +1,16 @@
-"""The labels and annotations that objects of every service carry. Labels are what objects are found by."""
+"""The labels and annotations that objects of every service carry. Labels are what objects are found by.
 
-from remuda.store.objects import Resource
+The labels by which region's objects are found, besides those of every service (`remuda.resources.conventions`).
+
+What all kinds with a controller have in common.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from remuda.kernel.conditions import Condition
+from remuda.store.kinds import keyed
+from remuda.store.objects import Resource, StoredStruct
 
 _CLOUD = "unikorn-cloud.org"
 _PRINCIPAL = f"principal.{_CLOUD}"
@@ -48,3 +58,57 @@ def organization_of(resource: Resource) -> str:
 def project_of(resource: Resource) -> str:
     """Return the project that an object is in."""
     return resource.metadata.labels[PROJECT]
+
+
+_REGIONS = "regions.unikorn-cloud.org"
+
+REGION = f"{_REGIONS}/region-id"
+"""The region that it is in."""
+IDENTITY = f"{_REGIONS}/identity-id"
+"""The identity that it belongs to at the cloud."""
+NETWORK = f"{_REGIONS}/network-id"
+"""The network that it is on."""
+API_VERSION = "resource.unikorn-cloud.org/api-version"
+"""The generation of the API that made it, and alone shows it."""
+SECOND = "2"
+"""The generation that we have. What lacks it was made by the first, and is not found."""
+
+
+def region_of(resource: Resource) -> str:
+    """Return the id of the region that an object is in."""
+    return resource.metadata.labels[REGION]
+
+
+def identity_of(resource: Resource) -> str:
+    """Return the id of the identity that an object belongs to."""
+    return resource.metadata.labels[IDENTITY]
+
+
+def network_of(resource: Resource) -> str:
+    """Return the id of the network that an object is on."""
+    return resource.metadata.labels[NETWORK]
+
+
+def is_second(resource: Resource) -> bool:
+    """Tell whether the API that we have made this object."""
+    return resource.metadata.labels.get(API_VERSION) == SECOND
+
+
+IN_CARE = "unikorn"
+"""The finalizer of every controller of ours: it still has work to do. (Existing clusters chose the name, and take every
+other one for a reference.)"""
+
+Conditions = Annotated[tuple[Condition, ...], keyed("type")]
+"""Statements about an object, one of each type."""
+
+
+class LifecycleStatus(StoredStruct, frozen=True):
+    """What every controller says about its objects."""
+
+    conditions: Conditions = ()
+    observed_generation: int = 0
+
+
+def given(*values: str) -> Iterator[str]:
+    """Yield the values that are not empty: what is not said is not found by it."""
+    return (value for value in values if value)

@@ -31,7 +31,7 @@ from remuda.resources.conventions import (
     PAYING_PROJECT,
     PROJECT,
 )
-from remuda.resources.wire import (
+from remuda.resources.schema import (
     Detail,
     Health,
     MetadataRead,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from remuda.http.routes import AnyRoute, Call, Nothing, Route
-from remuda.resources.wire import VersionRead
+from remuda.resources.schema import VersionRead
 
 DAY_S = 24 * 60 * 60
 """How long clients keep what hardly ever changes."""

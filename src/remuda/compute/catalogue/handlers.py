@@ -3,9 +3,8 @@
 from remuda.compute.catalogue.service import Catalogue
 from remuda.compute.names import OrganizationPath, OrganizationRegionPath
 from remuda.http.routes import Call, Nothing
-from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
+from remuda.resources.schema import FlavorRead, ImageRead, RegionRead, VersionRead
 from remuda.resources.service_info import OpenIdProtectedResource
-from remuda.resources.wire import VersionRead
 
 _InRegion = Call[OrganizationRegionPath, Nothing, Nothing]
 

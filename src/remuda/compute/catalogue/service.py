@@ -12,9 +12,8 @@ from remuda.compute.catalogue.rules import regions_for_instances, usable_flavors
 from remuda.compute.permissions import permission
 from remuda.compute.ports import RegionPort
 from remuda.compute.settings import ComputeSettings
-from remuda.resources.schema import FlavorRead, ImageRead, RegionRead
+from remuda.resources.schema import FlavorRead, ImageRead, RegionRead, VersionRead
 from remuda.resources.service_info import OpenIdProtectedResource, protected_resource
-from remuda.resources.wire import VersionRead
 
 SERVICE_NAME = "unikorn-compute-server"
 """What compute calls itself: clients look for its beginning, up to the second dash."""

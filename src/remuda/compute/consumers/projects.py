@@ -16,7 +16,7 @@ from remuda.providers.absence import Absences
 from remuda.reconcile.leader import every
 from remuda.reconcile.sources import names
 from remuda.resources.conventions import ORGANIZATION
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 
 
 class ProjectConsumer:

@@ -23,8 +23,7 @@ from remuda.kernel.conditions import Condition, find_condition
 from remuda.operations.kinds import Operation
 from remuda.reconcile.lifecycle import is_paused
 from remuda.reconcile.status import AVAILABLE, STALLED, is_behind
-from remuda.resources.conventions import MODIFIED
-from remuda.resources.regional import network_of
+from remuda.resources.conventions import MODIFIED, network_of
 
 _USUAL = {"", "Provisioning", "Deprovisioning", "Pending"}
 """What an instance says while its server may have the better word."""

@@ -21,8 +21,7 @@ from remuda.compute.history.noting import PowerAsked
 from remuda.compute.instances.leaving import departures_under
 from remuda.kernel.clock import let_others_run
 from remuda.reconcile.lifecycle import LET_GO
-from remuda.resources.conventions import ORGANIZATION, PROJECT
-from remuda.resources.regional import REGION
+from remuda.resources.conventions import ORGANIZATION, PROJECT, REGION
 from remuda.store.logs import Entry, Log
 
 STREAM = "timeline"

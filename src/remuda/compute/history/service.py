@@ -30,10 +30,9 @@ from remuda.kernel.sealing import Sealer
 from remuda.operations.kinds import OPEN, Operation
 from remuda.operations.service import Operations
 from remuda.quota.ports import Place
-from remuda.resources.conventions import organization_of, project_of
+from remuda.resources.conventions import network_of, organization_of, project_of, region_of
+from remuda.resources.crud import find
 from remuda.resources.query import allow_for
-from remuda.resources.reading import find
-from remuda.resources.regional import network_of, region_of
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 

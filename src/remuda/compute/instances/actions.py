@@ -20,11 +20,10 @@ from remuda.compute.ports import RegionPort
 from remuda.compute.tags import PROVENANCE
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.secrets import Secret
+from remuda.resources.crud import requested
 from remuda.resources.metadata import check_tags
-from remuda.resources.schema import ImageRead
+from remuda.resources.schema import ImageRead, MetadataWrite, TagWire
 from remuda.resources.tags import is_reserved
-from remuda.resources.timeline import requested
-from remuda.resources.wire import MetadataWrite, TagWire
 from remuda.store.logs import Log
 
 _MOST_TAGS = 50

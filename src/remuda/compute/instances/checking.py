@@ -14,9 +14,9 @@ from remuda.compute.ports import RegionPort
 from remuda.compute.seen import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.quota.ports import Place
+from remuda.resources.crud import each_once
 from remuda.resources.ipv4 import prefix_or_refuse
 from remuda.resources.schema import FlavorRead, ImageRead
-from remuda.resources.writing import each_once
 
 _GB, _GIB = 10**9, 1 << 30
 

@@ -12,7 +12,7 @@ from remuda.quota.sagas import about
 from remuda.reconcile.controller import Driver
 from remuda.reconcile.lifecycle import Lifecycle
 from remuda.reconcile.sources import Source
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.conventions import IN_CARE
 
 
 def driver(ports: ComputePorts) -> Driver:

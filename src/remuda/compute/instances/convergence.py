@@ -30,8 +30,7 @@ from remuda.kernel.errors import (
 from remuda.kernel.ids import derived_id
 from remuda.quota.reservation import payer_of
 from remuda.reconcile.results import Blocked
-from remuda.resources.conventions import NAME, PAYING_CREATOR
-from remuda.resources.regional import network_of
+from remuda.resources.conventions import NAME, PAYING_CREATOR, network_of
 
 REFUSALS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons for which an instance is not made what is wanted, as `refusal_of` has them."""

@@ -10,7 +10,7 @@ from remuda.compute.instances.rules import SCOPE, instance_id, source_prefix
 from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.seen import ServerSeen
 from remuda.resources import conventions as labels
-from remuda.resources import regional
+from remuda.resources import conventions as regional
 
 _DAMAGED = "its labels are damaged: "
 

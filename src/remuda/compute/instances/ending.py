@@ -9,8 +9,8 @@ from remuda.kernel.errors import Conflict, NotFound, Unreadable, Unsealable
 from remuda.kernel.randomness import Randomness
 from remuda.reconcile.results import Run
 from remuda.reconcile.sources import names
-from remuda.resources.reading import find
-from remuda.resources.regional import NETWORK
+from remuda.resources.conventions import NETWORK
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

@@ -8,7 +8,7 @@ from remuda.compute.kinds.instances import ComputeInstance
 from remuda.compute.names import InstancePath
 from remuda.http.responses import Collection, Rendered, Shown, untag
 from remuda.http.routes import Call, Nothing
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import ImageRead
 
 _OnInstance = Call[InstancePath, Nothing, Nothing]

@@ -22,8 +22,8 @@ from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Result, Run
-from remuda.resources.reading import find
-from remuda.resources.regional import network_of
+from remuda.resources.conventions import network_of
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 

@@ -10,7 +10,7 @@ from remuda.compute.instances import schema as wire
 from remuda.compute.names import INSTANCE, INSTANCES, InstancePath
 from remuda.compute.permissions import permission
 from remuda.http.routes import AnyRoute, Route
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 from remuda.resources.schema import ImageRead
 
 _ODD = "It is done to exactly one server: if there is none, or several, nothing is done, and the answer is 500."

@@ -30,8 +30,9 @@ from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret
 from remuda.quota.ports import Amount, Charge, Place
 from remuda.resources import conventions as labels
-from remuda.resources import regional
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
+from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -41,7 +42,6 @@ from remuda.resources.metadata import (
     writable_metadata,
 )
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.writing import each_once
 
 SCOPE = (labels.ORGANIZATION, labels.PROJECT, regional.REGION, regional.NETWORK, labels.NAME)
 """The labels that say where an instance is, and what it is called."""

@@ -21,8 +21,8 @@ from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Charge, Ledger, Place
 from remuda.quota.reservation import hold
-from remuda.quota.unmaking import unmake
-from remuda.resources.reading import find
+from remuda.quota.sagas import unmake
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

@@ -7,7 +7,7 @@ import msgspec
 from remuda.compute.kinds.instances import PowerState
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 
 class NetworkingWire(Wire, frozen=True):

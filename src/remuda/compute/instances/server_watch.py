@@ -30,7 +30,7 @@ from remuda.kernel.randomness import Randomness
 from remuda.quota.reservation import is_provisioned
 from remuda.reconcile.leader import while_leading
 from remuda.reconcile.sources import names
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 
 Odd = Literal["missing", "stale", "duplicate"]
 """Why a server is odd: it has no instance, one that took the place of its own, or is not the one of its instance."""

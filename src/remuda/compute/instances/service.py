@@ -26,16 +26,11 @@ from remuda.kernel.tags import Tag
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import read_input
 from remuda.operations.service import Operations
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
-from remuda.resources.deleting import request_deletion
+from remuda.quota.ports import Place, paying_for
+from remuda.resources.crud import find, request_deletion, requested, until_written, witnessed
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.query import allow_for, allow_naming
-from remuda.resources.querying import NetworkedQuery, filters_of
-from remuda.resources.reading import find
+from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.resources.tags import own_tags
-from remuda.resources.timeline import requested
-from remuda.resources.writing import until_written, witnessed
 from remuda.store.contract import Store
 
 

@@ -35,12 +35,9 @@ from remuda.compute.seen import ServerFacts
 from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
 from remuda.quota.lock import before_of, refuse_while_in_hand
-from remuda.resources.conventions import NAME
-from remuda.resources.regional import network_of, region_of
+from remuda.resources.conventions import NAME, network_of, region_of
+from remuda.resources.crud import Turns, check_state, requested, until_written, witnessed
 from remuda.resources.schema import FlavorRead, ImageRead
-from remuda.resources.timeline import requested
-from remuda.resources.turns import Turns
-from remuda.resources.writing import check_state, until_written, witnessed
 
 _MAY_RUN = {None, "Running"}
 

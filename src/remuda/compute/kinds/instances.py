@@ -12,8 +12,7 @@ from remuda.compute.kinds.api_groups import SHARED, VERSION
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.status import unsettled_index
-from remuda.resources.conventions import UNSOUGHT
-from remuda.resources.lifecycle import LifecycleStatus, given
+from remuda.resources.conventions import UNSOUGHT, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 

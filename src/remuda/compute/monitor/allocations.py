@@ -17,7 +17,7 @@ from remuda.kernel.errors import Conflict, Unreadable, Unsealable
 from remuda.quota.ports import Place
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.leader import Pace
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 _TWICE = 2

@@ -19,7 +19,7 @@ from remuda.compute.seen import ServerSeen
 from remuda.kernel.errors import Conflict, Unreadable, Unsealable
 from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.logs import subject_of
 
 _MOST_SUSPECTS = 10_000

@@ -16,8 +16,8 @@ from remuda.kernel.errors import Unreadable, Unsealable
 from remuda.reconcile.leader import Pace
 from remuda.reconcile.sources import names
 from remuda.reconcile.status import AVAILABLE, UNSETTLED, since
-from remuda.resources.reading import find
-from remuda.resources.regional import NETWORK
+from remuda.resources.conventions import NETWORK
+from remuda.resources.crud import find
 
 _NETWORK_ENDED = {"NetworkGone", "NetworkDeleting"}
 _TWICE = 2

@@ -21,7 +21,7 @@ from remuda.quota.reservation import settle_charge
 from remuda.reconcile.leader import Pace
 from remuda.reconcile.sources import names
 from remuda.reconcile.status import is_unsettled
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 
 _CHECKERS: tuple[Checker, ...] = ("instance-without-server", "allocation-differs", "damaged")
 _TWICE = 2

@@ -9,7 +9,7 @@ from remuda.compute.kinds.instances import ComputeInstance, Protection
 from remuda.compute.kinds.policies import ProjectPolicy
 from remuda.kernel.errors import Forbidden
 from remuda.resources.conventions import project_of
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

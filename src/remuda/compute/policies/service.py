@@ -17,8 +17,7 @@ from remuda.http.responses import check_match, etag_of
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.quota.ports import Ledger
 from remuda.resources.conventions import ORGANIZATION, PROJECT
-from remuda.resources.reading import find
-from remuda.resources.writing import until_written, witnessed
+from remuda.resources.crud import find, until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

@@ -29,7 +29,7 @@ from remuda.identity.tokens.jwt import PASSPORT_ISSUER
 from remuda.identity.tokens.peeking import BELIEVED, peek
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unauthenticated
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store, named
 
 

@@ -20,7 +20,7 @@ from remuda.identity.tokens.jws import NOT_VALID
 from remuda.identity.tokens.peeking import LONGEST, Peeked
 from remuda.kernel.errors import Unauthenticated
 from remuda.kernel.text import folded
-from remuda.resources.writing import each_once
+from remuda.resources.crud import each_once
 
 ALGORITHMS = ("RS256", "RS384", "RS512", "ES256", "ES384", "ES512", "PS256", "PS384", "PS512")
 """What an issuer can be allowed to sign with: one key signs, another verifies."""

@@ -23,7 +23,7 @@ from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.ids import is_id
 from remuda.kernel.text import folded
 from remuda.resources.conventions import ORGANIZATION, USER
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

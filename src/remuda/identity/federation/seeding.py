@@ -24,7 +24,7 @@ from remuda.identity.settings import IdentitySettings, PlatformProvider
 from remuda.identity.tenancy.provider_rules import check_issuer
 from remuda.kernel.errors import Invalid, NotFound
 from remuda.resources.conventions import NAME
-from remuda.resources.seeding import seed
+from remuda.resources.crud import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

@@ -34,7 +34,7 @@ from remuda.identity.tokens.footing import organization_vouching
 from remuda.identity.tokens.sessions import Sessions
 from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

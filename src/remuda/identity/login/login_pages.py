@@ -54,7 +54,7 @@ from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 WRONG = (

@@ -27,7 +27,7 @@ from remuda.identity.permissions import permission
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 

@@ -24,8 +24,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, Invalid, Malformed, NotFound
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.reading import find
-from remuda.resources.writing import until_written
+from remuda.resources.crud import find, until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata

@@ -24,7 +24,7 @@ from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, OAuthRefusal
 from remuda.kernel.secrets import Secret
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

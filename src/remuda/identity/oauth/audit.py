@@ -14,7 +14,7 @@ from remuda.identity.kinds.tokens import REVOCATION, SESSION, Session
 from remuda.identity.kinds.users import User
 from remuda.identity.lookups import organizations_to_tell
 from remuda.identity.tokens.jwt import Claims
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 

@@ -23,8 +23,8 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.schema import MetadataRead, MetadataWrite
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.wire import MetadataRead, MetadataWrite
 
 _Uri = Annotated[str, msgspec.Meta(max_length=2048)]
 

@@ -19,8 +19,7 @@ from remuda.identity.tokens.secrets import is_hash_of
 from remuda.kernel.errors import OAuthRefusal
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
-from remuda.resources.reading import find
-from remuda.resources.seeding import seed
+from remuda.resources.crud import find, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

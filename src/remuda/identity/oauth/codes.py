@@ -20,7 +20,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

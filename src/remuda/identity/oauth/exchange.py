@@ -21,8 +21,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
-from remuda.resources.reading import find_in, is_there
-from remuda.resources.writing import each_once
+from remuda.resources.crud import each_once, find_in, is_there
 from remuda.store.contract import Store
 
 TOKEN_EXCHANGE = "urn:ietf:params:oauth:grant-type:token-exchange"  # noqa: S105  the name of a grant

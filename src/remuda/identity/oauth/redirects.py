@@ -8,7 +8,7 @@ from urllib.parse import SplitResult, urlsplit
 
 from remuda.identity.kinds.oauth import OAuth2Client
 from remuda.kernel.errors import Invalid
-from remuda.resources.writing import each_once
+from remuda.resources.crud import each_once
 
 _LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 _LONGEST = 2048

@@ -28,7 +28,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.resources.crud import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
 

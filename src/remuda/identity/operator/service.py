@@ -22,7 +22,7 @@ from remuda.kernel.errors import AlreadyExists, Invalid, Unauthenticated
 from remuda.kernel.ids import is_id
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record
 

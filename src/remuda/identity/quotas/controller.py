@@ -18,7 +18,7 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Done, Result, Run
 from remuda.reconcile.sources import Source
 from remuda.resources.conventions import organization_of
-from remuda.resources.reading import is_there
+from remuda.resources.crud import is_there
 from remuda.store.contract import Store
 
 _A_WHILE_S = 10.0

@@ -23,7 +23,7 @@ from remuda.identity.quotas.writer import Apply, Combiner
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.resources.conventions import organization_of
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 

@@ -13,7 +13,7 @@ from remuda.identity.quotas import rules
 from remuda.identity.quotas import schema as wire
 from remuda.identity.quotas.ledger import Ledger
 from remuda.identity.quotas.quota_state import project_ledger
-from remuda.resources.reading import get_in
+from remuda.resources.crud import get_in
 from remuda.store.contract import Store
 
 

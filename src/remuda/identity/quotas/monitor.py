@@ -22,7 +22,7 @@ from remuda.identity.quotas.writer import Apply
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.reconcile.leader import Leader
 from remuda.reconcile.sources import names
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 _PAGE = 25

@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
 from remuda.identity.quotas.amounts import MOST
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 
 class QuotaWrite(Wire, frozen=True):

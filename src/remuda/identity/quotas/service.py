@@ -27,8 +27,7 @@ from remuda.identity.quotas.ledger import Ledger
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
-from remuda.resources.reading import get_in, is_there
-from remuda.resources.writing import check_state, witnessed
+from remuda.resources.crud import check_state, get_in, is_there, witnessed
 from remuda.store.contract import Store
 
 Judge = Callable[[Allocation], bool]

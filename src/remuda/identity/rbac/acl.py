@@ -28,7 +28,7 @@ from remuda.identity.rbac.bindings import Bindings, Bound, is_for_groups
 from remuda.identity.rbac.book import RoleBook
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION, USER, organization_of
-from remuda.resources.reading import is_there
+from remuda.resources.crud import is_there
 from remuda.store.contract import Part, Store, indexed, labelled, named
 from remuda.store.objects import Resource, ResourceT
 

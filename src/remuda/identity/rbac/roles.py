@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from remuda.access.principal import Verb
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
 from remuda.resources.conventions import NAME
-from remuda.resources.seeding import seed
+from remuda.resources.crud import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

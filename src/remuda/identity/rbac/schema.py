@@ -10,7 +10,7 @@ from remuda.http.routes import Wire
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tokens import Revocation
 from remuda.resources.metadata import read_metadata
-from remuda.resources.wire import MetadataRead
+from remuda.resources.schema import MetadataRead
 
 
 class RoleRead(Wire, frozen=True):

@@ -28,8 +28,7 @@ from remuda.reconcile.results import Blocked, Done, Result, Run
 from remuda.reconcile.sources import Keys, Source, through
 from remuda.reconcile.status import AVAILABLE
 from remuda.resources import conventions as labels
-from remuda.resources.crud import in_words
-from remuda.resources.reading import find
+from remuda.resources.crud import find, in_words
 from remuda.store.contract import Store
 from remuda.store.objects import Resource, ResourceT
 

@@ -13,7 +13,7 @@ from remuda.identity.kinds.tenancy import ORGANIZATION, Domain, DomainSpec, Orga
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
 from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
-from remuda.resources.reading import find_in
+from remuda.resources.crud import find_in
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

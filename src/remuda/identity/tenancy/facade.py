@@ -11,7 +11,7 @@ from remuda.identity.tenancy.projects import Projects
 from remuda.identity.tenancy.providers import Providers
 from remuda.identity.tenancy.service import Organizations
 from remuda.kernel.clock import Clock
-from remuda.resources.wire import VersionRead
+from remuda.resources.schema import VersionRead
 from remuda.store.contract import Store
 
 SERVICE_NAME = "unikorn-identity"

@@ -9,7 +9,7 @@ from remuda.identity.tenancy import schema as wire
 from remuda.identity.tenancy.facade import Tenancy
 from remuda.identity.tenancy.provider_rules import PROVIDER_VIEW
 from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW
-from remuda.resources.wire import VersionRead
+from remuda.resources.schema import VersionRead
 
 
 async def list_organizations(

@@ -23,11 +23,16 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.kernel.ids import is_id
 from remuda.resources import conventions as labels
-from remuda.resources.crud import check_reference
-from remuda.resources.deleting import request_deletion
+from remuda.resources.crud import (
+    check_reference,
+    check_state,
+    find_in,
+    get_in,
+    request_deletion,
+    until_written,
+    witnessed,
+)
 from remuda.resources.metadata import check_tags
-from remuda.resources.reading import find_in, get_in
-from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
 

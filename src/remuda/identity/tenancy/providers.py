@@ -17,10 +17,8 @@ from remuda.identity.tenancy.schema import ProviderRead, ProviderWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists
 from remuda.resources import conventions as labels
-from remuda.resources.deleting import request_deletion
+from remuda.resources.crud import check_state, get_in, request_deletion, until_written, witnessed
 from remuda.resources.metadata import check_tags
-from remuda.resources.reading import get_in
-from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
 

@@ -31,6 +31,7 @@ from remuda.kernel.errors import Invalid
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
+from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
@@ -40,7 +41,6 @@ from remuda.resources.metadata import (
     writable_metadata,
 )
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.writing import each_once
 
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _HOSTNAME = re.compile(rf"({_LABEL}\.)+(?=[0-9-]*[a-z]){_LABEL}")

@@ -6,7 +6,7 @@ import msgspec
 
 from remuda.http.routes import ENCODED_TWICE, Id, ListQuery, Parameters, Wire
 from remuda.kernel.secrets import Secret
-from remuda.resources.wire import MetadataRead, MetadataWrite, OrganizationMetadataRead
+from remuda.resources.schema import MetadataRead, MetadataWrite, OrganizationMetadataRead
 
 OrganizationType = Literal["adhoc", "domain"]
 """Whether everybody with an address at a domain logs in at the organization's own provider, or people choose one."""

@@ -24,10 +24,8 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, Malformed, NotFound
 from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
-from remuda.resources.deleting import request_deletion
+from remuda.resources.crud import check_state, find_in, request_deletion, until_written
 from remuda.resources.metadata import check_tags
-from remuda.resources.reading import find_in
-from remuda.resources.writing import check_state, until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 

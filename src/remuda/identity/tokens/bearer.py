@@ -20,7 +20,7 @@ from remuda.identity.tokens.secrets import is_hash_of
 from remuda.identity.tokens.service import Tokens, revocations_of
 from remuda.identity.tokens.sessions import Sessions
 from remuda.kernel.errors import Unauthenticated
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Part, Store, named
 
 

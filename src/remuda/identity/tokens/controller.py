@@ -23,7 +23,7 @@ from remuda.kernel.errors import NotFound
 from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Done, Result, Run
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 REMEMBERED = timedelta(days=1)

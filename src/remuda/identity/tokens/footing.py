@@ -12,7 +12,7 @@ from remuda.identity.kinds.oauth import OAuth2Provider, Password
 from remuda.identity.kinds.tokens import Session
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.conventions import ORGANIZATION
-from remuda.resources.reading import find, is_there
+from remuda.resources.crud import find, is_there
 from remuda.store.contract import Store
 
 

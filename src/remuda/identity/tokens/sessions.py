@@ -29,8 +29,7 @@ from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id, random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.resources.reading import find
-from remuda.resources.writing import until_written
+from remuda.resources.crud import find, until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata

@@ -18,9 +18,7 @@ from remuda.identity.users.rosters import Member, is_in
 from remuda.identity.users.sagas import MemberWork, PeoplePorts
 from remuda.operations.saga import Saga
 from remuda.operations.service import Operations
-from remuda.resources.reading import is_there
-from remuda.resources.turns import Turns
-from remuda.resources.writing import each_once
+from remuda.resources.crud import Turns, each_once, is_there
 from remuda.store.contract import Store
 
 WorkT = TypeVar("WorkT", bound=MemberWork)

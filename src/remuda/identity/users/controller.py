@@ -29,7 +29,7 @@ from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Done, Result, Run
 from remuda.reconcile.sources import Source, names, through
 from remuda.resources.conventions import ORGANIZATION, organization_of
-from remuda.resources.reading import find, is_there
+from remuda.resources.crud import find, is_there
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 

@@ -14,6 +14,7 @@ from remuda.identity.users.rosters import local_subject
 from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
 from remuda.kernel.errors import Malformed
 from remuda.resources import conventions as labels
+from remuda.resources.crud import each_once
 from remuda.resources.metadata import (
     changed_metadata,
     new_metadata,
@@ -22,7 +23,6 @@ from remuda.resources.metadata import (
     writable_metadata,
 )
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.writing import each_once
 
 
 def check_same_people(spec: GroupSpecWire, by_subject: Collection[str]) -> None:

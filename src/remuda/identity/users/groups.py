@@ -18,9 +18,8 @@ from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, S
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.resources.conventions import ORGANIZATION, USER
+from remuda.resources.crud import check_state, each_once, find, find_in, get_in, until_written, witnessed
 from remuda.resources.metadata import check_tags
-from remuda.resources.reading import find, find_in, get_in
-from remuda.resources.writing import check_state, each_once, until_written, witnessed
 from remuda.store.contract import Store
 
 GROUPS = "groups"

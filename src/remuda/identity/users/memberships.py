@@ -11,8 +11,7 @@ from remuda.identity.kinds.users import Group
 from remuda.identity.users.claims import is_open
 from remuda.identity.users.rosters import Member, is_in, marked, reverted
 from remuda.kernel.errors import Conflict, Malformed, NotFound
-from remuda.resources.reading import find, find_in
-from remuda.resources.turns import Turns
+from remuda.resources.crud import Turns, find, find_in
 from remuda.store.contract import Store
 
 

@@ -31,8 +31,8 @@ from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
 from remuda.resources import conventions as labels
 from remuda.resources.metadata import changed_metadata, new_metadata, read_organization_metadata, stored_tags
+from remuda.resources.schema import MetadataWrite
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 
 ClaimedT = TypeVar("ClaimedT", OrganizationUser, ServiceAccount)

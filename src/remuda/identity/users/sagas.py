@@ -26,7 +26,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRefused, Unavailable
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 
 

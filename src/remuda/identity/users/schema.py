@@ -8,7 +8,7 @@ import msgspec
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.identity.kinds.states import UserState
 from remuda.kernel.secrets import Secret
-from remuda.resources.wire import MetadataWrite, OrganizationMetadataRead
+from remuda.resources.schema import MetadataWrite, OrganizationMetadataRead
 
 _Text = Annotated[str, msgspec.Meta(max_length=253)]
 _Groups = Annotated[tuple[_Text, ...], msgspec.Meta(max_length=500, description="The groups it is in, and no others.")]

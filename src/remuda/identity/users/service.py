@@ -20,10 +20,9 @@ from remuda.identity.users.tray import Tray
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
 from remuda.resources.conventions import ORGANIZATION, organization_of
+from remuda.resources.crud import each_once, get_in, until_written, witnessed
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.reading import get_in
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.writing import each_once, until_written, witnessed
 from remuda.store.contract import Store
 
 ACCOUNTS = "serviceaccounts"

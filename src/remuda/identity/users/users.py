@@ -21,10 +21,9 @@ from remuda.kernel.clock import let_others_run
 from remuda.kernel.errors import AnswerNotKept, NotFound
 from remuda.kernel.tags import Tag
 from remuda.resources.conventions import ORGANIZATION, USER
+from remuda.resources.crud import each_once, find, find_in, witnessed
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.reading import find, find_in
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.writing import each_once, witnessed
 from remuda.store.contract import Store
 
 USERS = "users"

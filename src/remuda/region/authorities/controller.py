@@ -14,8 +14,7 @@ from remuda.reconcile.sources import Source
 from remuda.region.authorities.sagas import reference_of
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.conventions import IN_CARE, organization_of, project_of
 from remuda.store.contract import Store
 
 

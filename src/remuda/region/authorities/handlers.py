@@ -6,7 +6,7 @@ from remuda.region.authorities import schema as wire
 from remuda.region.authorities.objects import AUTHORITY_VIEW
 from remuda.region.authorities.service import Authorities
 from remuda.region.kinds.authorities import SSHCertificateAuthority
-from remuda.resources.querying import ProjectQuery
+from remuda.resources.query import ProjectQuery
 
 
 async def list_all(

@@ -5,12 +5,10 @@ from remuda.http.responses import tagged
 from remuda.region.authorities.rules import authority_key
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead, AuthoritySpecWire
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
-from remuda.resources.conventions import ORGANIZATION, PROJECT
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.conventions import API_VERSION, IN_CARE, ORGANIZATION, PROJECT, SECOND
 from remuda.resources.metadata import check_tags, new_metadata, read_project_metadata, stored_tags, writable_metadata
-from remuda.resources.regional import API_VERSION, SECOND
+from remuda.resources.schema import MetadataWrite
 from remuda.resources.tags import own_tags
-from remuda.resources.wire import MetadataWrite
 
 
 def check_new(wanted: AuthorityCreate, by: Principal) -> None:

@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.authorities import handlers
 from remuda.region.authorities import schema as wire
 from remuda.region.permissions import permission
-from remuda.resources.querying import ProjectQuery
+from remuda.resources.query import ProjectQuery
 
 AUTHORITIES = "/api/v2/sshcertificateauthorities"
 """All authorities."""

@@ -8,7 +8,7 @@ from remuda.access.principal import Asker
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Place
-from remuda.quota.unmaking import unmake
+from remuda.quota.sagas import unmake
 from remuda.region.authorities.objects import new_authority
 from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority

@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from remuda.http.routes import Id, Parameters, Wire
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 
 class AuthoritySpecWire(Wire, frozen=True):

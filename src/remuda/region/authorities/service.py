@@ -10,8 +10,7 @@ from remuda.access.checks import allow_new_in_project
 from remuda.access.principal import Context, Permission, asker_of
 from remuda.http.responses import Collection
 from remuda.operations.service import Operations
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
+from remuda.quota.ports import Place, paying_for
 from remuda.region.authorities.objects import AUTHORITY_VIEW, check_new, writable_authority
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead
@@ -19,10 +18,8 @@ from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.deleting import request_deletion
-from remuda.resources.query import allow_for, allow_naming
-from remuda.resources.querying import ProjectQuery, filters_of
-from remuda.resources.writing import until_written, witnessed
+from remuda.resources.crud import request_deletion, until_written, witnessed
+from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 
 _ENDPOINT = "sshcertificateauthorities:v2"

@@ -5,9 +5,8 @@ from remuda.region.catalogue.rules import read_external_network, read_flavor
 from remuda.region.catalogue.schema import ExternalNetworkRead, FlavorQuery, RegionDetailRead
 from remuda.region.catalogue.service import Catalogue
 from remuda.region.names import OrganizationPath, OrganizationRegionPath, RegionPath
-from remuda.resources.schema import FlavorRead, RegionRead
+from remuda.resources.schema import FlavorRead, RegionRead, VersionRead
 from remuda.resources.service_info import OpenIdProtectedResource
-from remuda.resources.wire import VersionRead
 
 
 async def list_regions(catalogue: Catalogue, call: Call[Nothing, Nothing, Nothing]) -> list[RegionRead]:

@@ -14,8 +14,15 @@ from remuda.region.kinds.quantities import gib_of
 from remuda.region.kinds.regions import Region
 from remuda.region.permissions import permission
 from remuda.resources.metadata import read_metadata
-from remuda.resources.schema import FlavorRead, FlavorSpecWire, GpuWire, RegionFeatures, RegionRead, RegionSpecWire
-from remuda.resources.wire import StaticMetadataRead
+from remuda.resources.schema import (
+    FlavorRead,
+    FlavorSpecWire,
+    GpuWire,
+    RegionFeatures,
+    RegionRead,
+    RegionSpecWire,
+    StaticMetadataRead,
+)
 
 _NO_TIME = datetime(1, 1, 1, tzinfo=UTC)  # no provider says when a flavor was made: clients know this for "not known"
 _GB = 10**9

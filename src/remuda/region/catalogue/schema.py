@@ -7,8 +7,7 @@ import msgspec
 from remuda.http.routes import Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.provider import ProviderType
-from remuda.resources.schema import RegionFeatures
-from remuda.resources.wire import MetadataRead
+from remuda.resources.schema import MetadataRead, RegionFeatures
 
 
 class FlavorQuery(Parameters, frozen=True):

@@ -24,11 +24,9 @@ from remuda.kernel.ids import derived_id
 from remuda.region.kinds.api_groups import OURS
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
-from remuda.resources import regional
+from remuda.resources import conventions as regional
 from remuda.resources.conventions import DESCRIPTION, NAME
-from remuda.resources.reading import find
-from remuda.resources.seeding import seed
-from remuda.resources.writing import until_written
+from remuda.resources.crud import find, seed, until_written
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

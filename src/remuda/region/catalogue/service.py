@@ -15,9 +15,8 @@ from remuda.region.catalogue.rules import read_detail, read_region, usable_flavo
 from remuda.region.catalogue.schema import RegionDetailRead
 from remuda.region.permissions import permission
 from remuda.region.settings import RegionSettings
-from remuda.resources.schema import RegionRead
+from remuda.resources.schema import RegionRead, VersionRead
 from remuda.resources.service_info import OpenIdProtectedResource, protected_resource
-from remuda.resources.wire import VersionRead
 
 SERVICE_NAME = "unikorn-region-server"
 """What region calls itself: clients look for its beginning, up to the second dash."""

@@ -20,7 +20,7 @@ from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.identities import Identity
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import PROJECT
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 

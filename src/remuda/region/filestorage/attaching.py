@@ -23,10 +23,8 @@ from remuda.region.kinds.networks import Network
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.networks.address_plan import AddressRange
 from remuda.region.permissions import permission
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.reading import find, is_there
-from remuda.resources.regional import is_second, region_of
-from remuda.resources.writing import each_once
+from remuda.resources.conventions import is_second, organization_of, project_of, region_of
+from remuda.resources.crud import each_once, find, is_there
 from remuda.store.contract import Store
 
 _FIELD = "spec.attachments.networkIds"

@@ -23,9 +23,9 @@ from remuda.region.catalogue.seed import WITHDRAWN, is_withdrawn
 from remuda.region.kinds.api_groups import OURS
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
-from remuda.resources import regional
+from remuda.resources import conventions as regional
 from remuda.resources.conventions import NAME
-from remuda.resources.seeding import seed
+from remuda.resources.crud import seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

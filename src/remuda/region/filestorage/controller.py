@@ -47,10 +47,8 @@ from remuda.region.kinds.snapshots import SnapshotPolicy
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.networks.rules import to_cloud
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.reading import find
-from remuda.resources.regional import identity_of, region_of
+from remuda.resources.conventions import IN_CARE, identity_of, organization_of, project_of, region_of
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 _LOOK_S = 300.0

@@ -7,7 +7,7 @@ from remuda.region.filestorage.reading import STORAGE_VIEW
 from remuda.region.filestorage.service import FileStorageRoom
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.storageclasses import FileStorageClass
-from remuda.resources.querying import RegionalQuery
+from remuda.resources.query import RegionalQuery
 
 
 async def list_all(

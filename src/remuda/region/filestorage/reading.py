@@ -30,9 +30,9 @@ from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.quantities import gib_of
 from remuda.region.kinds.snapshots import SnapshotPolicy
 from remuda.region.kinds.storageclasses import FileStorageClass
-from remuda.resources import regional
+from remuda.resources import conventions as regional
 from remuda.resources.metadata import read_metadata, read_project_metadata, writable_metadata
-from remuda.resources.wire import Provisioning
+from remuda.resources.schema import Provisioning
 
 _DEFAULT_PARALLELISM = 4
 _STATUS: dict[str, Provisioning] = {

@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.filestorage import handlers
 from remuda.region.filestorage import schema as wire
 from remuda.region.permissions import permission
-from remuda.resources.querying import RegionalQuery
+from remuda.resources.query import RegionalQuery
 
 FILE_STORAGE = "/api/v2/filestorage"
 """All file storage."""

@@ -15,8 +15,8 @@ from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorag
 from remuda.region.kinds.quantities import GIB
 from remuda.region.kinds.snapshots import Retention, Schedule, SnapshotPolicy
 from remuda.resources import conventions as labels
-from remuda.resources import regional
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
 from remuda.resources.metadata import changed_metadata, check_tags, new_metadata, stored_tags
 from remuda.resources.tags import own_tags, replaced_tags
 

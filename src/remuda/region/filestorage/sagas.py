@@ -13,8 +13,7 @@ from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.lock import turn_of
 from remuda.quota.ports import Charge, Place
 from remuda.quota.reservation import hold, payer_of
-from remuda.quota.sagas import Change, change_saga
-from remuda.quota.unmaking import unmake
+from remuda.quota.sagas import Change, change_saga, unmake
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.schema import StorageCreate, StorageUpdate
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec

@@ -12,7 +12,7 @@ import msgspec
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
 from remuda.region.kinds.snapshots import DayOfWeek, Interval
 from remuda.region.kinds.storageclasses import FileProtocol
-from remuda.resources.wire import MetadataRead, MetadataWrite, ProjectMetadataRead, Provisioning
+from remuda.resources.schema import MetadataRead, MetadataWrite, ProjectMetadataRead, Provisioning
 
 
 class NfsWire(Wire, frozen=True):

@@ -17,8 +17,7 @@ from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.operations.service import Operations
 from remuda.quota.lock import before_of, refuse_while_in_hand
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
+from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.attaching import Attaching
@@ -39,13 +38,9 @@ from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorag
 from remuda.region.kinds.storageclasses import FileStorageClass
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import ORGANIZATION, organization_of, project_of
-from remuda.resources.deleting import request_deletion
-from remuda.resources.query import allow_for, allow_naming
-from remuda.resources.querying import RegionalQuery, filters_of
-from remuda.resources.reading import find
-from remuda.resources.regional import REGION, region_of
-from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.resources.conventions import ORGANIZATION, REGION, organization_of, project_of, region_of
+from remuda.resources.crud import check_state, find, request_deletion, until_written, witnessed
+from remuda.resources.query import RegionalQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 
 _ENDPOINT = "filestorage:v2"

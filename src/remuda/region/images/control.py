@@ -15,7 +15,7 @@ from remuda.region.images.fetching import ImageFetcher, Limits
 from remuda.region.images.transfer import Transfers
 from remuda.region.kinds.images import ImageImport
 from remuda.region.settings import RegionSettings
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.conventions import IN_CARE
 
 ATTEMPTS = 5
 """How often an image is fetched at most, if trouble on the way is all that keeps it from coming."""

@@ -25,7 +25,7 @@ from remuda.providers.contract.catalogue import Image
 from remuda.providers.contract.common import InUse
 from remuda.providers.proxy import image_key
 from remuda.quota.reservation import SOON_S
-from remuda.quota.unmaking import unmake
+from remuda.quota.sagas import unmake
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.status import AVAILABLE
@@ -34,8 +34,8 @@ from remuda.region.deletion import until_gone
 from remuda.region.images.rules import to_cloud
 from remuda.region.images.transfer import Transfer, Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.resources.reading import is_there
-from remuda.resources.regional import region_of
+from remuda.resources.conventions import region_of
+from remuda.resources.crud import is_there
 from remuda.store.contract import Store
 
 KEPT = timedelta(seconds=60)

@@ -12,9 +12,8 @@ from remuda.providers.contract.catalogue import Image
 from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.images.rules import image_of
 from remuda.region.kinds.images import ImageImport
-from remuda.resources.conventions import ORGANIZATION, organization_of
-from remuda.resources.reading import find
-from remuda.resources.regional import REGION, region_of
+from remuda.resources.conventions import ORGANIZATION, REGION, organization_of, region_of
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

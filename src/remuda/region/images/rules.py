@@ -11,13 +11,19 @@ from remuda.kernel.tags import Tag
 from remuda.providers.contract.catalogue import Image, ImageGpu, NewImage, OperatingSystem
 from remuda.region.images.schema import ImageCreate, ImageQuery
 from remuda.region.kinds import images as stored
-from remuda.resources.conventions import NAME, ORGANIZATION, organization_of
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources.conventions import IN_CARE, NAME, ORGANIZATION, REGION, organization_of
 from remuda.resources.metadata import check_tags, new_metadata, stored_tags
-from remuda.resources.regional import REGION
-from remuda.resources.schema import ImageGpuWire, ImageOsWire, ImageRead, ImageSpecRead, ImageStatusRead
+from remuda.resources.schema import (
+    ImageGpuWire,
+    ImageOsWire,
+    ImageRead,
+    ImageSpecRead,
+    ImageStatusRead,
+    MetadataWrite,
+    StaticMetadataRead,
+    TagWire,
+)
 from remuda.resources.tags import own_tags, writable_tags
-from remuda.resources.wire import MetadataWrite, StaticMetadataRead, TagWire
 
 _GIB = 2**30
 convert = msgspec.convert

@@ -7,8 +7,7 @@ import msgspec
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import Architecture, ImageState, Virtualization
-from remuda.resources.schema import ImageGpuWire, ImageOsWire, SoftwareVersions
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import ImageGpuWire, ImageOsWire, MetadataWrite, SoftwareVersions
 
 _Word = Annotated[str, msgspec.Meta(max_length=255)]
 _Version = Annotated[str, msgspec.Meta(pattern=r"^v[0-9]+\.[0-9]+\.[0-9]+$", max_length=255, examples=["v1.2.3"])]

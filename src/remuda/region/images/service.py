@@ -24,9 +24,8 @@ from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport
 from remuda.region.kinds.servers import Server
 from remuda.region.names import OrganizationRegionPath
 from remuda.region.permissions import permission
-from remuda.resources.reading import find, find_in
-from remuda.resources.regional import region_of
-from remuda.resources.writing import witnessed
+from remuda.resources.conventions import region_of
+from remuda.resources.crud import find, find_in, witnessed
 from remuda.store.contract import Store
 
 _READ = permission("images", "read")

@@ -20,11 +20,10 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server
 from remuda.region.permissions import permission
-from remuda.resources.conventions import organization_of
+from remuda.resources.conventions import identity_of, is_second, organization_of, region_of
 from remuda.resources.metadata import check_tags
 from remuda.resources.query import allow_for
-from remuda.resources.regional import identity_of, is_second, region_of
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
 
 

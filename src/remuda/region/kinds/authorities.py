@@ -2,7 +2,7 @@
 
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
-from remuda.resources.lifecycle import LifecycleStatus, given
+from remuda.resources.conventions import LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 

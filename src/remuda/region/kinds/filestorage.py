@@ -12,7 +12,7 @@ from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import IpRange, Settling
 from remuda.region.kinds.snapshots import SnapshotPolicy
-from remuda.resources.lifecycle import Conditions, LifecycleStatus, given
+from remuda.resources.conventions import Conditions, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 

@@ -12,8 +12,7 @@ from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import IpRange, ProviderType
-from remuda.resources.lifecycle import LifecycleStatus, given
-from remuda.resources.regional import REGION
+from remuda.resources.conventions import REGION, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
 

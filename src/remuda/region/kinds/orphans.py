@@ -16,7 +16,7 @@ from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
 from remuda.region.kinds.api_groups import OURS, VERSION
-from remuda.resources import regional
+from remuda.resources import conventions as regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
 

@@ -8,7 +8,7 @@ from remuda.region.kinds.api_groups import SHARED, VERSION
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.region_kubernetes import RegionKubernetes
 from remuda.region.kinds.region_openstack import RegionOpenstack
-from remuda.resources.lifecycle import LifecycleStatus
+from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct
 

@@ -30,9 +30,7 @@ from remuda.region.kinds.server_parts import (
     Stands,
 )
 from remuda.region.kinds.standing import DRIFTED, Standing
-from remuda.resources.conventions import UNSOUGHT
-from remuda.resources.lifecycle import LifecycleStatus, given
-from remuda.resources.regional import API_VERSION, IDENTITY, REGION
+from remuda.resources.conventions import API_VERSION, IDENTITY, REGION, UNSOUGHT, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
 

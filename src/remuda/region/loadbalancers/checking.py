@@ -9,8 +9,8 @@ from remuda.region.kinds.loadbalancers import Listener, LoadBalancer
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers.schema import ListenerWire
+from remuda.resources.crud import find, is_there
 from remuda.resources.ipv4 import address_or_refuse, prefix_or_refuse
-from remuda.resources.reading import find, is_there
 from remuda.store.contract import Store
 
 

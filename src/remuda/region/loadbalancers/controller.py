@@ -45,9 +45,8 @@ from remuda.region.loadbalancers.sagas import charge_for
 from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.rules import plan_of, tenancy_of, to_cloud
 from remuda.region.ports import IdentityPort
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.reading import find
-from remuda.resources.regional import NETWORK, identity_of, network_of, region_of
+from remuda.resources.conventions import IN_CARE, NETWORK, identity_of, network_of, region_of
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

@@ -6,7 +6,7 @@ from remuda.region.kinds.loadbalancers import LoadBalancer
 from remuda.region.loadbalancers import rules
 from remuda.region.loadbalancers import schema as wire
 from remuda.region.loadbalancers.service import LoadBalancers
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 
 
 async def list_all(

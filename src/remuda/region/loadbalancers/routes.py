@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.loadbalancers import handlers
 from remuda.region.loadbalancers import schema as wire
 from remuda.region.permissions import permission
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 
 LOAD_BALANCERS = "/api/v2/loadbalancers"
 """All load balancers."""

@@ -31,8 +31,8 @@ from remuda.region.loadbalancers.schema import (
     PoolWire,
 )
 from remuda.resources import conventions as labels
-from remuda.resources import regional
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,

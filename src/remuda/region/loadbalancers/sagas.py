@@ -10,8 +10,7 @@ from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.lock import turn_of
 from remuda.quota.ports import Charge, Place
 from remuda.quota.reservation import hold, payer_of
-from remuda.quota.sagas import Change, change_saga
-from remuda.quota.unmaking import unmake
+from remuda.quota.sagas import Change, change_saga, unmake
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer, LoadBalancerSpec
 from remuda.region.kinds.networks import Network
 from remuda.region.loadbalancers import rules

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.routes import Id, Parameters, Wire
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 _OCTET = "(?:25[0-5]|2[0-4][0-9]|[01]?[0-9]?[0-9])"
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]

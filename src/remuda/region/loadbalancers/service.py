@@ -13,8 +13,7 @@ from remuda.kernel.errors import Invalid, NotFound
 from remuda.kernel.ids import derived_id
 from remuda.operations.service import Operations
 from remuda.quota.lock import before_of, refuse_while_in_hand
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
+from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER, LoadBalancer
 from remuda.region.kinds.networks import Network
@@ -26,14 +25,11 @@ from remuda.region.networks.address_plan import read_vip
 from remuda.region.networks.rules import plan_of
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.deleting import request_deletion
+from remuda.resources.conventions import is_second, network_of, organization_of, project_of, region_of
+from remuda.resources.crud import check_state, request_deletion, until_written, witnessed
 from remuda.resources.metadata import check_tags, stored_tags
-from remuda.resources.query import allow_for, allow_naming
-from remuda.resources.querying import NetworkedQuery, filters_of
-from remuda.resources.regional import is_second, network_of, region_of
+from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.resources.tags import own_tags
-from remuda.resources.writing import check_state, until_written, witnessed
 from remuda.store.contract import Store
 
 

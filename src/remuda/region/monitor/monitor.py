@@ -25,7 +25,7 @@ from remuda.region.monitor.settings import MonitorSettings
 from remuda.region.monitor.supplies import Supplies
 from remuda.region.ports import RegionPorts
 from remuda.region.servers.looking import Looking
-from remuda.resources.regional import REGION
+from remuda.resources.conventions import REGION
 from remuda.store.logs import Log
 
 

@@ -30,8 +30,8 @@ from remuda.region.monitor.inventory import Holding, find_holding, holdings_of
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.monitor.owners import Owners
 from remuda.region.networks.addresses import give_held_back
-from remuda.resources.reading import find
-from remuda.resources.regional import REGION
+from remuda.resources.conventions import REGION
+from remuda.resources.crud import find
 from remuda.store.objects import Resource
 
 _PAGE = 100

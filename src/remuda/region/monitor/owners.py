@@ -15,7 +15,7 @@ from remuda.region.kinds.orphans import Why
 from remuda.region.kinds.servers import Server, cloud_uid_of
 from remuda.region.monitor.inventory import Holding
 from remuda.region.servers.provider_spec import number_in, numbers_of
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Entry, Log, subject_of
 from remuda.store.objects import Resource

@@ -7,8 +7,7 @@ import msgspec
 
 from remuda.region.kinds.sightings import SightingDigest, SightingDigestSpec
 from remuda.region.monitor.digests import Digests
-from remuda.resources.reading import find
-from remuda.resources.seeding import seed
+from remuda.resources.crud import find, seed
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

@@ -14,8 +14,8 @@ from remuda.region.kinds.vlans import VLANAllocation, vlans_name
 from remuda.region.monitor.metrics import MonitorMetrics
 from remuda.region.networks.ipam import segments_of
 from remuda.region.networks.rules import plan_of
-from remuda.resources.reading import find
-from remuda.resources.regional import NETWORK, REGION
+from remuda.resources.conventions import NETWORK, REGION
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 _PAGE = 100

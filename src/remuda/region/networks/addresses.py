@@ -17,9 +17,9 @@ from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.address_plan import free_address, mac_of, probe_order
 from remuda.region.networks.rules import plan_of
-from remuda.resources import regional
+from remuda.resources import conventions as regional
 from remuda.resources.conventions import ORGANIZATION, PROJECT
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata, ResourceT
 

@@ -49,11 +49,9 @@ from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.keypairs import new_key_pair
 from remuda.region.networks.sagas import charge_of, reference_of
 from remuda.region.ports import IdentityPort
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.reading import find
-from remuda.resources.regional import IDENTITY as IDENTITY_LABEL
-from remuda.resources.regional import identity_of, region_of
+from remuda.resources.conventions import IDENTITY as IDENTITY_LABEL
+from remuda.resources.conventions import IN_CARE, identity_of, organization_of, project_of, region_of
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

@@ -6,7 +6,7 @@ from remuda.region.kinds.networks import Network
 from remuda.region.networks import rules
 from remuda.region.networks import schema as wire
 from remuda.region.networks.service import Networks
-from remuda.resources.querying import RegionalQuery
+from remuda.resources.query import RegionalQuery
 
 
 async def list_all(

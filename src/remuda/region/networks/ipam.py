@@ -17,8 +17,7 @@ from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
-from remuda.resources.reading import find
-from remuda.resources.writing import until_written
+from remuda.resources.crud import find, until_written
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
 

@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.networks import handlers
 from remuda.region.networks import schema as wire
 from remuda.region.permissions import permission
-from remuda.resources.querying import RegionalQuery
+from remuda.resources.query import RegionalQuery
 
 NETWORKS = "/api/v2/networks"
 """All networks."""

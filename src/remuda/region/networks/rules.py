@@ -24,8 +24,8 @@ from remuda.region.networks.schema import (
     RouteWire,
 )
 from remuda.resources import conventions as labels
-from remuda.resources import regional
-from remuda.resources.lifecycle import IN_CARE
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -34,8 +34,8 @@ from remuda.resources.metadata import (
     stored_tags,
     writable_metadata,
 )
+from remuda.resources.schema import MetadataWrite
 from remuda.resources.tags import own_tags, replaced_tags
-from remuda.resources.wire import MetadataWrite
 from remuda.store.objects import Metadata
 
 _HIDDEN_NAME = "networkv2-service-principal"

@@ -13,14 +13,14 @@ from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Amount, Charge, Place
 from remuda.quota.reservation import hold
-from remuda.quota.unmaking import unmake
+from remuda.quota.sagas import unmake
 from remuda.region.kinds.identities import IDENTITY, Identity
 from remuda.region.kinds.lifecycle import ProviderType
 from remuda.region.kinds.networks import NETWORK, Network
 from remuda.region.networks import rules
 from remuda.region.networks.schema import NetworkCreate
 from remuda.region.ports import IdentityPort
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

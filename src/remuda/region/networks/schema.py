@@ -5,7 +5,7 @@ from typing import Annotated
 import msgspec
 
 from remuda.http.routes import ENCODED_TWICE, Id, Parameters, Wire
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 _Length = Annotated[int, msgspec.Meta(ge=0, le=30)]
 _Some = msgspec.Meta(max_length=64)

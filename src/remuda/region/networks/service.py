@@ -16,8 +16,7 @@ from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
+from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.identities import Identity
@@ -27,13 +26,9 @@ from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkRead, NetworkUpdate
 from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
-from remuda.resources.crud import check_reference
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.query import allow_for, allow_naming
-from remuda.resources.querying import RegionalQuery, filters_of
-from remuda.resources.reading import find
-from remuda.resources.regional import identity_of, is_second
-from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.resources.conventions import IN_CARE, identity_of, is_second
+from remuda.resources.crud import check_reference, check_state, find, until_written, witnessed
+from remuda.resources.query import RegionalQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 
 

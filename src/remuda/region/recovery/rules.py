@@ -24,8 +24,8 @@ from remuda.region.recovery.schema import AdoptWrite, OrphanRead
 from remuda.region.servers.provider_spec import number_in
 from remuda.region.servers.rules import new_server, server_id
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
-from remuda.resources.regional import REGION, region_of
-from remuda.resources.wire import MetadataWrite
+from remuda.resources.conventions import REGION, region_of
+from remuda.resources.schema import MetadataWrite
 from remuda.store.objects import ResourceT
 
 

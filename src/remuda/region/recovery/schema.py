@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
-from remuda.resources.wire import Name
+from remuda.resources.schema import Name
 
 RecoverableSort = Literal["identities", "networks", "securitygroups", "loadbalancers", "servers", "filestorages"]
 """What has something at a provider, by the plural under which it is stored."""

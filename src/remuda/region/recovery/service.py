@@ -22,8 +22,7 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Invalid, NotFound, RemudaError
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
+from remuda.quota.ports import Place, paying_for
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.provider_registry import Clouds, need
@@ -40,10 +39,8 @@ from remuda.region.permissions import permission
 from remuda.region.recovery import rules
 from remuda.region.recovery.leftovers import KIND_OF, things_of
 from remuda.region.recovery.schema import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.reading import find
-from remuda.resources.regional import IDENTITY, REGION, identity_of, region_of
-from remuda.resources.writing import until_written, witnessed
+from remuda.resources.conventions import IDENTITY, REGION, identity_of, organization_of, project_of, region_of
+from remuda.resources.crud import find, until_written, witnessed
 from remuda.store.contract import Store
 from remuda.store.logs import Record, subject_of
 from remuda.store.objects import Resource

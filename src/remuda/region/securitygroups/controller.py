@@ -16,9 +16,9 @@ from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.securitygroups import rules
-from remuda.resources import regional
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.reading import find
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

@@ -6,7 +6,7 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.securitygroups import rules
 from remuda.region.securitygroups import schema as wire
 from remuda.region.securitygroups.service import SecurityGroups
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 
 
 async def list_all(

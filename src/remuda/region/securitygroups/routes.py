@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.permissions import permission
 from remuda.region.securitygroups import handlers
 from remuda.region.securitygroups import schema as wire
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 
 SECURITY_GROUPS = "/api/v2/securitygroups"
 """All security groups."""

@@ -27,9 +27,9 @@ from remuda.region.securitygroups.schema import (
     RuleWire,
 )
 from remuda.resources import conventions as labels
-from remuda.resources import regional
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
 from remuda.resources.ipv4 import prefix_or_refuse
-from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,

@@ -6,7 +6,7 @@ import msgspec
 
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.region.kinds.securitygroups import Direction, Protocol
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 _Port = Annotated[int, msgspec.Meta(ge=1, le=65535)]
 

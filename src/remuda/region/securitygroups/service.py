@@ -10,8 +10,7 @@ from remuda.access.principal import Context, Permission
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
+from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.in_use import refuse_if_used
 from remuda.region.kinds.networks import Network
@@ -20,12 +19,9 @@ from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.securitygroups import rules
 from remuda.region.securitygroups.schema import GroupCreate, GroupRead, GroupUpdate
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.deleting import request_deletion
-from remuda.resources.query import allow_for, allow_naming
-from remuda.resources.querying import NetworkedQuery, filters_of
-from remuda.resources.regional import is_second, network_of, region_of
-from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.resources.conventions import is_second, network_of, organization_of, project_of, region_of
+from remuda.resources.crud import check_state, request_deletion, until_written, witnessed
+from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 
 _ENDPOINT = "securitygroups:v2"

@@ -21,7 +21,7 @@ from remuda.region.permissions import permission
 from remuda.region.servers.looking import Looking
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
-from remuda.resources.regional import identity_of, region_of
+from remuda.resources.conventions import identity_of, region_of
 from remuda.store.contract import Store
 
 _UPDATE = permission("servers", "update")

@@ -14,7 +14,7 @@ from remuda.region.catalogue.provider_registry import Cloud, need
 from remuda.region.kinds.server_parts import Replacement
 from remuda.region.kinds.servers import Server, awaited_place
 from remuda.region.servers.choosing import find_flavor
-from remuda.resources.reading import find
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 

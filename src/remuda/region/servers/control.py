@@ -12,8 +12,7 @@ from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.capacity import Places
 from remuda.region.servers.controller import ServerController
-from remuda.resources.lifecycle import IN_CARE
-from remuda.resources.regional import NETWORK, network_of
+from remuda.resources.conventions import IN_CARE, NETWORK, network_of
 
 
 def driver(

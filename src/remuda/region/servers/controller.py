@@ -42,8 +42,8 @@ from remuda.region.servers.provider_spec import server_handle, wanted_port, want
 from remuda.region.servers.removing import all_gone, remove_late, things_of
 from remuda.region.servers.repair import counted, done_with, rebuild, settled, try_again, with_status
 from remuda.region.servers.status import absent, observed
-from remuda.resources.reading import find
-from remuda.resources.regional import identity_of, network_of, region_of
+from remuda.resources.conventions import identity_of, network_of, region_of
+from remuda.resources.crud import find
 from remuda.store.contract import Store
 
 Step = Result | Outcome[Server]

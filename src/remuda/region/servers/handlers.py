@@ -8,7 +8,7 @@ from remuda.region.kinds.servers import Server
 from remuda.region.servers import rules
 from remuda.region.servers import schema as wire
 from remuda.region.servers.facade import ServerRoom
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 
 _OnServer = Call[wire.ServerPath, Nothing, Nothing]
 

@@ -14,9 +14,8 @@ from remuda.region.kinds.servers import Server
 from remuda.region.servers.drifting import with_drift
 from remuda.region.servers.provider_spec import port_handle, server_handle
 from remuda.region.servers.status import observed
-from remuda.resources.reading import find
-from remuda.resources.regional import identity_of, region_of
-from remuda.resources.writing import until_written
+from remuda.resources.conventions import identity_of, region_of
+from remuda.resources.crud import find, until_written
 from remuda.store.contract import Store
 
 

@@ -16,8 +16,7 @@ from remuda.region.kinds.servers import Server
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.servers.rules import user_data_of
 from remuda.region.servers.userdata.augmenting import augmented
-from remuda.resources.conventions import NAME, organization_of, project_of
-from remuda.resources.regional import region_of
+from remuda.resources.conventions import NAME, organization_of, project_of, region_of
 
 
 def number_in(name: str) -> int | None:

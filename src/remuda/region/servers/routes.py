@@ -4,7 +4,7 @@ from remuda.http.routes import AnyRoute, Route
 from remuda.region.permissions import permission
 from remuda.region.servers import handlers
 from remuda.region.servers import schema as wire
-from remuda.resources.querying import NetworkedQuery
+from remuda.resources.query import NetworkedQuery
 
 SERVERS = "/api/v2/servers"
 """All servers."""

@@ -24,9 +24,10 @@ from remuda.region.servers.schema import (
     SshInjectionWire,
 )
 from remuda.resources import conventions as labels
-from remuda.resources import regional
+from remuda.resources import conventions as regional
+from remuda.resources.conventions import IN_CARE
+from remuda.resources.crud import each_once
 from remuda.resources.ipv4 import hinted, read_prefix
-from remuda.resources.lifecycle import IN_CARE
 from remuda.resources.metadata import (
     changed_metadata,
     check_tags,
@@ -36,7 +37,6 @@ from remuda.resources.metadata import (
     writable_metadata,
 )
 from remuda.resources.tags import own_tags, relabelled, replaced_tags, tag_labels
-from remuda.resources.writing import each_once
 
 
 def server_id(network: str, name: str) -> str:

@@ -6,7 +6,7 @@ import msgspec
 
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
-from remuda.resources.wire import MetadataWrite, ProjectMetadataRead
+from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped"]
 """Where in its life a server is."""

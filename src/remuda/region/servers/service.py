@@ -12,8 +12,7 @@ from remuda.cloudinit.user_data import check_user_data, read_user_data
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, AnswerNotKept, Forbidden, Invalid, Malformed, NotFound
-from remuda.quota.paying import paying_for
-from remuda.quota.ports import Place
+from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Cloud, Clouds
 from remuda.region.images.reading import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
@@ -26,12 +25,9 @@ from remuda.region.servers import rules
 from remuda.region.servers.choosing import check_fit, check_room, find_flavor
 from remuda.region.servers.replacing import replaced_server, what_stands
 from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
-from remuda.resources.conventions import organization_of, project_of
-from remuda.resources.deleting import request_deletion
-from remuda.resources.query import allow_for, allow_naming
-from remuda.resources.querying import NetworkedQuery, filters_of
-from remuda.resources.regional import is_second, network_of, region_of
-from remuda.resources.writing import check_state, until_written, witnessed
+from remuda.resources.conventions import is_second, network_of, organization_of, project_of, region_of
+from remuda.resources.crud import check_state, request_deletion, until_written, witnessed
+from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
 from remuda.store.contract import Store
 from remuda.store.objects import Resource
 
