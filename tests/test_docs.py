@@ -21,7 +21,7 @@ from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
 from remuda.http.server.connection import HeadTooLarge
 from remuda.http.server.health import NotReady
 from remuda.http.server.metrics import Metrics as HttpMetrics
-from remuda.identity.quotas.catalogue import BUILT_IN
+from remuda.identity.quotas.ledger import BUILT_IN
 from remuda.kernel import errors
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.operations.saga import Sagas

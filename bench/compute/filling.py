@@ -21,7 +21,7 @@ from remuda.compute.tags import INSTANCE as INSTANCE_TAG
 from remuda.datadir import DataDirectory
 from remuda.identity.kinds.quotas import Allocation, Amounts, Quota
 from remuda.identity.quotas.allocation_state import allocation_id
-from remuda.identity.quotas.amounts import plus
+from remuda.identity.quotas.quota_state import plus
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import NAME, RESOURCE_ID

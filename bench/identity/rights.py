@@ -15,8 +15,7 @@ from bench.loops import run
 from bench.report import Measure, at_most
 from bench.rounds import alternate, good_time
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.rbac.acl import AccessLists
-from remuda.identity.rbac.bindings import Bindings
+from remuda.identity.rbac.acl import AccessLists, Bindings
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.settings import IdentitySettings
 from remuda.store.readside.reader import ReaderSettings

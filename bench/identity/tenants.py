@@ -15,7 +15,7 @@ from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, User
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.tenancy.rules import new_organization, new_project
 from remuda.identity.tenancy.schema import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
-from remuda.identity.users.group_rules import new_group
+from remuda.identity.users.groups import new_group
 from remuda.identity.users.rules import new_membership, new_user
 from remuda.identity.users.schema import GroupSpecWire, GroupWrite
 from remuda.resources.schema import MetadataWrite

@@ -21,7 +21,7 @@ from bench.loops import run
 from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
 from remuda.identity.kinds.users import user_id
-from remuda.identity.login.argon import HASHING
+from remuda.identity.login.passwords import HASHING
 from remuda.kernel.secrets import Secret
 
 __all__ = ["measures"]

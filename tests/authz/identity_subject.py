@@ -6,8 +6,8 @@ from datetime import timedelta
 from itertools import count
 from typing import Any
 
-from remuda.identity.api import TABLE
-from remuda.identity.operator.requests import new_request, seal_request
+from remuda.identity.app import TABLE
+from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.authz.doors import ApiDoor, Door, Request, SocketDoor
 from tests.authz.handling import HandlerDoor

@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.identity.api import TABLE
+from remuda.identity.app import TABLE
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.users import groups

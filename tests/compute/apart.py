@@ -27,8 +27,8 @@ from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.http.client import Client
 from remuda.http.server.server import Address, Listener, Server
 from remuda.http.transport import ClientSettings, Credentials, Service
-from remuda.identity.api import TABLE as IDENTITY
-from remuda.identity.federation.fetching import Fetcher
+from remuda.identity.app import TABLE as IDENTITY
+from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator
 from remuda.identity.rbac.revocation_feed import RevocationFeed

@@ -21,8 +21,8 @@ from remuda.http.server.server import Address
 from remuda.http.sse import EventReader, Received
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User, user_id
+from remuda.identity.login.browser_sessions import Viewers
 from remuda.identity.login.redirect import ACCOUNT
-from remuda.identity.login.viewing import Viewers
 from remuda.kernel.errors import Unauthenticated
 from remuda.process import Ground
 from remuda.resources.conventions import ORGANIZATION

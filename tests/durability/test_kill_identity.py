@@ -20,8 +20,8 @@ import httpx2
 import pytest
 
 from remuda.app import registry
-from remuda.identity.api import TABLE
-from remuda.identity.operator.requests import new_request, seal_request
+from remuda.identity.app import TABLE
+from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.identity.settings import IdentitySettings
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable

@@ -25,7 +25,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remuda.http.api import Api
 from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
-from remuda.identity.federation.fetching import Fetcher
+from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.tokens.secrets import token_hash

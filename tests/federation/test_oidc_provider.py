@@ -10,7 +10,7 @@ from urllib.parse import urlencode, urljoin
 import httpx2
 import pytest
 
-from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import BrowserLogin
 from tests.federation.ground import (
     CALLBACK,
     CLIENT,

@@ -5,7 +5,7 @@ from typing import Any
 
 from schemathesis import Case
 
-from remuda.identity.quotas.amounts import MOST
+from remuda.identity.quotas.quota_state import MOST
 from tests.fuzz.identity_target import CALLBACK, IdentityTarget
 from tests.fuzz.lender import Lender
 

@@ -14,7 +14,7 @@ from typing import Any
 import requests
 import uvloop
 
-from remuda.identity.operator.requests import new_request, seal_request
+from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.identity.house import ROOT, House, running, serving
 from tests.sim.disk import memory_directory

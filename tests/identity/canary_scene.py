@@ -10,7 +10,7 @@ from typing import Any
 
 from remuda.identity.bootstrap import BootstrapSettings, FirstStart, Welcome
 from remuda.identity.credentials import CredentialsFile
-from remuda.identity.operator.requests import new_request, seal_request
+from remuda.identity.operator_tokens import new_request, seal_request
 from remuda.kernel.randomness import SystemRandomness
 from tests.example.client import Client
 from tests.identity.canaries import Canaries, Heard

@@ -26,7 +26,7 @@ from remuda.http.server.server import Address, Server
 from remuda.identity.app import IdentityApp
 from remuda.identity.oauth.clients import seed_clients
 from remuda.identity.ports import IdentityPorts
-from remuda.identity.quotas.catalogue import seed_quota_metadata
+from remuda.identity.quotas.ledger import seed_quota_metadata
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.settings import IdentitySettings, RoleBinding
 from remuda.kernel.clock import Clock, SystemClock

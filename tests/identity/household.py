@@ -9,8 +9,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.http.server.access_log import Observe
 from remuda.http.server.metrics import Metrics
-from remuda.identity.api import TABLE
-from remuda.identity.app import IdentityApp
+from remuda.identity.app import TABLE, IdentityApp
 from remuda.identity.kinds.users import User, UserSpec, membership_id, user_id
 from remuda.identity.rbac.roles import role_id
 from remuda.kernel.errors import NotFound

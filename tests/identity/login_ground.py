@@ -12,22 +12,19 @@ from urllib.parse import parse_qsl, urlsplit
 
 from remuda.http.mounting import within
 from remuda.http.routes import AnyRoute
+from remuda.identity.app import TokenRoom, login_room, oauth_room, token_room
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.kinds.users import OrganizationUser, OrganizationUserSpec, User, UserSpec, membership_id, user_id
-from remuda.identity.login import api as login_api
-from remuda.identity.login.argon import Hashing
+from remuda.identity.login import routes as login_api
 from remuda.identity.login.facade import Browser as BrowserService
-from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.room import login_room
+from remuda.identity.login.passwords import Hashing, Passwords
 from remuda.identity.oauth import routes as oauth_api
-from remuda.identity.oauth.room import oauth_room
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.ports import Fetch, Fetched, IdentityPorts
 from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy.domains import claim
-from remuda.identity.tokens.room import TokenRoom, token_room
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.errors import ServerUnreachable
 from remuda.kernel.secrets import Secret

@@ -7,11 +7,11 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
+from remuda.identity.app import people_room
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import Group, GroupSpec
-from remuda.identity.rbac.book import rights_of
-from remuda.identity.rbac.roles import role_id, seed_roles
+from remuda.identity.rbac.roles import rights_of, role_id, seed_roles
 from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
@@ -19,7 +19,6 @@ from remuda.identity.tokens.service import Tokens
 from remuda.identity.users.controller import drivers
 from remuda.identity.users.facade import People
 from remuda.identity.users.memberships import Joining
-from remuda.identity.users.room import people_room
 from remuda.identity.users.routes import routes
 from remuda.identity.users.sagas import PeoplePorts, bound
 from remuda.operations.service import Operations

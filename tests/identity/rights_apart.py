@@ -27,9 +27,9 @@ from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
 from remuda.http.transport import Bearer, ClientSettings
 from remuda.http.watch import WatchPorts
+from remuda.identity.app import oauth_room
 from remuda.identity.federation.bearer_tokens import ExternalBearers
-from remuda.identity.federation.fetching import Fetcher
-from remuda.identity.oauth.room import oauth_room
+from remuda.identity.federation.provider_client import Fetcher
 from remuda.identity.oauth.routes import routes as oauth_routes
 from remuda.identity.ports import Fetched
 from remuda.identity.rbac.remote_authenticator import RemoteAuthenticator

@@ -14,12 +14,12 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.authentication import Claim, Credentials
+from remuda.identity.app import token_room
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import External
-from remuda.identity.tokens.room import token_room
 from remuda.store.sqlite.store import SqliteStore
 from tests.identity.rights_ground import Ground, on_any_ground
 from tests.sim.runner import World

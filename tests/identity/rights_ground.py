@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.roles import Role, RoleScopes, RoleSpec
-from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import Organization, Project, ProjectSpec
 from remuda.identity.kinds.users import (
     Group,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
 
-from remuda.identity.api import TABLE
+from remuda.identity.app import TABLE
 from tests.example.client import Form
 from tests.example.contract import Reply
 from tests.identity.sim_book import Place, Verdict, verdict_of

@@ -2,7 +2,7 @@
 
 from urllib.parse import parse_qs, urlsplit
 
-from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from remuda.identity.oauth.clients import CLI
 from remuda.identity.tokens.secrets import token_hash

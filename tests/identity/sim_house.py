@@ -10,8 +10,7 @@ from datetime import timedelta
 from typing import Any, TypeVar, cast
 
 from remuda.http.ratelimit import RateLimit
-from remuda.identity.api import TABLE
-from remuda.identity.app import IdentityApp
+from remuda.identity.app import TABLE, IdentityApp
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings

@@ -10,8 +10,8 @@ from remuda.identity.login.browser_sessions import Logins
 from remuda.identity.login.passwords import Passwords
 from remuda.identity.quotas import intents as settling
 from remuda.identity.quotas import quota_state as heads
-from remuda.identity.quotas.amounts import minus
 from remuda.identity.quotas.controller import LedgerController
+from remuda.identity.quotas.quota_state import minus
 from remuda.identity.tenancy.controller import ProjectController
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.tokens.sessions import Sessions

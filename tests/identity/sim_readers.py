@@ -5,7 +5,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from remuda.identity.oauth.exchange import ACCESS_TOKEN_TYPE, TOKEN_EXCHANGE
-from remuda.identity.operator.requests import new_request, seal_request
+from remuda.identity.operator_tokens import new_request, seal_request
 from tests.example.contract import Reply
 from tests.identity.login_ground import CONSOLE, request
 from tests.identity.sim_asking import ORGANIZATIONS, Customer

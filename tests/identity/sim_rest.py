@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 
-from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant
+from remuda.identity.kinds.oauth import AuthorizationCode, BrowserLogin, DeviceGrant
 from remuda.identity.kinds.tenancy import IN_CARE, Organization, Project, domain_id
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.kinds.users import Group

@@ -4,8 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, OAuth2Client, OAuth2Provider
+from remuda.identity.kinds.oauth import AuthorizationCode, BrowserLogin, DeviceGrant, OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.quotas import Allocation, Quota, QuotaMetadata
 from remuda.identity.kinds.tenancy import Domain, Organization, Project
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey

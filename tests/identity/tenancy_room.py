@@ -4,8 +4,8 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from remuda.access.principal import AccessList, OrganizationAccess, Principal
+from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
-from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import (

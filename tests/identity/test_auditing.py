@@ -9,8 +9,8 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.http.audit import Actor, Operation, Target, audit_record
 from remuda.http.routes import AnyRoute, Call, Parameters, Route
-from remuda.identity.auditing import api
-from remuda.identity.auditing.service import Auditing
+from remuda.identity import audit as api
+from remuda.identity.audit import Auditing
 from remuda.kernel.errors import Invalid
 from remuda.store.logs import Log, LogPage
 from tests.example.contract import Reply

@@ -7,8 +7,7 @@ import pytest
 from joserfc.jwk import ECKey
 
 from remuda.identity.ports import Fetched
-from remuda.identity.rbac.jwks import PublicKeys
-from remuda.identity.rbac.revocation_feed import IdentitySilent
+from remuda.identity.rbac.revocation_feed import IdentitySilent, PublicKeys
 from remuda.kernel.errors import ServerUnreachable
 from tests.sim.runner import World, simulate
 

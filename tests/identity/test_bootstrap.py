@@ -13,11 +13,9 @@ import pytest
 
 from remuda.identity.bootstrap import BootstrapSettings, FirstStart, Welcome, check_bootstrap
 from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
-from remuda.identity.kinds.bootstrap import Bootstrap
-from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.kinds.tenancy import Bootstrap, Organization, Project
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, membership_id, user_id
-from remuda.identity.login.argon import Hashing
-from remuda.identity.login.passwords import Passwords
+from remuda.identity.login.passwords import Hashing, Passwords
 from remuda.identity.rbac.roles import role_id
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearers

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from remuda.http.openapi import document
-from remuda.identity.api import TABLE
+from remuda.identity.app import TABLE
 from tests.wire.agreement import Agreement
 from tests.wire.contract import Operation, wire_contract
 

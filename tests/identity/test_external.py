@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.access.principal import AccessList
+from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
-from remuda.identity.kinds.states import UserState
 from remuda.identity.kinds.users import User
 from remuda.identity.settings import GroupBinding, RoleBinding
 from remuda.identity.tokens.jwt import PASSPORT, PASSPORT_ISSUER, PassportClaims

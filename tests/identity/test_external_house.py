@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from prometheus_client import CollectorRegistry
 
-from remuda.identity.federation.seeding import provider_id
+from remuda.identity.federation.providers import provider_id
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider
 from remuda.identity.settings import GroupBinding, PlatformProvider
 from remuda.kernel.clock import SystemClock

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remuda.identity.tokens.peeking import peek
+from remuda.identity.tokens.jwt import peek
 from tests.identity.external_issuer import AUDIENCE, CLAIMS, Lobby, forged, in_the_lobby, key, published, signed
 
 ANN = "ann@example.com"

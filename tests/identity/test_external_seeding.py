@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.identity.federation.providers import Providers
-from remuda.identity.federation.seeding import CONFIGURED, check_providers, provider_id, seed_providers
+from remuda.identity.federation.providers import CONFIGURED, Providers, check_providers, provider_id, seed_providers
 from remuda.identity.kinds.oauth import BearerTrust, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.settings import IdentitySettings, PlatformProvider

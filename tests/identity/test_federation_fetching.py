@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from remuda.identity.federation.fetching import Fetcher, is_loopback
+from remuda.identity.federation.provider_client import Fetcher, is_loopback
 from remuda.kernel.errors import ServerUnreachable
 
 Answer = Callable[[asyncio.StreamWriter], Awaitable[None]]

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.tenancy import Organization, OrganizationSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import user_id

@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 from joserfc.jwk import ECKey, RSAKey
 
-from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from remuda.identity.settings import RoleBinding
 from remuda.kernel import encoding as base64url

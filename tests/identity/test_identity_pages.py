@@ -9,9 +9,9 @@ import pytest
 
 import remuda.identity
 from remuda.http.routes import AnyRoute
-from remuda.identity.api import TABLE
+from remuda.identity.app import TABLE
 from remuda.identity.kinds import KINDS
-from remuda.identity.quotas.catalogue import BUILT_IN as QUOTAS
+from remuda.identity.quotas.ledger import BUILT_IN as QUOTAS
 from remuda.identity.rbac.roles import BUILT_IN
 from remuda.identity.tokens.jwt import Claims, IdClaims, PassportClaims
 from remuda.identity.users.sagas import CREATE_ACCOUNT, CREATE_USER, UPDATE_ACCOUNT, UPDATE_USER

@@ -13,11 +13,10 @@ from remuda.access.principal import Context
 from remuda.identity.kinds.quotas import Allocation, Amount, Quota
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.ports import Fetched, IdentityPorts
-from remuda.identity.quotas.controller import drivers
+from remuda.identity.quotas.controller import Retention, drivers
 from remuda.identity.quotas.facade import Quotas
 from remuda.identity.quotas.monitor import Monitor, drift_of, pause_s
 from remuda.identity.quotas.quota_state import OrganizationGoes
-from remuda.identity.quotas.retention import Retention
 from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import random_id
 from remuda.reconcile.leader import Alone

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.oauth import BrowserLogin, OAuth2Provider
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
 from remuda.identity.settings import RoleBinding

@@ -2,8 +2,8 @@
 
 import pytest
 
-from remuda.identity.login.attempts import ADDRESSES
-from remuda.identity.login.browser_state import LIFE
+from remuda.identity.login.browser_state import KNOWN_BROWSER_LIFETIME
+from remuda.identity.login.login_pages import ADDRESSES
 from tests.example.contract import Reply
 from tests.identity.login_ground import FAMILIAR, JO, PASSWORD, Browser, Home, at_home, sent_to
 
@@ -89,7 +89,7 @@ def test_a_cookie_that_is_forged_of_something_else_or_too_old_makes_no_browser_f
             stranger = home.browser()
             stranger.cookies[FAMILIAR] = cookie
             assert (await try_password(stranger, JO)).status == 429, cookie
-        home.world.clock.jump(LIFE)
+        home.world.clock.jump(KNOWN_BROWSER_LIFETIME)
         await guess(home, JO, addresses=ADDRESSES + 1, times=3)
         stranger = home.browser()
         stranger.cookies[FAMILIAR] = good

@@ -10,8 +10,7 @@ import apsw
 import pytest
 from structlog.testing import capture_logs
 
-from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.oauth import AuthorizationCode
+from remuda.identity.kinds.oauth import AuthorizationCode, BrowserLogin
 from remuda.identity.kinds.tokens import Revocation, Session
 from remuda.identity.tokens import controller as controllers
 from remuda.kernel.errors import RemudaError

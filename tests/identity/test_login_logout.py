@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.tokens import Session
 from tests.identity.login_ground import (
     APP,

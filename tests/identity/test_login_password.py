@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from remuda.http.audit import AuditRecord
-from remuda.identity.kinds.browsers import BrowserLogin
+from remuda.identity.kinds.oauth import BrowserLogin
 from remuda.identity.kinds.users import user_id
 from tests.example.contract import Reply
 from tests.identity.login_ground import (

@@ -8,8 +8,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from joserfc.jwk import ECKey
 
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2ClientSpec
-from remuda.identity.oauth.clients import CLI, seed_clients
-from remuda.identity.oauth.redirects import allows_redirect
+from remuda.identity.oauth.clients import CLI, allows_redirect, seed_clients
 from remuda.resources.conventions import NAME
 from remuda.store.objects import Metadata
 from tests.example.client import Client

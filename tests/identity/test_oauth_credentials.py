@@ -9,7 +9,7 @@ import pytest
 from joserfc import jwt
 from joserfc.jwk import ECKey, OKPKey, RSAKey
 
-from remuda.identity.oauth.assertion import ASSERTION_TYPE
+from remuda.identity.oauth.clients import ASSERTION_TYPE
 from remuda.identity.settings import SystemAccount
 from tests.example.contract import Reply
 from tests.identity.tokens_desk import CALLBACK, ISSUER, VERIFIER, Desk, answer, at_a_desk, refusal, said

@@ -7,8 +7,7 @@ from typing import Any
 import msgspec
 
 from remuda.http.audit import AuditRecord
-from remuda.identity.kinds.browsers import BrowserLogin, BrowserLoginSpec
-from remuda.identity.kinds.oauth import OAuth2Provider, OAuth2ProviderSpec
+from remuda.identity.kinds.oauth import BrowserLogin, BrowserLoginSpec, OAuth2Provider, OAuth2ProviderSpec
 from remuda.identity.kinds.users import User
 from remuda.identity.oauth.grants import DEVICE_CODE
 from remuda.store.objects import Metadata

@@ -8,10 +8,7 @@ import pytest
 
 from remuda.http.audit import STREAM, SYSTEM, AuditRecord
 from remuda.identity.kinds.users import User, UserSpec, user_id
-from remuda.identity.operator.api import routes
-from remuda.identity.operator.requests import OperatorRequest, new_request, seal_request
-from remuda.identity.operator.service import Operators
-from remuda.identity.operator.wire import PATH
+from remuda.identity.operator_tokens import PATH, OperatorRequest, Operators, new_request, routes, seal_request
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens

@@ -14,8 +14,7 @@ from remuda.http.audit import AuditRecord
 from remuda.identity.kinds.oauth import Password, PasswordSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.login.argon import HASHING, Hasher, Hashing
-from remuda.identity.login.passwords import LINK_LIFE, check_password
+from remuda.identity.login.passwords import HASHING, LINK_LIFE, Hasher, Hashing, check_password
 from remuda.identity.ports import in_thread
 from remuda.kernel.errors import Invalid, Malformed
 from remuda.kernel.randomness import SeededRandomness

@@ -5,12 +5,11 @@ from collections.abc import Mapping
 import pytest
 
 from remuda.access.principal import asker_of
-from remuda.identity.kinds.states import UserState
+from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.tenancy import Organization
 from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
 from remuda.identity.users.memberships import Joining
-from remuda.identity.users.rosters import Member, membership_of, placed
-from remuda.identity.users.rules import new_account, new_membership, new_user
+from remuda.identity.users.rules import Member, membership_of, new_account, new_membership, new_user, placed
 from remuda.identity.users.sagas import (
     CREATE_ACCOUNT,
     CREATE_USER,

@@ -9,11 +9,10 @@ import pytest
 
 from remuda.access.principal import Context
 from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User, user_id
-from remuda.identity.users.claims import take
 from remuda.identity.users.controller import GroupController
 from remuda.identity.users.facade import People
-from remuda.identity.users.memberships import Joining
-from remuda.identity.users.rosters import Member, is_in, membership_of
+from remuda.identity.users.memberships import Joining, take
+from remuda.identity.users.rules import Member, is_in, membership_of
 from remuda.identity.users.schema import AccountSpecWire, AccountWrite, UserSpecWire, UserWrite
 from remuda.kernel.errors import AnswerNotKept, Conflict, Malformed
 from remuda.operations.kinds import Operation, OperationSpec

@@ -9,8 +9,7 @@ from remuda.access.principal import AccessList, OrganizationAccess, Principal
 from remuda.identity.kinds.roles import Role, RoleSpec
 from remuda.identity.kinds.tokens import Revocation, RevocationSpec
 from remuda.identity.rbac import routes as api
-from remuda.identity.rbac.book import rights_of
-from remuda.identity.rbac.roles import BUILT_IN, role_id, seed_roles
+from remuda.identity.rbac.roles import BUILT_IN, rights_of, role_id, seed_roles
 from remuda.identity.rbac.schema import AclRead, access_of, read_acl
 from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings

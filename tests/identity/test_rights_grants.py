@@ -6,9 +6,7 @@ from hypothesis import strategies as st
 
 from remuda.access.principal import AccessList, OrganizationAccess, Permission, Principal, Verb
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
-from remuda.identity.rbac.book import rights_of
-from remuda.identity.rbac.grants import is_grantable
-from remuda.identity.rbac.roles import BUILT_IN, role_id
+from remuda.identity.rbac.roles import BUILT_IN, is_grantable, rights_of, role_id
 from remuda.kernel.errors import Forbidden, Malformed, RemudaError
 from remuda.store.objects import Metadata
 from tests.identity.rights_ground import Ground, on_ground

@@ -7,8 +7,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Permission
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes
-from remuda.identity.rbac.book import RoleRights, rights_of
-from remuda.identity.rbac.roles import BUILT_IN, role_id, seed_roles
+from remuda.identity.rbac.roles import BUILT_IN, RoleRights, rights_of, role_id, seed_roles
 from remuda.resources.conventions import NAME
 from tests.identity.rights_ground import Ground, on_ground
 from tests.identity.room import registry, rights

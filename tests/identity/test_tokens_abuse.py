@@ -13,8 +13,7 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA512
 from joserfc.jwk import ECKey
 
-from remuda.identity.tokens.jws import LONGEST
-from remuda.identity.tokens.jwt import ACCESS, ID, PASSPORT, Purpose
+from remuda.identity.tokens.jwt import ACCESS, ID, MAX_TOKEN_BYTES, PASSPORT, Purpose
 from remuda.kernel.errors import Unauthenticated
 from tests.identity.tokens_desk import ISSUER, Desk, answer, at_a_desk, said
 
@@ -87,13 +86,13 @@ FORGERIES: dict[str, Forge] = {
     "an end that is no number": with_claims(exp="tomorrow"),
     "an unknown type": with_claims(typ="root"),
     "claims that are no object": lambda header, _claims, key: signed(header, [1], key),
-    "a length beyond all measure": with_claims(sco="x" * LONGEST),
+    "a length beyond all measure": with_claims(sco="x" * MAX_TOKEN_BYTES),
     "nothing in it": lambda _header, _claims, _key: "",
     "dots alone": lambda _header, _claims, _key: "..",
     "five parts": lambda _header, _claims, _key: "a.b.c.d.e",
     "no base64": lambda _header, _claims, _key: "§§§.§§§.§§§",
     "half a surrogate": lambda _header, _claims, _key: "\ud800.\ud800.\ud800",
-    "deep nesting": lambda _header, _claims, _key: f"{to_base64(b'[' * 5000)}.e30.e30"[:LONGEST],
+    "deep nesting": lambda _header, _claims, _key: f"{to_base64(b'[' * 5000)}.e30.e30"[:MAX_TOKEN_BYTES],
 }
 
 

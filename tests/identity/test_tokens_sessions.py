@@ -10,9 +10,8 @@ from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAsse
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
 from remuda.identity.kinds.users import User
 from remuda.identity.tokens.controller import drivers
-from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.secrets import token_hash
-from remuda.identity.tokens.sessions import ReusedError
+from remuda.identity.tokens.sessions import RefreshToken, ReusedError
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.store.objects import Metadata, Resource

@@ -21,14 +21,13 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from remuda.identity.app import TokenRoom, oauth_room, token_room
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec, OAuth2Client, OAuth2ClientSpec
 from remuda.identity.kinds.users import User
-from remuda.identity.oauth.room import oauth_room
 from remuda.identity.oauth.routes import routes
 from remuda.identity.oauth.service import OAuth
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.room import TokenRoom, token_room
 from remuda.identity.tokens.secrets import token_hash
 from remuda.kernel.clock import Clock
 from remuda.resources.conventions import NAME

@@ -12,8 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.http.ratelimit import RateLimit
-from remuda.identity.api import TABLE
-from remuda.identity.app import IdentityApp
+from remuda.identity.app import TABLE, IdentityApp
 from remuda.identity.kinds.users import User, UserSpec, membership_id, user_id
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.rbac.roles import role_id

@@ -9,10 +9,9 @@ from remuda.identity.kinds.quotas import Quota, QuotaSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION as ORGANIZATION_KIND
 from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.identity.quotas import schema as wire
-from remuda.identity.quotas.amounts import of_kind, used
-from remuda.identity.quotas.catalogue import seed_quota_metadata
 from remuda.identity.quotas.facade import Quotas
-from remuda.identity.quotas.ledger import Ledger
+from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
+from remuda.identity.quotas.quota_state import of_kind, used
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Forbidden, NotFound
 from remuda.kernel.ids import random_id

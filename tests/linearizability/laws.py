@@ -4,10 +4,9 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from remuda.identity.kinds.quotas import Allocation, Quota
-from remuda.identity.quotas.amounts import used
 from remuda.identity.quotas.controller import LedgerController
 from remuda.identity.quotas.facade import Quotas
-from remuda.identity.quotas.quota_state import expected_totals
+from remuda.identity.quotas.quota_state import expected_totals, used
 from remuda.kernel.errors import NotFound, Unavailable, Unusable
 from remuda.reconcile.results import Again, Run
 from remuda.store.contract import Store

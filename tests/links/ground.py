@@ -26,7 +26,7 @@ from remuda.http.client import Client
 from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
 from remuda.http.transport import ClientSettings, Service
-from remuda.identity.api import TABLE as IDENTITY
+from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.api import TABLE as REGION

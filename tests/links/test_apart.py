@@ -7,7 +7,7 @@ from remuda.access.principal import Principal
 from remuda.clients.identity import IdentityLink
 from remuda.clients.projects import watch_projects
 from remuda.clients.transport import There
-from remuda.identity.api import TABLE as IDENTITY
+from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.randomness import SystemRandomness
 from tests.links.ground import Serving, client_of, free_port, there
 from tests.region.ending import end_project, left_of, until_project_is_gone

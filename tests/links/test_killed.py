@@ -13,7 +13,7 @@ import httpx2
 from remuda.clients.projects import PROJECTS
 from remuda.clients.watch import WatchThere
 from remuda.http.client import Client
-from remuda.identity.api import TABLE as IDENTITY
+from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from tests.cli.running import Running, running

@@ -14,7 +14,7 @@ from remuda.app.linking import identity_link
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit
-from remuda.identity.api import TABLE as IDENTITY
+from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.identity.ports import IdentityPorts

@@ -12,7 +12,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.identity import app as assembly
-from remuda.identity.api import TABLE
+from remuda.identity.app import TABLE
 from remuda.identity.login.passwords import Passwords
 from remuda.store.sqlite import writer as writing
 from tests.durability.checks import looking_into

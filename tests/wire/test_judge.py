@@ -7,7 +7,7 @@ import pytest
 
 from remuda.http.routes import Table
 from remuda.http.sse import Received
-from remuda.identity.api import TABLE
+from remuda.identity.app import TABLE
 from tests.example.contract import Reply, UndocumentedError
 from tests.wire.contract import Operation, WireContract, wire_contract
 from tests.wire.judge import Judge, judge_of

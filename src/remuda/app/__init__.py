@@ -23,7 +23,7 @@ from remuda.config.schema import Configuration
 from remuda.config.settings import catalogues, region_settings
 from remuda.http.routes import Table
 from remuda.http.server.health import PROCESS, Mounted
-from remuda.identity.api import TABLE as IDENTITY
+from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.kinds import KINDS as IDENTITY_KINDS
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.operations.kinds import OPERATION

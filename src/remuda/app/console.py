@@ -15,7 +15,7 @@ from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages
 from remuda.identity.app import IdentityApp
-from remuda.identity.login.viewing import Viewers
+from remuda.identity.login.browser_sessions import Viewers
 from remuda.process import Ground
 from remuda.resources.query import NetworkedQuery
 from remuda.version import describe

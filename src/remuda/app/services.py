@@ -11,7 +11,7 @@ from remuda.config.schema import Configuration, Server
 from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import FirstStart, Welcome
 from remuda.identity.credentials import CredentialsFile, SmallServer
-from remuda.identity.federation.fetching import Fetcher, is_loopback
+from remuda.identity.federation.provider_client import Fetcher, is_loopback
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics

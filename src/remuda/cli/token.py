@@ -10,7 +10,7 @@ from remuda.cli.commands.config import loaded
 from remuda.cli.commands.token import issue as issue_token
 from remuda.cli.output import say
 from remuda.config.durations import duration_text, parse_duration
-from remuda.identity.operator.requests import DEFAULT_LIFE, LONGEST_LIFE, new_request
+from remuda.identity.operator_tokens import DEFAULT_LIFE, LONGEST_LIFE, new_request
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Invalid
 from remuda.kernel.randomness import SystemRandomness

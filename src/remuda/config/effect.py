@@ -14,10 +14,10 @@ from remuda.http.ratelimit import RateLimit
 from remuda.http.server.connection import Patience
 from remuda.http.server.server import Address
 from remuda.identity.bootstrap import BootstrapSettings, check_bootstrap
-from remuda.identity.federation.seeding import check_providers
+from remuda.identity.federation.providers import check_providers
 from remuda.identity.kinds.oauth import BearerTrust
-from remuda.identity.oauth.assertion import load_public_key
-from remuda.identity.rbac.bindings import Bindings
+from remuda.identity.oauth.clients import load_public_key
+from remuda.identity.rbac.acl import Bindings
 from remuda.identity.settings import GroupBinding, IdentitySettings, PlatformProvider, RoleBinding, SystemAccount
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret

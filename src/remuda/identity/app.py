@@ -1,43 +1,300 @@
-"""Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them."""
+"""Identity put together: the rooms over their ports, the API before them, and what goes on by itself behind them.
+
+Identity's route table: the routes of all its rooms.
+
+The identity service: its rooms, each with a port of its own.
+
+Other services use the ports of the rooms, in this process or over HTTP; nothing else of identity is theirs to know.
+
+The room for browsers, put together.
+
+The tokens room put together.
+
+The room for programs, put together.
+
+The room of people, put together.
+"""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 from remuda.http.api import Api
+from remuda.http.mounting import within
+from remuda.http.ratelimit import RateLimit, RateLimiter
+from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
-from remuda.identity.api import TABLE
-from remuda.identity.auditing.service import Auditing
+from remuda.identity import audit as auditing
+from remuda.identity import operator_tokens as operator
+from remuda.identity.audit import Auditing
 from remuda.identity.federation.bearer_tokens import ExternalBearers
-from remuda.identity.federation.seeding import check_providers, seed_providers
+from remuda.identity.federation.code_flow import Federation
+from remuda.identity.federation.providers import Providers, check_providers, seed_providers
+from remuda.identity.login import routes as login
+from remuda.identity.login.account_pages import AccountPage, PasswordPages
+from remuda.identity.login.audit import Records
+from remuda.identity.login.browser_sessions import Logins
+from remuda.identity.login.browser_state import BrowserCookie, FamiliarCookie, States
+from remuda.identity.login.device_page import DevicePage
+from remuda.identity.login.facade import Browser
+from remuda.identity.login.login_pages import Attempts, Entry, Exit
+from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.room import login_room
-from remuda.identity.oauth.clients import seed_clients
-from remuda.identity.oauth.room import oauth_room
-from remuda.identity.operator.service import Operators
+from remuda.identity.login.redirect import Passing
+from remuda.identity.oauth import routes as oauth
+from remuda.identity.oauth.clients import Assertions, Clients, seed_clients
+from remuda.identity.oauth.codes import Codes, Devices
+from remuda.identity.oauth.exchange import Exchange
+from remuda.identity.oauth.grants import Grants
+from remuda.identity.oauth.registration import Registration
+from remuda.identity.oauth.service import OAuth
+from remuda.identity.operator_tokens import Operators
 from remuda.identity.ports import IdentityPorts
 from remuda.identity.quotas import controller as quota_controllers
-from remuda.identity.quotas.catalogue import seed_quota_metadata
+from remuda.identity.quotas import routes as quotas
+from remuda.identity.quotas.controller import Retention
 from remuda.identity.quotas.facade import Quotas
-from remuda.identity.quotas.ledger import Ledger
+from remuda.identity.quotas.ledger import Ledger, seed_quota_metadata
 from remuda.identity.quotas.monitor import Monitor
-from remuda.identity.quotas.retention import Retention
+from remuda.identity.rbac import routes as rights
+from remuda.identity.rbac.acl import Bindings
 from remuda.identity.rbac.authenticator import IdentityAuthenticator
 from remuda.identity.rbac.revocation_feed import HEARTBEAT_S
 from remuda.identity.rbac.roles import seed_roles
 from remuda.identity.rbac.service import Rights
-from remuda.identity.service import Identity
+from remuda.identity.settings import IdentitySettings
 from remuda.identity.tenancy import controller as tenancy_controllers
+from remuda.identity.tenancy import routes as tenancy
 from remuda.identity.tenancy.facade import Tenancy
 from remuda.identity.tokens import controller as token_controllers
-from remuda.identity.tokens.room import token_room
+from remuda.identity.tokens.bearer import Bearers, External
+from remuda.identity.tokens.keys import SigningKeys
+from remuda.identity.tokens.service import Tokens
+from remuda.identity.tokens.sessions import Sessions
 from remuda.identity.users import controller as people_controllers
+from remuda.identity.users import routes as people
+from remuda.identity.users.facade import People
+from remuda.identity.users.groups import Groups
 from remuda.identity.users.memberships import Joining
-from remuda.identity.users.room import people_room
 from remuda.identity.users.sagas import PeoplePorts, bound
+from remuda.identity.users.service import Accounts, Changes, Users
+from remuda.identity.users.service import Grants as MembershipGrants
+from remuda.kernel.clock import Clock
+from remuda.kernel.randomness import Randomness
 from remuda.operations.recovery import Recovery
+from remuda.operations.service import Operations
 from remuda.reconcile.controller import Driver
 from remuda.service import api_ports, not_begun, operations_of
 from remuda.store.background import Duties
+from remuda.store.contract import Store
 from remuda.version import release
+
+TABLE = Table(
+    "identity",
+    title="Identity",
+    description="Who there is, what they may do, and how much of everything they may use.",
+    routes=[
+        *within(lambda identity: identity.tenancy, tenancy.routes()),
+        *within(lambda identity: identity.people, people.routes()),
+        *within(lambda identity: identity.rights, rights.routes()),
+        *within(lambda identity: identity.oauth, oauth.routes()),
+        *within(lambda identity: identity.browser, login.routes()),
+        *within(lambda identity: identity.quotas, quotas.routes()),
+        *within(lambda identity: identity.auditing, auditing.routes()),
+        *within(lambda identity: identity.operators, operator.routes()),
+    ],
+)
+"""The whole API, which `assembly` mounts with an `Identity`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Identity:
+    """All rooms."""
+
+    tenancy: Tenancy
+    people: People
+    rights: Rights
+    oauth: OAuth
+    browser: Browser
+    quotas: Quotas
+    auditing: Auditing
+    operators: Operators
+
+
+def login_room(
+    ports: IdentityPorts,
+    *,
+    clients: Clients,
+    codes: Codes,
+    devices: Devices,
+    sessions: Sessions,
+    tokens: Tokens,
+    passwords: Passwords,
+) -> Browser:
+    """Return the room, put together from its ports and what other rooms have."""
+    store, clock, settings = ports.store, ports.clock, ports.settings
+    cookie, pages = BrowserCookie(settings.issuer), Pages(settings.issuer)
+    familiar = FamiliarCookie(settings.issuer, sealer=ports.sealer, clock=clock, randomness=ports.randomness)
+    states = States(sealer=ports.sealer, clock=clock)
+    attempts = Attempts(clock=clock, per_minute=settings.logins_per_minute)
+    records = Records(store=store, log=ports.log)
+    logins = Logins(store=store, clock=clock, randomness=ports.randomness, sessions=sessions)
+    entry = Entry(
+        store=store,
+        randomness=ports.randomness,
+        settings=settings,
+        cookie=cookie,
+        familiar=familiar,
+        states=states,
+        pages=pages,
+        logins=logins,
+        passing=Passing(clock=clock, settings=settings, pages=pages, logins=logins, codes=codes, clients=clients),
+        passwords=passwords,
+        attempts=attempts,
+        providers=Providers(store=store, settings=settings),
+        federation=Federation(fetch=ports.fetch, clock=clock, randomness=ports.randomness, settings=settings),
+        clients=clients,
+        tokens=tokens,
+        records=records,
+    )
+    return Browser(
+        cookie=cookie,
+        familiar=familiar,
+        entry=entry,
+        account=AccountPage(
+            store=store,
+            settings=settings,
+            bindings=Bindings(settings),
+            states=states,
+            pages=pages,
+            logins=logins,
+            sessions=sessions,
+            clients=clients,
+            passwords=passwords,
+            records=records,
+            entry=entry,
+        ),
+        exit=Exit(
+            settings=settings,
+            cookie=cookie,
+            states=states,
+            pages=pages,
+            logins=logins,
+            clients=clients,
+            tokens=tokens,
+            records=records,
+        ),
+        devices=DevicePage(
+            states=states,
+            pages=pages,
+            logins=logins,
+            attempts=attempts,
+            devices=devices,
+            clients=clients,
+            records=records,
+            entry=entry,
+        ),
+        passwords=PasswordPages(
+            store=store,
+            settings=settings,
+            pages=pages,
+            logins=logins,
+            passwords=passwords,
+            attempts=attempts,
+            records=records,
+        ),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TokenRoom:
+    """Everything about tokens, of which there is one in a process: its parts share what they remember."""
+
+    keys: SigningKeys
+    tokens: Tokens
+    sessions: Sessions
+    bearers: Bearers
+
+
+def token_room(
+    *,
+    store: Store,
+    clock: Clock,
+    randomness: Randomness,
+    settings: IdentitySettings,
+    external: External | None = None,
+) -> TokenRoom:
+    """Return the room; `external` knows the tokens of other issuers."""
+    keys = SigningKeys(store=store, clock=clock, randomness=randomness, settings=settings)
+    tokens = Tokens(store=store, clock=clock, randomness=randomness, settings=settings, keys=keys)
+    sessions = Sessions(store=store, clock=clock, randomness=randomness, settings=settings, tokens=tokens)
+    bearers = Bearers(store=store, tokens=tokens, sessions=sessions, external=external)
+    return TokenRoom(keys=keys, tokens=tokens, sessions=sessions, bearers=bearers)
+
+
+_DEVICES_PER_LOGIN = 3
+"""A device may be begun more often than a password be tried: a program that waits begins again."""
+
+
+def oauth_room(
+    *,
+    store: Store,
+    clock: Clock,
+    randomness: Randomness,
+    settings: IdentitySettings,
+    room: TokenRoom,
+    rights: Rights,
+) -> OAuth:
+    """Return the room, over that of the tokens. Codes, devices and clients are those that logins must share."""
+    tokens, sessions, bearers = room.tokens, room.sessions, room.bearers
+    assertions = Assertions(store=store, clock=clock, settings=settings)
+    clients = Clients(store=store, assertions=assertions)
+    codes = Codes(store=store, clock=clock, randomness=randomness, settings=settings, sessions=sessions)
+    devices = Devices(store=store, clock=clock, randomness=randomness, settings=settings)
+    return OAuth(
+        settings=settings,
+        tokens=tokens,
+        sessions=sessions,
+        bearers=bearers,
+        rights=rights,
+        clients=clients,
+        devices=devices,
+        beginnings=RateLimiter(
+            RateLimit(quota=_DEVICES_PER_LOGIN * settings.logins_per_minute, window_s=60, name="devices"), clock
+        ),
+        grants=Grants(
+            store=store,
+            clock=clock,
+            settings=settings,
+            tokens=tokens,
+            sessions=sessions,
+            clients=clients,
+            codes=codes,
+            devices=devices,
+        ),
+        exchange=Exchange(
+            store=store,
+            clock=clock,
+            randomness=randomness,
+            settings=settings,
+            tokens=tokens,
+            bearers=bearers,
+            rights=rights,
+        ),
+        registration=Registration(store=store, clock=clock, randomness=randomness),
+    )
+
+
+def people_room(
+    ports: PeoplePorts, *, operations: Operations, grants: MembershipGrants, settings: IdentitySettings
+) -> People:
+    """Return the room; `operations` has the sagas that are `bound` to the same ports."""
+    store, clock = ports.store, ports.clock
+    changes = Changes(store=store, operations=operations, grants=grants)
+    return People(
+        users=Users(store=store, changes=changes, tray=ports.tray),
+        accounts=Accounts(store=store, clock=clock, changes=changes, tokens=ports.tokens, tray=ports.tray),
+        groups=Groups(store=store, clock=clock, settings=settings, grants=grants),
+    )
 
 
 class IdentityApp:

@@ -20,8 +20,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.identity.credentials import Credentials, CredentialsFile, SmallServer
-from remuda.identity.kinds.bootstrap import Bootstrap, BootstrapSpec, BootstrapStatus
-from remuda.identity.kinds.tenancy import Organization
+from remuda.identity.kinds.tenancy import Bootstrap, BootstrapSpec, BootstrapStatus, Organization
 from remuda.identity.kinds.users import ServiceAccount, user_id
 from remuda.identity.login.passwords import Passwords, check_password
 from remuda.identity.login.redirect import ACCOUNT
@@ -31,7 +30,8 @@ from remuda.identity.tenancy.rules import new_organization, new_project
 from remuda.identity.tenancy.schema import OrganizationSpecWire, OrganizationWrite, ProjectSpecWire, ProjectWrite
 from remuda.identity.tokens.secrets import is_hash_of
 from remuda.identity.tokens.service import Issued, Tokens
-from remuda.identity.users import group_rules, rules
+from remuda.identity.users import groups as group_rules
+from remuda.identity.users import rules
 from remuda.identity.users.schema import GroupSpecWire, GroupWrite
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, Unauthenticated

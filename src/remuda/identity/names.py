@@ -1,5 +1,9 @@
-"""Where an organization and a project are in the API, for the rooms that have something below them."""
+"""Where an organization and a project are in the API, for the rooms that have something below them.
 
+Rights to what identity has, by the names that roles give them.
+"""
+
+from remuda.access.principal import Permission, Verb
 from remuda.http.routes import Id, Parameters
 
 ORGANIZATIONS = "/api/v1/organizations"
@@ -23,3 +27,8 @@ class ProjectPath(Parameters, frozen=True, rename={"organization": "organization
 
     organization: Id
     project: Id
+
+
+def permission(endpoint: str, verb: Verb) -> Permission:
+    """Return a right to an endpoint of identity's, such as `projects` or `projects/references`."""
+    return Permission(f"identity:{endpoint}", verb)

@@ -10,9 +10,14 @@ from remuda.config.load import Loaded
 from remuda.datadir import DataDirectory
 from remuda.http.transport import encode_body, error_from, read_answer
 from remuda.identity.credentials import CredentialsFile
-from remuda.identity.operator.requests import OperatorRequest, seal_request
-from remuda.identity.operator.service import Operators
-from remuda.identity.operator.wire import PATH, OperatorTokenRead, OperatorTokenWrite
+from remuda.identity.operator_tokens import (
+    PATH,
+    OperatorRequest,
+    Operators,
+    OperatorTokenRead,
+    OperatorTokenWrite,
+    seal_request,
+)
 from remuda.identity.tokens.keys import SigningKeys
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import SystemClock

@@ -6,10 +6,9 @@ them. Kinds of the group `identity.remuda` are ours alone.
 
 from typing import Any
 
-from remuda.identity.kinds.bootstrap import BOOTSTRAP
-from remuda.identity.kinds.browsers import BROWSER_LOGIN
 from remuda.identity.kinds.oauth import (
     AUTHORIZATION_CODE,
+    BROWSER_LOGIN,
     DEVICE_GRANT,
     OAUTH2_CLIENT,
     OAUTH2_PROVIDER,
@@ -18,7 +17,7 @@ from remuda.identity.kinds.oauth import (
 )
 from remuda.identity.kinds.quotas import ALLOCATION, QUOTA, QUOTA_METADATA
 from remuda.identity.kinds.roles import ROLE
-from remuda.identity.kinds.tenancy import DOMAIN, ORGANIZATION, PROJECT
+from remuda.identity.kinds.tenancy import BOOTSTRAP, DOMAIN, ORGANIZATION, PROJECT
 from remuda.identity.kinds.tokens import REVOCATION, SESSION, SIGNING_KEY
 from remuda.identity.kinds.users import GROUP, ORGANIZATION_USER, SERVICE_ACCOUNT, USER
 from remuda.store.kinds import Kind

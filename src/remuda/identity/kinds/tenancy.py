@@ -5,9 +5,12 @@ which are finalizers, and quota rows through the finalizer of its controller.
 
 What an organization says about its domain is a wish. Who has the domain is told by the `Domain` object of that name, of
 which there can be only one, whoever else wishes for it at the same moment.
+
+That the first start has happened, so that it happens once in the life of a store.
 """
 
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Annotated, Literal
 
 import msgspec
@@ -131,3 +134,31 @@ PROJECT = Kind(
     columns={"Display name": ".metadata.labels.unikorn-cloud\\.org/name"},
 )
 """Projects, found by the groups that have rights in them."""
+
+
+class BootstrapSpec(StoredStruct, frozen=True):
+    """What is made at the first start, by id: whichever of it is there after a crash is not made again."""
+
+    organization: str = ""
+    project: str = ""
+    administrators: str = ""
+    users: str = ""
+    service_account: str = ""
+
+
+class BootstrapStatus(StoredStruct, frozen=True):
+    """How far it has come."""
+
+    finished: datetime | None = None
+    """When everything was made and told. From then on nothing of it is ever made again, whoever removes it."""
+
+
+class Bootstrap(Resource, frozen=True):
+    """The first start of this store; there is one such object."""
+
+    spec: BootstrapSpec = BootstrapSpec()
+    status: BootstrapStatus = BootstrapStatus()
+
+
+BOOTSTRAP = Kind(type=Bootstrap, group=OURS, version=VERSION, plural="bootstraps")
+"""The record of the first start."""

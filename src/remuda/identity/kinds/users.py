@@ -2,23 +2,55 @@
 
 A user is one for the whole system and is known by its subject, an e-mail address; its id is derived from the subject,
 so there cannot be two. A membership is a user in one organization. Who is in a group is written in the group alone.
+
+What operations have in hand of users, service accounts and groups.
+
+To change a user or a service account together with its groups takes several writes, which an operation holds together.
+A `Claim` on the object says which operation has it in hand, and what to put back; a `Mark` in a group says the same of
+one member there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import Annotated
 
 import msgspec
 
-from remuda.identity.kinds.claims import Claim, Mark
-from remuda.identity.kinds.common import SHARED, VERSION
-from remuda.identity.kinds.states import UserState
+from remuda.identity.kinds.common import SHARED, VERSION, UserState
 from remuda.kernel.ids import derived_id
 from remuda.kernel.tags import Tag
 from remuda.kernel.text import folded
 from remuda.resources.conventions import USER as USER_LABEL
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
+
+
+class Before(StoredStruct, frozen=True):
+    """What an operation puts back if it is undone."""
+
+    name: str = ""
+    annotations: Mapping[str, str] = {}
+    tags: tuple[Tag, ...] = ()
+    state: UserState = "active"
+
+
+class Claim(StoredStruct, frozen=True):
+    """The operation that last had an object in hand, and still has it while it is open."""
+
+    operation: str
+    before: Before | None = None
+    """None if the operation made the object."""
+
+
+class Mark(StoredStruct, frozen=True):
+    """What an operation did to one member of a group, for as long as nobody else decides about the group's members."""
+
+    member: str
+    """The value of the index `member`."""
+    operation: str
+    was_in: bool = False
+    """It was in the group before."""
+
 
 KEEPS_ACCOUNT = f"{SHARED}/tokens"
 """Keeps a deleted service account until its tokens are revoked."""

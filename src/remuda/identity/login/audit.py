@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from remuda.http.audit import Actor, Operation, Target, audit_record
 from remuda.identity.kinds.users import USER, User
-from remuda.identity.login.visits import Visit
+from remuda.identity.login.browser_state import Visit
 from remuda.identity.lookups import organizations_to_tell
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record

@@ -5,6 +5,8 @@ is the only thing that stands between us and an open redirect (`redirects` says 
 Everything after that is told to the client at its address, with the `state` it sent and our `iss` (RFC 9207).
 
 PKCE is demanded of clients that cannot keep a secret, and only S256: with `plain`, whoever sees the request has it all.
+
+ID tokens that clients show us again, to say whom they mean (`id_token_hint`).
 """
 
 import re
@@ -17,8 +19,10 @@ import msgspec
 from remuda.http.pages import with_query
 from remuda.http.routes import Parameters
 from remuda.identity.kinds.oauth import OAuth2Client
-from remuda.identity.oauth.redirects import allows_redirect
-from remuda.kernel.errors import Malformed, OAuthRefusal
+from remuda.identity.oauth.clients import allows_redirect
+from remuda.identity.tokens.jwt import ID, IdClaims
+from remuda.identity.tokens.service import Tokens
+from remuda.kernel.errors import Malformed, OAuthRefusal, Unauthenticated
 
 _Short = Annotated[str, msgspec.Meta(max_length=512)]
 _Long = Annotated[str, msgspec.Meta(max_length=2048)]
@@ -142,3 +146,11 @@ def answer_location(request: AuthorizationRequest, issuer: str, answer: Mapping[
 def error_location(request: AuthorizationRequest, issuer: str, refusal: OAuthRefusal) -> str:
     """Return where the browser is sent with a refusal."""
     return answer_location(request, issuer, {"error": refusal.error, "error_description": refusal.sentence})
+
+
+async def hinted(tokens: Tokens, token: str) -> IdClaims | None:
+    """Return what an ID token of ours says, whenever it was made; None if it is not ours, and so says nothing."""
+    try:
+        return await tokens.read(token, ID) if token else None
+    except Unauthenticated:
+        return None

@@ -7,6 +7,12 @@ under a new cookie.
 Logging out ends a login and every session that came of it. It is one write, the mark `ended`, from which on the login
 is not believed, and no code of its becomes a session any more. The sessions and the deletion follow at once, and are
 made up for by the login's controller, or when the user logs out again, should this process not get to it.
+
+Who looks at a page that is not identity's own: whoever is logged in in that browser, with that one's rights.
+
+It is the same one, with the same rights, as a token would have that came of the same login, and for as long as the
+login is good. Only what cannot be asked for from another site, and changes nothing, may be answered on the cookie's
+word: there is no token in the request that another site could not have sent along.
 """
 
 from collections.abc import Sequence
@@ -16,15 +22,17 @@ from datetime import timedelta
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.browsers import BrowserLogin, BrowserLoginSpec
+from remuda.access.principal import Principal
+from remuda.identity.kinds.oauth import BrowserLogin, BrowserLoginSpec
 from remuda.identity.kinds.tokens import Session
 from remuda.identity.kinds.users import USER, User
+from remuda.identity.login.browser_state import BrowserCookie
 from remuda.identity.lookups import find_active_user
-from remuda.identity.tokens.footing import is_overtaken, is_vouched
+from remuda.identity.rbac.service import Rights
 from remuda.identity.tokens.secrets import token_hash
-from remuda.identity.tokens.sessions import Sessions
+from remuda.identity.tokens.sessions import Sessions, is_overtaken, is_vouched, organization_vouching
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Conflict, NotFound
+from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
 from remuda.resources.conventions import USER as USER_LABEL
@@ -129,3 +137,32 @@ class Logins:
     async def _delete(self, login: BrowserLogin) -> None:
         with suppress(NotFound):
             await self._store.delete(BrowserLogin, login.name, uid=login.uid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Viewers:
+    """Knows them by the cookies of their browsers."""
+
+    store: Store
+    cookie: BrowserCookie
+    logins: Logins
+    rights: Rights
+
+    async def find(self, cookies: str) -> Principal:
+        """Return who is logged in in the browser that sent these cookies, or raise Unauthenticated."""
+        value = self.cookie.read(cookies)
+        known = await self.logins.find(value) if value else None
+        if known is None:
+            raise Unauthenticated("nobody is logged in in this browser")
+        organization = await organization_vouching(self.store, known.login.spec.provider)
+        standing = await self.rights.of_user(known.user)
+        if organization:
+            standing = standing.only_in(organization)
+        return Principal(
+            subject=known.user.spec.subject,
+            type="user",
+            access=standing.access,
+            organizations=standing.organizations,
+            expires=known.login.spec.expires,
+            vouched_by=organization or None,
+        )

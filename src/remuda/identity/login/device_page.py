@@ -8,17 +8,15 @@ that were asked: nobody can have somebody else's browser say yes.
 from dataclasses import dataclass
 
 from remuda.http.responses import Page, Redirect
-from remuda.identity.login.attempts import Attempts
 from remuda.identity.login.audit import Records
 from remuda.identity.login.browser_sessions import LoggedIn, Logins
-from remuda.identity.login.login_pages import Entry
+from remuda.identity.login.browser_state import Pairing, Pending, States, Visit
+from remuda.identity.login.login_pages import Attempts, Entry
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import DeviceForm
-from remuda.identity.login.states import States
-from remuda.identity.login.visits import Pairing, Pending, Visit
 from remuda.identity.oauth.clients import Clients
-from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.codes import Devices
 
 _UNKNOWN = "No device waits under this code: look whether you typed what it shows, or let it begin again."
 _BAD = 400

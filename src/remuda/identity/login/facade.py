@@ -2,13 +2,10 @@
 
 from dataclasses import dataclass
 
-from remuda.identity.login.account_pages import AccountPage
-from remuda.identity.login.browser_state import FamiliarCookie
-from remuda.identity.login.cookies import BrowserCookie
+from remuda.identity.login.account_pages import AccountPage, PasswordPages
+from remuda.identity.login.browser_state import BrowserCookie, FamiliarCookie
 from remuda.identity.login.device_page import DevicePage
-from remuda.identity.login.leaving import Exit
-from remuda.identity.login.login_pages import Entry
-from remuda.identity.login.password_pages import PasswordPages
+from remuda.identity.login.login_pages import Entry, Exit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,21 @@ the user is logged in and comes through at the next try.
 
 The cookie is `SameSite=Lax`, so what another site's form sends comes without it. Such a form is not acted upon: the
 browser is made to come again by itself.
+
+How often somebody may try: one account's password, from one address, and the codes of devices.
+
+Each address has a quota, for all accounts together, and an account has one for all addresses together that is ten times
+as large: to use it up takes many addresses. (With one for both, a single stranger who keeps guessing would shut an
+account's owner out.) A browser in which the account's password was right before has a quota of its own instead, so that
+not even many strangers shut out the owner there.
+
+An account that does not exist has a quota too, so that nobody learns from being refused which ones do.
+
+Logging out (OpenID Connect RP-Initiated Logout).
+
+A client that shows an ID token of the very user who is logged in here is believed that the user wants to leave.
+Everybody else who sends a browser here has its user asked: no page on the web logs somebody out by a link. After that
+the browser goes to the client's home page, if the client has one and asks for exactly that.
 """
 
 from dataclasses import dataclass
@@ -23,39 +38,78 @@ from dataclasses import dataclass
 import msgspec
 
 from remuda.http.pages import with_query
+from remuda.http.ratelimit import RateLimit, RateLimiter, anonymous
 from remuda.http.responses import Page, Redirect
 from remuda.identity.federation.code_flow import Federation, Ticket
 from remuda.identity.federation.providers import Providers, is_own
 from remuda.identity.kinds.oauth import OAuth2Client, OAuth2Provider
 from remuda.identity.kinds.users import User, user_id
-from remuda.identity.login.attempts import Attempts
 from remuda.identity.login.audit import Records
 from remuda.identity.login.authorization import (
     AuthorizationRequest,
     check_address,
     check_request,
+    hinted,
     prompts,
     upstream_wishes,
 )
-from remuda.identity.login.browser_sessions import LIFE, Logins
-from remuda.identity.login.browser_state import FamiliarCookie
-from remuda.identity.login.cookies import BrowserCookie
-from remuda.identity.login.hints import hinted
+from remuda.identity.login.browser_sessions import LIFE, LoggedIn, Logins
+from remuda.identity.login.browser_state import (
+    BrowserCookie,
+    FamiliarCookie,
+    Flight,
+    Leaving,
+    Pending,
+    States,
+    Visit,
+    query_of,
+)
 from remuda.identity.login.pages import Pages
 from remuda.identity.login.passwords import Passwords
-from remuda.identity.login.redirect import Passing, unexpected
-from remuda.identity.login.schema import CallbackQuery, LoginForm
-from remuda.identity.login.states import States
-from remuda.identity.login.visits import Flight, Pending, Visit, query_of
+from remuda.identity.login.redirect import ACCOUNT, Passing, unexpected
+from remuda.identity.login.schema import CallbackQuery, LoginForm, LogoutRequest
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.settings import IdentitySettings
+from remuda.identity.tokens.jwt import IdClaims
 from remuda.identity.tokens.service import Tokens
-from remuda.kernel.errors import OAuthRefusal
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import Malformed, OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import find
 from remuda.store.contract import Store
+
+ADDRESSES = 10
+"""How many addresses it takes to use up what one account may be tried."""
+
+_WINDOW_S = 60
+
+
+class Attempts:
+    """Counts them."""
+
+    def __init__(self, *, clock: Clock, per_minute: int) -> None:
+        self._limiter = RateLimiter(RateLimit(quota=per_minute, window_s=_WINDOW_S, name="attempts"), clock)
+        everywhere = RateLimit(quota=per_minute * ADDRESSES, window_s=_WINDOW_S, name="account")
+        self._accounts = RateLimiter(everywhere, clock)
+
+    def password(self, account: str, *, peer: str, browser: str) -> None:
+        """Charge an attempt at an account's password, or raise OverLimit.
+
+        `browser` is the number of one in which somebody has logged in to this account before, or nothing.
+        """
+        if browser:
+            self._limiter.take(f"browser {browser} {account}")
+            return
+        # The address goes first: one that has used up its own quota takes nothing from the account's.
+        self._limiter.take(f"password {anonymous((peer, 0))}")
+        self._accounts.take(account)
+
+    def code(self, peer: str) -> None:
+        """Charge an attempt at a device's code, or raise OverLimit."""
+        self._limiter.take(f"code {anonymous((peer, 0))}")
+
 
 WRONG = (
     "The e-mail address and the password do not go together, or this account cannot log in with a password: "
@@ -230,3 +284,70 @@ class Entry:
         types = sorted({each.spec.type for each in await self.providers.platform()})
         told = {"state": state, "callback": f"{self.settings.issuer}/oauth2/v2/login", "providers": " ".join(types)}
         return with_query(login_uri, told)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exit:
+    """Lets people out."""
+
+    settings: IdentitySettings
+    cookie: BrowserCookie
+    states: States
+    pages: Pages
+    logins: Logins
+    clients: Clients
+    tokens: Tokens
+    records: Records
+
+    async def leave(self, visit: Visit, request: LogoutRequest, *, is_form: bool) -> Page | Redirect:
+        """Log somebody out, or ask first."""
+        if request.confirmation:
+            return await self._confirmed(visit, request.confirmation)
+        if is_form and not visit.cookie:
+            # A form from another site comes without our cookie. Coming back by itself, the browser brings it.
+            return Redirect(f"{self.settings.issuer}/oauth2/v2/logout?{query_of(request)}")
+        hint = await hinted(self.tokens, request.id_token_hint)
+        location = _location(request, await self._client(request, hint))
+        known = await self.logins.find(visit.cookie)
+        if known is not None and not (hint is not None and hint.sub == known.user.spec.subject):
+            state = self.states.seal(Leaving(location), browser=visit.cookie)
+            return self.pages.logout(state=state, known=known.user.spec.subject)
+        return await self._leave(visit, known, location)
+
+    async def _confirmed(self, visit: Visit, confirmation: str) -> Page | Redirect:
+        asked = self.states.open(Leaving, confirmation, browser=visit.cookie)
+        known = await self.logins.find(visit.cookie)
+        return await self._leave(visit, known, asked.location)
+
+    async def _leave(self, visit: Visit, known: LoggedIn | None, location: str) -> Page | Redirect:
+        if known is not None:
+            await self.logins.end(known.login, log=await self.records.succeeded(visit, known.user))
+        else:
+            await self.logins.see_through(visit.cookie)
+        cookies = (self.cookie.clear(),) if visit.cookie else ()
+        if location:
+            return Redirect(location, cookies=cookies)
+        return self.pages.message(
+            "You are logged out", "You can close this page.", cookies=cookies, leads=("Log in again", ACCOUNT)
+        )
+
+    async def _client(self, request: LogoutRequest, hint: IdClaims | None) -> OAuth2Client | None:
+        name = request.client_id or (hint.azp if hint is not None else "")
+        if hint is not None and name not in hint.aud:
+            raise Malformed("client_id and id_token_hint are of two applications: tell whoever runs them.")
+        return await self.clients.find(name) if name else None
+
+
+def _location(request: LogoutRequest, client: OAuth2Client | None) -> str:
+    """Return where to go after, if that is the client's home page. An address of anybody's choice it must not be."""
+    wanted = request.post_logout_redirect_uri
+    if not wanted:
+        return ""
+    if client is None or not client.spec.home_uri or wanted != client.spec.home_uri:
+        raise Malformed(
+            "The application wants you sent to an address that is not registered as its home page, so you stay here: "
+            "tell whoever runs it that post_logout_redirect_uri has to be that address, letter by letter."
+        )
+    if not request.state:
+        return wanted
+    return with_query(wanted, {"state": request.state})

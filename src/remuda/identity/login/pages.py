@@ -1,11 +1,14 @@
 """The pages of logging in: plain forms, without scripts and with nothing from elsewhere, in our own hand.
 
 Whatever somebody else wrote, be it an address, a code or a state, is text in them and never markup.
+
+What the page of an account shows.
 """
 
 import base64
 import hashlib
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -14,10 +17,69 @@ from urllib.parse import urlsplit
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 
 from remuda.http.responses import Page
+from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.oauth import OAuth2Provider
-from remuda.identity.login.account_view import AccountView
 from remuda.identity.login.passwords import LEAST_CHARACTERS
 from remuda.resources.conventions import NAME
+
+
+@dataclass(frozen=True, slots=True)
+class MembershipRow:
+    """An organization that somebody is in."""
+
+    name: str
+    state: UserState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRow:
+    """An application or a device that acts as somebody."""
+
+    id: str
+    client: str
+    """What people call it."""
+    began: datetime | None
+    used: datetime | None
+    """When it last got a new token, if it ever did."""
+    is_from_here: bool
+    """It was opened from the browser that shows the page, and ends with the login there."""
+
+    def order(self) -> float:
+        """Sort the newest first."""
+        return _newest_first(self.began)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrowserRow:
+    """A browser that somebody is logged in in."""
+
+    id: str
+    began: datetime | None
+    provider: str
+    """What people call the provider; nothing for a password."""
+
+    def order(self) -> float:
+        """Sort the newest first."""
+        return _newest_first(self.began)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountView:
+    """All of it."""
+
+    email: str
+    here: BrowserRow
+    memberships: Sequence[MembershipRow]
+    is_administrator: bool
+    """Of the whole platform."""
+    sessions: Sequence[SessionRow]
+    elsewhere: Sequence[BrowserRow]
+    has_password: bool
+
+
+def _newest_first(moment: datetime | None) -> float:
+    return -(moment or datetime.min.replace(tzinfo=UTC)).timestamp()
+
 
 _OK = 200
 _NAMES = {"google": "Google", "microsoft": "Microsoft"}

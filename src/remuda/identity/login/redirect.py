@@ -15,8 +15,8 @@ from remuda.http.responses import Page, Redirect
 from remuda.identity.kinds.oauth import AuthorizationCodeSpec
 from remuda.identity.login.authorization import AuthorizationRequest, answer_location, error_location, is_fresh, prompts
 from remuda.identity.login.browser_sessions import LoggedIn, Logins
+from remuda.identity.login.browser_state import Pending
 from remuda.identity.login.pages import Pages
-from remuda.identity.login.visits import Pending
 from remuda.identity.oauth.clients import Clients
 from remuda.identity.oauth.codes import Codes
 from remuda.identity.settings import IdentitySettings

@@ -1,10 +1,15 @@
-"""The handlers of the pages: each gathers what a browser brought, and asks the service."""
+"""The handlers of the pages: each gathers what a browser brought, and asks the service.
+
+The routes for browsers, and the one by which an administrator gets a link for somebody's password.
+"""
 
 from typing import Any
 
 from remuda.http.responses import Page, Redirect
-from remuda.http.routes import Call, Nothing
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.identity.login.account_pages import UPDATE_USERS
 from remuda.identity.login.authorization import AuthorizationRequest
+from remuda.identity.login.browser_state import Visit
 from remuda.identity.login.facade import Browser
 from remuda.identity.login.redirect import ACCOUNT
 from remuda.identity.login.schema import (
@@ -19,7 +24,6 @@ from remuda.identity.login.schema import (
     PasswordLinkWrite,
     PasswordQuery,
 )
-from remuda.identity.login.visits import Visit
 
 
 def _visit(browser: Browser, call: Call[Any, Any, Any], verb: str, route: str) -> Visit:
@@ -97,3 +101,119 @@ async def choose_password(browser: Browser, call: Call[Nothing, Nothing, Passwor
 async def make_password_link(browser: Browser, call: Call[Nothing, Nothing, PasswordLinkWrite]) -> PasswordLinkRead:
     """Make a link by which a password can be set once."""
     return await browser.passwords.make_link(call.context, call.body.subject)
+
+
+def routes() -> list[AnyRoute]:
+    """Return them."""
+    return [*_login(), *_account(), *_logout(), *_device(), *_password()]
+
+
+def _page(method: str, path: str, name: str, summary: str, handler: Any, **more: Any) -> AnyRoute:
+    given: dict[str, Any] = {
+        "method": method,
+        "path": path,
+        "name": name,
+        "summary": summary,
+        "handler": handler,
+        "scope": "public",
+        "page": True,
+        "redirects": True,
+        "form": method == "POST",
+        "answer_type": Page,
+        "headers": ("cookie",),
+        "tag": "browser",
+    }
+    return Route(**given | more)
+
+
+def _login() -> list[AnyRoute]:
+    authorization, ask = "/oauth2/v2/authorization", "Ask for somebody to log in to a client"
+    return [
+        _page("GET", authorization, "authorize", ask, ask_authorization, query_type=AuthorizationRequest),
+        _page(
+            "POST",
+            authorization,
+            "authorize_by_form",
+            f"{ask}, by a form",
+            post_authorization,
+            body_type=AuthorizationRequest,
+        ),
+        _page(
+            "POST",
+            "/oauth2/v2/login",
+            "log_in",
+            "Log in with a password, or go to a provider",
+            log_in,
+            body_type=LoginForm,
+            errors=(401,),
+        ),
+        _page(
+            "GET",
+            "/oidc/callback",
+            "come_back",
+            "Come back from a provider",
+            come_back,
+            query_type=CallbackQuery,
+            errors=(403,),
+        ),
+    ]
+
+
+def _account() -> list[AnyRoute]:
+    return [
+        _page("GET", ACCOUNT, "show_account", "Show one's own account, or ask who one is", show_account),
+        _page(
+            "POST",
+            ACCOUNT,
+            "change_account",
+            "End a session of one's own, or a login in another browser",
+            change_account,
+            body_type=AccountForm,
+        ),
+    ]
+
+
+def _logout() -> list[AnyRoute]:
+    path, summary = "/oauth2/v2/logout", "Log out in this browser"
+    return [
+        _page("GET", path, "log_out", summary, log_out, query_type=LogoutRequest),
+        _page("POST", path, "log_out_by_form", f"{summary}, by a form", post_logout, body_type=LogoutRequest),
+    ]
+
+
+def _device() -> list[AnyRoute]:
+    path = "/oauth2/v2/device"
+    return [
+        _page("GET", path, "show_device", "Ask for a device's code", show_device, query_type=DeviceQuery),
+        _page("POST", path, "connect_device", "Let a device in", connect_device, body_type=DeviceForm),
+    ]
+
+
+def _password() -> list[AnyRoute]:
+    path = "/oauth2/v2/password"
+    return [
+        _page("GET", path, "show_password", "Ask for a password", show_password, query_type=PasswordQuery),
+        _page(
+            "POST",
+            path,
+            "choose_password",
+            "Set a password",
+            choose_password,
+            body_type=PasswordForm,
+            errors=(401,),
+        ),
+        Route(
+            method="POST",
+            path="/api/v1/passwords",
+            name="make_password_link",
+            summary="Make a link by which a user can choose a password, once",
+            scope="everywhere",
+            permission=UPDATE_USERS,
+            body_type=PasswordLinkWrite,
+            answer_type=PasswordLinkRead,
+            success=201,
+            errors=(404,),
+            holds_secret=True,
+            handler=make_password_link,
+        ),
+    ]

@@ -1,4 +1,13 @@
-"""Authorization codes: random text that lives for a minute and is good once.
+"""Device grants (RFC 8628): a device without a browser shows a code, and its user says yes elsewhere.
+
+The user's code has eight consonants, so that it is easy to type and spells nothing. It is not much of a secret: it
+lives for minutes, and how often somebody may try is limited where it is typed in. The device's own code is one.
+
+A grant is used up by deleting it: of several that ask at once one gets the session, and after a crash in between the
+device begins again. How often a device asks is remembered by this process alone: several processes at worst let it ask
+as often as there are of them.
+
+Authorization codes: random text that lives for a minute and is good once.
 
 A code that comes twice was stolen, from the first or by it, so the session that began with it ends. Exchanging a code
 takes three writes: the code is marked as used by compare-and-swap, so of two that come at once one goes on; the session
@@ -8,11 +17,15 @@ a crash in between the code is used and its session, if it was begun, has tokens
 """
 
 import re
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.oauth import AuthorizationCode, AuthorizationCodeSpec
+from remuda.identity.kinds.oauth import AuthorizationCode, AuthorizationCodeSpec, DeviceGrant, DeviceGrantSpec
+from remuda.identity.oauth.schema import DeviceAuthorization
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.identity.tokens.sessions import Sessions, Telling, session_of_code
@@ -20,8 +33,9 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Conflict, NotFound, OAuthRefusal
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
-from remuda.resources.crud import find
+from remuda.resources.crud import find, until_written
 from remuda.store.contract import Store
+from remuda.store.logs import Record
 from remuda.store.objects import Metadata
 
 _FORM = re.compile(r"[A-Za-z0-9_-]{43}")
@@ -99,3 +113,136 @@ class Codes:
 
 def _spent() -> OAuthRefusal:
     return OAuthRefusal("invalid_grant", "code is used, expired or unknown: log in again")
+
+
+_LETTERS = "BCDFGHJKLMNPQRSTVWXZ"
+_LENGTH = 8
+_INTERVAL_S = 5
+_MOST_WATCHED = 10_000
+
+
+@dataclass(slots=True)
+class _Pace:
+    """When a device may ask next, and how long it has to wait after that."""
+
+    next: float
+    interval_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Devices:
+    """Lets devices in."""
+
+    store: Store
+    clock: Clock
+    randomness: Randomness
+    settings: IdentitySettings
+    _paces: OrderedDict[str, _Pace] = field(default_factory=OrderedDict)
+
+    async def begin(self, client: str, scope: str) -> DeviceAuthorization:
+        """Return the codes for a device that asks to be let in."""
+        device_code, user_code = new_secret(self.randomness), await self._new_user_code()
+        life, uri = self.settings.device_code_life, f"{self.settings.issuer}/oauth2/v2/device"
+        spec = DeviceGrantSpec(
+            client=client,
+            scope=scope,
+            user_code_hash=_user_code_hash(user_code),
+            expires=self.clock.now() + life,
+            interval_s=_INTERVAL_S,
+        )
+        await self.store.create(DeviceGrant(metadata=Metadata(name=token_hash(device_code.reveal())), spec=spec))
+        return DeviceAuthorization(
+            device_code=device_code,
+            user_code=Secret(user_code),
+            verification_uri=uri,
+            verification_uri_complete=Secret(f"{uri}?user_code={user_code}"),
+            expires_in=int(life.total_seconds()),
+            interval=_INTERVAL_S,
+        )
+
+    async def find(self, user_code: str) -> DeviceGrant | None:
+        """Return the grant that waits under what a user typed, in whatever case and with or without the dash."""
+        page = await self.store.list(DeviceGrant, index=("user-code", _user_code_hash(user_code)), limit=1)
+        return next((grant for grant in page.items if self._waits(grant)), None)
+
+    async def approve(
+        self,
+        user_code: str,
+        *,
+        user: str,
+        authenticated: datetime | None = None,
+        provider: str = "",
+        log: Sequence[Record] = (),
+    ) -> bool:
+        """Let the device in as this user, by its id; tell whether one was waiting."""
+        when = authenticated or self.clock.now()
+        return await self._answer(user_code, log, user=user, authenticated=when, provider=provider)
+
+    async def deny(self, user_code: str, *, log: Sequence[Record] = ()) -> bool:
+        """Turn the device away; tell whether one was waiting."""
+        return await self._answer(user_code, log, is_denied=True)
+
+    async def take(self, device_code: Secret, client: str) -> DeviceGrant:
+        """Return the grant that its user has approved, once. Raises OAuthRefusal with what the device is to do."""
+        name = token_hash(device_code.reveal())
+        grant = await find(self.store, DeviceGrant, name)
+        if grant is None:
+            raise OAuthRefusal("invalid_grant", "device_code is used or unknown: begin again")
+        if grant.spec.client != client:
+            raise OAuthRefusal("invalid_grant", "device_code was given to another client: begin again")
+        if grant.spec.expires is None or grant.spec.expires <= self.clock.now():
+            raise OAuthRefusal("expired_token", "device_code has expired: begin again")
+        if grant.spec.is_denied:
+            raise OAuthRefusal("access_denied", "the user has said no: begin again if that was a mistake")
+        if not grant.spec.user:
+            raise self._pending(grant)
+        try:
+            await self.store.delete(DeviceGrant, name, uid=grant.uid, version=grant.version)
+        except (Conflict, NotFound):
+            raise OAuthRefusal("invalid_grant", "device_code is used or unknown: begin again") from None
+        self._paces.pop(name, None)
+        return grant
+
+    def _pending(self, grant: DeviceGrant) -> OAuthRefusal:
+        now, pace = self.clock.monotonic(), self._paces.get(grant.name)
+        if pace is None:
+            pace = _Pace(next=now, interval_s=grant.spec.interval_s)
+            self._paces[grant.name] = pace
+            if len(self._paces) > _MOST_WATCHED:
+                self._paces.popitem(last=False)
+        is_early = now < pace.next
+        pace.interval_s += _INTERVAL_S if is_early else 0
+        pace.next = now + pace.interval_s
+        if is_early:
+            return OAuthRefusal("slow_down", f"asked too soon: ask again in {pace.interval_s:g} s")
+        return OAuthRefusal("authorization_pending", "the user has not answered yet: ask again later")
+
+    async def _answer(self, user_code: str, log: Sequence[Record], **answer: object) -> bool:
+        async def write() -> bool:
+            grant = await self.find(user_code)
+            if grant is None:
+                return False
+            try:
+                await self.store.update(replace(grant, spec=replace(grant.spec, **answer)), log=log)
+            except NotFound:
+                return False
+            return True
+
+        return await until_written(write)
+
+    def _waits(self, grant: DeviceGrant) -> bool:
+        spec = grant.spec
+        is_open = not spec.user and not spec.is_denied
+        return is_open and spec.expires is not None and self.clock.now() < spec.expires
+
+    async def _new_user_code(self) -> str:
+        while True:
+            drawn = [_LETTERS[self.randomness.randrange(len(_LETTERS))] for _ in range(_LENGTH)]
+            code = f"{''.join(drawn[: _LENGTH // 2])}-{''.join(drawn[_LENGTH // 2 :])}"
+            page = await self.store.list_names(DeviceGrant, index=("user-code", _user_code_hash(code)), limit=1)
+            if not page.items:
+                return code
+
+
+def _user_code_hash(user_code: str) -> str:
+    return token_hash("".join(letter for letter in user_code.upper() if letter in _LETTERS))

@@ -14,8 +14,7 @@ from remuda.identity.oauth.schema import BEARER, TokenForm, TokenQuery, TokenRea
 from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer, Bearers
-from remuda.identity.tokens.jws import NOT_VALID
-from remuda.identity.tokens.jwt import PASSPORT, PASSPORT_ISSUER, PassportClaims
+from remuda.identity.tokens.jwt import NOT_VALID, PASSPORT, PASSPORT_ISSUER, PassportClaims
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated

@@ -20,16 +20,13 @@ from remuda.identity.kinds.users import User
 from remuda.identity.lookups import find_active_user
 from remuda.identity.oauth.audit import TOKEN, Records
 from remuda.identity.oauth.clients import ClientProof, Clients
-from remuda.identity.oauth.codes import Codes
-from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.codes import Codes, Devices
 from remuda.identity.oauth.schema import BEARER, TokenForm, TokenRead
-from remuda.identity.pkce import s256
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.footing import is_founded, is_vouched
 from remuda.identity.tokens.jwt import ID, IdClaims
-from remuda.identity.tokens.refresh import RefreshToken
+from remuda.identity.tokens.secrets import s256
 from remuda.identity.tokens.service import Issued, Tokens
-from remuda.identity.tokens.sessions import ReusedError, Sessions
+from remuda.identity.tokens.sessions import RefreshToken, ReusedError, Sessions, is_founded, is_vouched
 from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, OAuthRefusal

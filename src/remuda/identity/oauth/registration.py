@@ -1,35 +1,166 @@
-"""Who may log people in through us: operators register clients.
+"""Registered clients as operators send and read them, and how one becomes the other.
+
+Who may log people in through us: operators register clients.
 
 The right is `identity:oauth2providers`, held everywhere: the roles that existing clients know have no endpoint for
 clients, and whoever may say where people come from may also say where they go. What is built in cannot be changed.
 """
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Annotated
 
+import msgspec
 from msgspec.structs import replace
 
 from remuda.access.checks import allow_everywhere
-from remuda.access.principal import Context, Permission, Verb
-from remuda.http.responses import Collection
-from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client
-from remuda.identity.oauth.client_wire import (
-    CLIENT_VIEW,
-    ClientRead,
-    ClientWrite,
-    changed_client,
-    check_client,
-    new_client,
-    writable_client,
-)
-from remuda.identity.oauth.clients import CLI
-from remuda.identity.permissions import permission
+from remuda.access.principal import Context, Permission, Principal, Verb
+from remuda.http.responses import Collection, tagged
+from remuda.http.routes import Parameters, Wire
+from remuda.identity.kinds.oauth import OAUTH2_CLIENT, OAuth2Client, OAuth2ClientSpec
+from remuda.identity.names import permission
+from remuda.identity.oauth.clients import CLI, check_redirects, load_public_key, redirects_of
 from remuda.identity.tokens.secrets import new_secret, token_hash
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Forbidden, Invalid
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret
+from remuda.kernel.tags import Tag
 from remuda.resources.crud import check_state, until_written, witnessed
+from remuda.resources.metadata import (
+    changed_metadata,
+    check_tags,
+    new_metadata,
+    read_metadata,
+    stored_tags,
+    writable_metadata,
+)
+from remuda.resources.schema import MetadataRead, MetadataWrite
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.contract import Store
+
+_Uri = Annotated[str, msgspec.Meta(max_length=2048)]
+
+
+class ClientPath(Parameters, frozen=True, rename={"client": "clientID"}):
+    """A client."""
+
+    client: Annotated[str, msgspec.Meta(pattern="^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$")]
+
+
+class OAuth2ClientWire(Wire, frozen=True):
+    """A program that people log in to."""
+
+    redirect_uris: Annotated[
+        tuple[_Uri, ...],
+        msgspec.Meta(
+            max_length=20,
+            description="Where browsers may be sent: absolute https addresses, compared letter by letter. For a "
+            "program on the user's machine http://127.0.0.1/path, which fits any port.",
+        ),
+    ] = ()
+    home_uri: _Uri = ""
+    login_uri: _Uri = ""
+    error_uri: _Uri = ""
+    is_public: Annotated[
+        bool, msgspec.Meta(description="It cannot keep a secret: it has none, and PKCE is demanded.")
+    ] = False
+    public_key: Annotated[
+        str, msgspec.Meta(max_length=8192, description="PEM. It proves itself by assertions that this key signed.")
+    ] = ""
+
+
+class ClientWrite(Wire, frozen=True):
+    """A client to be registered or changed."""
+
+    metadata: MetadataWrite
+    spec: OAuth2ClientWire
+
+
+class ClientRead(Wire, frozen=True):
+    """A registered client. Its id is the client_id."""
+
+    metadata: MetadataRead
+    spec: OAuth2ClientWire
+
+
+class ClientSecret(Wire, frozen=True):
+    """What is shown once."""
+
+    client_secret: Secret | None = None
+
+
+class ClientSecretRead(ClientRead, frozen=True):
+    """A registered client with its new secret, which is shown this once; a client without one has none here."""
+
+    status: ClientSecret
+
+
+def check_client(wanted: ClientWrite) -> None:
+    """Raise Invalid unless the client can be registered like this."""
+    spec = wanted.spec
+    check_tags(wanted.metadata.tags)
+    check_redirects("spec.redirectUris", spec.redirect_uris)
+    for name, uri in (("homeUri", spec.home_uri), ("loginUri", spec.login_uri), ("errorUri", spec.error_uri)):
+        check_redirects(f"spec.{name}", (uri,) if uri else ())
+    if spec.public_key and spec.is_public:
+        raise Invalid("spec.publicKey", "is there for a public client", remedy="leave out publicKey or isPublic")
+    if spec.public_key:
+        load_public_key(spec.public_key)
+
+
+def new_client(name: str, wanted: ClientWrite, who: Principal, *, secret_hash: str) -> OAuth2Client:
+    metadata = new_metadata(name, wanted.metadata, who, labels={})
+    tags = own_tags(stored_tags(wanted.metadata), who)
+    return OAuth2Client(metadata=metadata, spec=_spec(wanted.spec, tags, secret_hash))
+
+
+def changed_client(client: OAuth2Client, wanted: ClientWrite, who: Principal, now: datetime) -> OAuth2Client:
+    """Return a client with everything replaced that an operator may change. One that becomes public has no secret."""
+    secret_hash = "" if wanted.spec.is_public else client.spec.secret_hash
+    metadata = changed_metadata(client.metadata, wanted.metadata, who.subject, now)
+    tags = replaced_tags(client.spec.tags, stored_tags(wanted.metadata), who)
+    return replace(client, metadata=metadata, spec=_spec(wanted.spec, tags, secret_hash))
+
+
+def writable_client(client: OAuth2Client) -> ClientWrite:
+    """Return the part of a client that an operator may change."""
+    return ClientWrite(metadata=writable_metadata(client.metadata, client.spec.tags), spec=_wire(client))
+
+
+def read_client(client: OAuth2Client) -> ClientRead:
+    """Return a client as operators read it."""
+    return ClientRead(metadata=read_metadata(client.metadata, client.spec.tags), spec=_wire(client))
+
+
+def _spec(spec: OAuth2ClientWire, tags: tuple[Tag, ...], secret_hash: str) -> OAuth2ClientSpec:
+    return OAuth2ClientSpec(
+        redirect_uri=spec.redirect_uris[0] if spec.redirect_uris else "",
+        redirect_uris=spec.redirect_uris[1:],
+        home_uri=spec.home_uri,
+        login_uri=spec.login_uri,
+        error_uri=spec.error_uri,
+        is_public=spec.is_public,
+        public_key=spec.public_key,
+        secret_hash=secret_hash,
+        tags=tags,
+    )
+
+
+def _wire(client: OAuth2Client) -> OAuth2ClientWire:
+    spec = client.spec
+    return OAuth2ClientWire(
+        redirect_uris=redirects_of(client),
+        home_uri=spec.home_uri,
+        login_uri=spec.login_uri,
+        error_uri=spec.error_uri,
+        is_public=spec.is_public,
+        public_key=spec.public_key,
+    )
+
+
+CLIENT_VIEW = tagged(read_client, writable_client)
+"""Renders a client."""
 
 
 def right(verb: Verb) -> Permission:

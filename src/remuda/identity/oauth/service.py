@@ -10,7 +10,7 @@ from remuda.http.authentication import read_bearer
 from remuda.http.ratelimit import RateLimiter, anonymous
 from remuda.identity.oauth.audit import REVOKE, Records
 from remuda.identity.oauth.clients import ClientProof, Clients
-from remuda.identity.oauth.devices import Devices
+from remuda.identity.oauth.codes import Devices
 from remuda.identity.oauth.exchange import TOKEN_EXCHANGE, Exchange, refuse_query
 from remuda.identity.oauth.grants import Grants
 from remuda.identity.oauth.registration import Registration
@@ -29,9 +29,8 @@ from remuda.identity.oauth.schema import (
 from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer, Bearers
-from remuda.identity.tokens.refresh import RefreshToken
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.tokens.sessions import Sessions
+from remuda.identity.tokens.sessions import RefreshToken, Sessions
 from remuda.kernel.errors import OAuthRefusal, Unauthenticated
 
 

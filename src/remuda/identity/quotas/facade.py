@@ -6,8 +6,7 @@ Every method takes the context of the call, checks the caller's rights itself, a
 from dataclasses import dataclass
 
 from remuda.identity.quotas.ledger import Ledger
-from remuda.identity.quotas.limits import Limits
-from remuda.identity.quotas.service import Allocations
+from remuda.identity.quotas.service import Allocations, Limits
 from remuda.kernel.clock import Clock
 from remuda.store.contract import Store
 

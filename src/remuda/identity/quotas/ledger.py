@@ -13,31 +13,192 @@ counts for the row meanwhile, and only its presence allows that count to be chan
 Whoever is late collides, reads again, and finds that its intent is gone: a row that was never made is closed by taking
 its name, one that was not yet renewed by changing it, and a confirmed one is released only under an intent to release
 it, and not if somebody has confirmed it since. An unconfirmed one needs none: that under which it was taken is there.
+
+The kinds of quota: those that are built in, and those that somebody has added to them.
+
+`floatingips` is among them because compute charges it: a kind that nobody has described cannot be limited.
+
+What becomes of a head: each method judges a head as it is read, and returns the change that is written over it.
+
+What is to be done to a row that is there is judged by its present state, whatever a cache says. The head is written
+only if it is the one that was judged, and the row after that: whoever changes the row between has noted it in the head.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import timedelta
 
-from remuda.identity.kinds.quotas import Allocation, Intent, Limits, Quota
+from remuda.identity.kinds.quotas import (
+    Action,
+    Allocation,
+    Amounts,
+    Intent,
+    Limits,
+    Quota,
+    QuotaMetadata,
+    QuotaMetadataSpec,
+)
+from remuda.identity.kinds.tenancy import Project
 from remuda.identity.quotas.allocation_state import (
+    deadline_after,
     has_ended,
     held_under,
     is_living,
+    owner_of,
     renewed,
     same_operation,
     with_amounts,
 )
-from remuda.identity.quotas.catalogue import Kinds
 from remuda.identity.quotas.intents import TRIES, Settling
-from remuda.identity.quotas.judging import Check, Edit, Judging
-from remuda.identity.quotas.quota_state import find_intent, with_limits, with_project_limits
-from remuda.identity.quotas.writer import Apply, Combiner
+from remuda.identity.quotas.quota_state import (
+    Catalogue,
+    OwnerHolds,
+    charged,
+    check_stays,
+    find_intent,
+    larger,
+    noted,
+    with_limits,
+    with_project_limits,
+)
+from remuda.identity.quotas.writer import Apply, Combiner, unchanged
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Conflict
+from remuda.kernel.errors import AlreadyExists, Conflict, NotFound
 from remuda.kernel.randomness import Randomness
-from remuda.resources.conventions import organization_of
+from remuda.resources.conventions import organization_of, project_of
 from remuda.store.contract import Store
 from remuda.store.logs import Record
+from remuda.store.objects import Metadata
+
+
+def _count(display_name: str, description: str, default: int) -> QuotaMetadataSpec:
+    return QuotaMetadataSpec(display_name=display_name, description=description, default=default)
+
+
+def _binary(display_name: str, description: str, default: int) -> QuotaMetadataSpec:
+    return QuotaMetadataSpec(display_name=display_name, description=description, default=default, format="binary")
+
+
+BUILT_IN: Mapping[str, QuotaMetadataSpec] = {
+    "clusters": _count("Clusters", "Clusters of any type.", 5),
+    "filestorage": _binary("File storage", "Bytes of shared file storage.", 1 << 40),
+    "floatingips": _count("Floating IPs", "Public addresses of instances.", 5),
+    "gpus": _count("GPUs", "Physical graphics processors.", 40),
+    "loadbalancers": _count("Load balancers", "Load balancers.", 5),
+    "networks": _count("Networks", "Private networks.", 5),
+    "publicips": _count("Public IPs", "Public addresses of load balancers.", 5),
+    "servers": _count("Servers", "Virtual and physical servers.", 10),
+    "volume": _binary("Block storage", "GiB of block storage.", 0),
+}
+"""What everybody has to begin with."""
+
+
+async def seed_quota_metadata(store: Store) -> None:
+    """Write the kinds that are built in, where they are missing: what an operator made of them stays."""
+    for kind, spec in BUILT_IN.items():
+        with suppress(AlreadyExists):
+            await store.create(QuotaMetadata(metadata=Metadata(name=kind), spec=spec))
+
+
+class Kinds:
+    """The kinds that there are, read again only when one has changed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._stamp: int | None = None
+        self._read: Catalogue = {}
+
+    async def all(self) -> Catalogue:
+        """Return them by name."""
+        stamp = self._store.stamp([QuotaMetadata])
+        if stamp != self._stamp:
+            found = await self._store.list(QuotaMetadata)
+            self._read, self._stamp = {each.name: each.spec for each in found.items}, stamp
+        return self._read
+
+
+Check = Callable[[Allocation], None]
+"""Looks at a row as it stands before it is written, and raises what speaks against that."""
+
+Edit = Callable[[Allocation], Allocation]
+"""Returns a row as it is to be."""
+
+
+class Judging:
+    """Judges what is asked of the ledger."""
+
+    def __init__(self, store: Store, clock: Clock, settling: Settling, kinds: Kinds, *, intent_life: timedelta) -> None:
+        self._store, self._clock, self._settling, self._kinds = store, clock, settling, kinds
+        self._intent_life = intent_life
+
+    async def take(self, head: Quota, wanted: Allocation) -> tuple[Apply, None]:
+        """Count a new row, unless its operation is at it already."""
+        check_stays(head)
+        if find_intent(head.spec, wanted.name) is not None or await self._settling.find(wanted.name) is not None:
+            return unchanged, None
+        return await self._charge(wanted), None
+
+    async def change(self, head: Quota, name: str, edit: Edit, check: Check) -> tuple[Apply, Allocation]:
+        """Count the larger of what a row holds and of what it is to hold."""
+        row = await self._settling.present(name)
+        if row is None or not is_living(row):
+            raise NotFound("Allocation", name)
+        if find_intent(head.spec, name) is not None:
+            raise Conflict("Allocation", name)
+        check(row)
+        held, edited = row.spec.allocations, edit(row)
+        amounts = edited.spec.allocations
+        intent = self._intent(row, "change", larger(held, amounts), wants=amounts, turn=edited.spec.turn)
+        catalogue = await self._kinds.all()
+        return lambda spec: charged(spec, intent, held, catalogue), row
+
+    async def release(self, head: Quota, name: str, turn: int, check: Check) -> tuple[Apply, Allocation | None]:
+        """Note that a row is to be released; what is under way with it comes to its end first."""
+        row, open_ = await self._settling.present(name), find_intent(head.spec, name)
+        if row is None or has_ended(row, turn):
+            return unchanged, row
+        if is_living(row):
+            check(row)
+        if open_ is not None:
+            return unchanged, row
+        intent = self._intent(row, "release", row.spec.allocations if is_living(row) else (), turn=turn)
+        return lambda spec: noted(spec, intent), row
+
+    async def renewal(self, head: Quota, name: str, check: Check) -> tuple[Apply, Allocation]:
+        """Count again what a row held when it was released."""
+        row = await self._settling.present(name)
+        if row is None:
+            raise NotFound("Allocation", name)
+        check(row)
+        check_stays(head)
+        if is_living(row) or find_intent(head.spec, name) is not None:
+            raise Conflict("Allocation", name)
+        return await self._charge(row), row
+
+    async def _charge(self, row: Allocation) -> Apply:
+        """Return the change that counts a row which is not living yet.
+
+        Whoever looked for the project before may have slept since: when it is gone, the head knows nothing of it.
+        """
+        await self._store.get(Project, project_of(row))
+        owner = owner_of(row)
+        if (await self._store.list_names(Allocation, index=("owner", owner), limit=1)).items:
+            raise OwnerHolds(owner)
+        intent, catalogue = self._intent(row, "take", row.spec.allocations), await self._kinds.all()
+        return lambda spec: charged(spec, intent, (), catalogue)
+
+    def _intent(self, row: Allocation, action: Action, holds: Amounts, *, wants: Amounts = (), turn: int = 0) -> Intent:
+        return Intent(
+            allocation=row.name,
+            project=project_of(row),
+            owner=owner_of(row),
+            action=action,
+            holds=holds,
+            deadline=deadline_after(row, self._clock.now() + self._intent_life),
+            wants=wants,
+            turn=turn,
+        )
+
 
 HeadCheck = Callable[[Quota], None]
 """Looks at a head as it stands before it is written, and raises what speaks against that."""

@@ -1,10 +1,105 @@
-"""The room's routes. Beside the reference's: limits of projects, the usage, and the two steps of a row's life."""
+"""The room's routes. Beside the reference's: limits of projects, the usage, and the two steps of a row's life.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.identity.names import ORGANIZATION, PROJECT, OrganizationPath, ProjectPath
-from remuda.identity.permissions import permission
-from remuda.identity.quotas import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+import msgspec
+
+from remuda.http.responses import Collection, Rendered, Shown
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.identity.kinds.quotas import Allocation
+from remuda.identity.names import ORGANIZATION, PROJECT, OrganizationPath, ProjectPath, permission
+from remuda.identity.quotas import rules
 from remuda.identity.quotas import schema as wire
+from remuda.identity.quotas.facade import Quotas
+from remuda.identity.quotas.service import Limited
+
+_encode = msgspec.json.Encoder().encode
+
+
+def _limited(limited: Limited) -> Rendered[wire.QuotasRead]:
+    return Rendered(_encode(limited.quotas), etag=limited.etag)
+
+
+def _row(row: Allocation) -> Shown[wire.AllocationRead]:
+    return Shown(rules.ALLOCATION_VIEW, row)
+
+
+async def get_quotas(quotas: Quotas, call: Call[OrganizationPath, Nothing, Nothing]) -> Rendered[wire.QuotasRead]:
+    """Answer with the limits of an organization."""
+    return _limited(await quotas.limits.of_organization(call.context, call.path.organization))
+
+
+async def set_quotas(
+    quotas: Quotas, call: Call[OrganizationPath, Nothing, wire.QuotasWrite]
+) -> Rendered[wire.QuotasRead]:
+    """Replace the limits of an organization."""
+    return _limited(await quotas.limits.set_for_organization(call.context, call.path.organization, call.body))
+
+
+async def get_project_quotas(quotas: Quotas, call: Call[ProjectPath, Nothing, Nothing]) -> Rendered[wire.QuotasRead]:
+    """Answer with the limits of a project."""
+    return _limited(await quotas.limits.of_project(call.context, call.path.organization, call.path.project))
+
+
+async def set_project_quotas(
+    quotas: Quotas, call: Call[ProjectPath, Nothing, wire.QuotasWrite]
+) -> Rendered[wire.QuotasRead]:
+    """Replace the limits of a project."""
+    path = call.path
+    return _limited(await quotas.limits.set_for_project(call.context, path.organization, path.project, call.body))
+
+
+async def list_usage(
+    quotas: Quotas, call: Call[OrganizationPath, wire.UsageQuery, Nothing]
+) -> Collection[Allocation, list[wire.AllocationRead]]:
+    return await quotas.allocations.usage(call.context, call.path.organization, call.query)
+
+
+async def create_allocation(
+    quotas: Quotas, call: Call[ProjectPath, Nothing, wire.AllocationWrite]
+) -> Shown[wire.AllocationRead]:
+    return _row(await quotas.allocations.allocate(call.context, call.path.organization, call.path.project, call.body))
+
+
+async def get_allocation(
+    quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]
+) -> Shown[wire.AllocationRead]:
+    path = call.path
+    return _row(await quotas.allocations.get(call.context, path.organization, path.project, path.allocation))
+
+
+async def change_allocation(
+    quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, wire.AllocationWrite]
+) -> Shown[wire.AllocationRead]:
+    path, turn = call.path, call.query.turn
+    return _row(
+        await quotas.allocations.change(
+            call.context, path.organization, path.project, path.allocation, call.body, turn=turn
+        )
+    )
+
+
+async def delete_allocation(quotas: Quotas, call: Call[wire.AllocationPath, wire.LastTurnQuery, Nothing]) -> None:
+    path, turn = call.path, call.query.turn
+    await quotas.allocations.release(call.context, path.organization, path.project, path.allocation, turn=turn)
+
+
+async def confirm_allocation(
+    quotas: Quotas, call: Call[wire.AllocationPath, Nothing, Nothing]
+) -> Shown[wire.AllocationRead]:
+    path = call.path
+    return _row(await quotas.allocations.confirm(call.context, path.organization, path.project, path.allocation))
+
+
+async def renew_allocation(
+    quotas: Quotas, call: Call[wire.AllocationPath, wire.TurnQuery, Nothing]
+) -> Shown[wire.AllocationRead]:
+    path, turn = call.path, call.query.turn
+    return _row(
+        await quotas.allocations.renew(call.context, path.organization, path.project, path.allocation, turn=turn)
+    )
+
 
 _ALLOCATION = f"{PROJECT}/allocations/{{allocationID}}"
 
@@ -25,7 +120,7 @@ def _limits() -> list[AnyRoute]:
             permission=permission("quotas", "read"),
             path_type=OrganizationPath,
             answer_type=wire.QuotasRead,
-            handler=handlers.get_quotas,
+            handler=get_quotas,
         ),
         Route(
             method="PUT",
@@ -39,7 +134,7 @@ def _limits() -> list[AnyRoute]:
             body_type=wire.QuotasWrite,
             answer_type=wire.QuotasRead,
             is_conditional=True,
-            handler=handlers.set_quotas,
+            handler=set_quotas,
         ),
         Route(
             method="GET",
@@ -51,7 +146,7 @@ def _limits() -> list[AnyRoute]:
             permission=permission("quotas", "read"),
             path_type=ProjectPath,
             answer_type=wire.QuotasRead,
-            handler=handlers.get_project_quotas,
+            handler=get_project_quotas,
         ),
         Route(
             method="PUT",
@@ -68,7 +163,7 @@ def _limits() -> list[AnyRoute]:
             body_type=wire.QuotasWrite,
             answer_type=wire.QuotasRead,
             is_conditional=True,
-            handler=handlers.set_project_quotas,
+            handler=set_project_quotas,
         ),
         Route(
             method="GET",
@@ -82,7 +177,7 @@ def _limits() -> list[AnyRoute]:
             query_type=wire.UsageQuery,
             answer_type=list[wire.AllocationRead],
             errors=(422,),
-            handler=handlers.list_usage,
+            handler=list_usage,
         ),
     ]
 
@@ -105,7 +200,7 @@ def _allocations() -> list[AnyRoute]:
             answer_type=wire.AllocationRead,
             success=201,
             is_idempotent=True,
-            handler=handlers.create_allocation,
+            handler=create_allocation,
         ),
         Route(
             method="GET",
@@ -116,7 +211,7 @@ def _allocations() -> list[AnyRoute]:
             permission=permission("allocations", "read"),
             path_type=wire.AllocationPath,
             answer_type=wire.AllocationRead,
-            handler=handlers.get_allocation,
+            handler=get_allocation,
         ),
         Route(
             method="PUT",
@@ -130,7 +225,7 @@ def _allocations() -> list[AnyRoute]:
             body_type=wire.AllocationWrite,
             answer_type=wire.AllocationRead,
             is_conditional=True,
-            handler=handlers.change_allocation,
+            handler=change_allocation,
         ),
         Route(
             method="DELETE",
@@ -143,7 +238,7 @@ def _allocations() -> list[AnyRoute]:
             query_type=wire.LastTurnQuery,
             success=202,
             is_conditional=True,
-            handler=handlers.delete_allocation,
+            handler=delete_allocation,
         ),
     ]
 
@@ -159,7 +254,7 @@ def _life() -> list[AnyRoute]:
             permission=permission("allocations", "update"),
             path_type=wire.AllocationPath,
             answer_type=wire.AllocationRead,
-            handler=handlers.confirm_allocation,
+            handler=confirm_allocation,
         ),
         Route(
             method="POST",
@@ -173,6 +268,6 @@ def _life() -> list[AnyRoute]:
             query_type=wire.TurnQuery,
             answer_type=wire.AllocationRead,
             is_conditional=True,
-            handler=handlers.renew_allocation,
+            handler=renew_allocation,
         ),
     ]

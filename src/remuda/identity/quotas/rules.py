@@ -13,8 +13,7 @@ from remuda.http.responses import tagged
 from remuda.identity.kinds.quotas import Allocation, AllocationSpec, Amount, Amounts, Life, Limit, Limits, QuotaSpec
 from remuda.identity.quotas import schema as wire
 from remuda.identity.quotas.allocation_state import turned
-from remuda.identity.quotas.amounts import MOST, of_kind, used
-from remuda.identity.quotas.quota_state import Catalogue, limits_of, project_ledger
+from remuda.identity.quotas.quota_state import MOST, Catalogue, limits_of, of_kind, project_ledger, used
 from remuda.kernel.errors import Invalid, PreconditionFailed
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, RESOURCE_KIND
 from remuda.resources.metadata import (

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from remuda.http.routes import Id, ListQuery, Parameters, Wire
-from remuda.identity.quotas.amounts import MOST
+from remuda.identity.quotas.quota_state import MOST
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 

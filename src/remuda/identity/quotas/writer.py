@@ -8,6 +8,12 @@ too: it shows that the state they were judged by was the present one.
 A judge looks at what else it needs (rows, the catalogue) after the head was read. What cannot change unless the head
 does is therefore as it saw it when the head is written. No two wishes about the same row are in one batch, so that what
 a judge has seen of its row's intent still holds when it is applied.
+
+A project goes only when nothing is held in it and nothing can be any more.
+
+To see that no row names it is not enough: one may be taken between that look and the end of the project. So the head
+closes it. Whoever takes something in it has to write the head, too: either it comes first, and its intent or row keeps
+the project, or it comes second and is told that there is no such project.
 """
 
 import asyncio
@@ -18,9 +24,9 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from remuda.identity.kinds.quotas import KEEPS_LEDGER, Quota, QuotaSpec
+from remuda.identity.kinds.quotas import KEEPS_LEDGER, Allocation, Quota, QuotaSpec
 from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
-from remuda.identity.quotas.quota_state import OrganizationGoes
+from remuda.identity.quotas.quota_state import OrganizationGoes, closed
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Conflict, NotFound, OwnerRefused
@@ -198,3 +204,26 @@ def _drawn(line: deque[_Wish]) -> list[_Wish]:
             drawn[wish.about] = wish
     line.extendleft(reversed(left))
     return list(drawn.values())
+
+
+class Closing:
+    """Closes projects."""
+
+    def __init__(self, store: Store, heads: Combiner) -> None:
+        self._store, self._heads = store, heads
+
+    async def close(self, organization: str, project: str) -> bool:
+        """Let nothing be held in a project any more; tell whether that is so, because nothing is. Repeat it at will."""
+
+        async def judge(_: Quota) -> tuple[Apply, None]:
+            if (await self._store.list_names(Allocation, index=("living", project), limit=1)).items:
+                raise Conflict("Project", project)
+            return lambda spec: closed(spec, project), None
+
+        try:
+            await self._heads.write(organization, judge, about=project)
+        except Conflict:
+            return False
+        except (NotFound, OwnerRefused):  # there is no head, and none can come: the organization goes
+            return True
+        return True

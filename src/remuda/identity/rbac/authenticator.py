@@ -8,19 +8,25 @@ certificate has that one's rights, and adds no more than its word on whose accou
 Who was told once is remembered until their credentials end or anything changes that the answer was made from: then the
 next request reads again. So the usual request costs neither a read nor a signature, and what is revoked is refused
 at once.
+
+Client certificates: whose name is in one, and when it holds.
+
+That it was signed by somebody we trust has been verified by the proxy that passes it on.
 """
 
 import hashlib
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 
 import msgspec
+from cryptography.x509 import load_pem_x509_certificate
+from cryptography.x509.oid import NameOID
 
 from remuda.access.principal import AccessList, Principal
 from remuda.http.authentication import Claim, Credentials, acting_for, carried_by
 from remuda.identity.kinds.users import ServiceAccount, User, user_id
 from remuda.identity.rbac.acl import Standing
-from remuda.identity.rbac.certificates import read_certificate
 from remuda.identity.rbac.service import Rights
 from remuda.identity.settings import LOCAL_ISSUER
 from remuda.identity.tokens.bearer import Bearers
@@ -29,6 +35,37 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, NotFound, Unauthenticated
 from remuda.store.contract import Part, Store, named
 from remuda.store.derived import Kept
+
+_NOT_VALID = "certificate is not valid"
+
+
+@dataclass(frozen=True, slots=True)
+class Certificate:
+    """What matters of one."""
+
+    name: str
+    """Its common name."""
+    begins: datetime
+    ends: datetime
+
+    def check(self, now: datetime) -> None:
+        """Raise Unauthenticated unless it holds now."""
+        if not self.begins <= now < self.ends:
+            raise Unauthenticated("certificate has expired or is not yet valid")
+
+
+def read_certificate(pem: str) -> Certificate:
+    """Return what a certificate says, or raise Unauthenticated if it is none, or names nobody or several."""
+    try:
+        certificate = load_pem_x509_certificate(pem.encode())
+        names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+        begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    except ValueError:
+        raise Unauthenticated(_NOT_VALID) from None
+    if len(names) != 1 or not isinstance(names[0].value, str):
+        raise Unauthenticated(_NOT_VALID)
+    return Certificate(names[0].value, begins, ends)
+
 
 _REMEMBERED = 8192
 

@@ -28,17 +28,24 @@ from remuda.access.principal import Principal
 from remuda.http.authentication import Credentials, acting_for, carried_by, write_claim
 from remuda.http.transport import error_from, read_answer
 from remuda.identity.ports import Fetch
-from remuda.identity.rbac.authenticator import counting_for, credentials_key
-from remuda.identity.rbac.certificates import Certificate, read_certificate
-from remuda.identity.rbac.jwks import PublicKeys
-from remuda.identity.rbac.revocation_feed import IdentitySilent, RevocationFeed
+from remuda.identity.rbac.authenticator import Certificate, counting_for, credentials_key, read_certificate
+from remuda.identity.rbac.revocation_feed import IdentitySilent, PublicKeys, RevocationFeed
 from remuda.identity.rbac.routes import ACL
 from remuda.identity.rbac.schema import access_of
-from remuda.identity.tokens.jws import NOT_VALID, read
-from remuda.identity.tokens.jwt import ACCESS, PASSPORT_ISSUER, AccountType, Claims, TokenType
-from remuda.identity.tokens.peeking import BELIEVED, Peeked, peek
+from remuda.identity.tokens.jwt import (
+    ACCESS,
+    BELIEVED,
+    NOT_VALID,
+    PASSPORT_ISSUER,
+    AccountType,
+    Claims,
+    Peeked,
+    TokenType,
+    peek,
+    read,
+)
 from remuda.identity.tokens.secrets import token_hash
-from remuda.identity.tokens.verified import Verified
+from remuda.identity.tokens.service import Verified
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Malformed, Unauthenticated, Unavailable
 

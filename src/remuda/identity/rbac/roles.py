@@ -5,19 +5,30 @@ something everywhere are protected: the configuration gives them, nobody lists t
 
 `seed_roles` runs at every start. It writes a built-in role that is missing or is not what this release says, and
 nothing else, so that several processes may start at once and an operator's own roles stay as they are.
+
+Stored roles as sets of rights.
+
+Who may give which role: nobody gives more than they have.
+
+What a role allows everywhere must be held everywhere; what it allows in an organization, there; and what it allows in
+projects, in the organization or in some project of it. The last is enough because a role takes effect in a project
+only through a group that the project lists, and both the group and that list need rights of their own to change.
 """
 
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
 
 from msgspec.structs import replace
 
-from remuda.access.principal import Verb
+from remuda.access.principal import OrganizationAccess, Permission, Principal, Verb
 from remuda.identity.kinds.roles import Grant, Role, RoleScopes, RoleSpec
+from remuda.kernel.errors import Forbidden, NotFound
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import seed
 from remuda.store.contract import Store
+from remuda.store.derived import Kept
 from remuda.store.objects import Metadata
 
 PLATFORM_ADMINISTRATOR = "platform-administrator"
@@ -165,3 +176,85 @@ def _as_built_in(wanted: Role, found: Role) -> Role:
     labels = {**found.metadata.labels, **wanted.metadata.labels}
     spec = replace(found.spec, protected=wanted.spec.protected, scopes=wanted.spec.scopes)
     return replace(found, metadata=replace(found.metadata, labels=labels), spec=spec)
+
+
+_COMBINATIONS = 1024
+_ROLES = (Role,)
+
+
+@dataclass(frozen=True, slots=True)
+class RoleRights:
+    """What roles allow together, by where."""
+
+    everywhere: frozenset[Permission] = frozenset()
+    organization: frozenset[Permission] = frozenset()
+    project: frozenset[Permission] = frozenset()
+
+
+def rights_of(spec: RoleSpec) -> RoleRights:
+    scopes = spec.scopes
+    return RoleRights(_permissions(scopes.everywhere), _permissions(scopes.organization), _permissions(scopes.project))
+
+
+def _permissions(grants: Iterable[Grant]) -> frozenset[Permission]:
+    return frozenset(Permission(grant.name, verb) for grant in grants for verb in grant.operations)
+
+
+class RoleBook:
+    """What any combination of roles allows, worked out once for all who have it until some role changes.
+
+    A role that is not there allows nothing: who has others keeps those.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: Kept[frozenset[str], RoleRights] = Kept(store, _COMBINATIONS)
+
+    async def of(self, roles: frozenset[str]) -> RoleRights:
+        """Return what these roles, by their ids, allow together."""
+        kept = self._kept.find(roles)
+        if kept is None:
+            stamp = self._store.stamp()
+            kept = _together([await self._one(role) for role in roles])
+            self._kept.keep(roles, _ROLES, stamp, kept)
+        return kept
+
+    async def _one(self, role: str) -> RoleRights:
+        try:
+            return rights_of((await self._store.get(Role, role)).spec)
+        except NotFound:
+            return RoleRights()
+
+
+def _together(several: Iterable[RoleRights]) -> RoleRights:
+    whole = RoleRights()
+    for each in several:
+        whole = RoleRights(
+            whole.everywhere | each.everywhere, whole.organization | each.organization, whole.project | each.project
+        )
+    return whole
+
+
+_NOWHERE = OrganizationAccess()
+
+
+def check_grant(principal: Principal, role: Role, organization: str) -> None:
+    """Raise Forbidden unless this principal may put the role into a group of the organization."""
+    if role.spec.protected:
+        raise Forbidden("requested role is protected")
+    if not is_grantable(principal, role, organization):
+        raise Forbidden("requested role cannot be granted")
+
+
+def is_grantable(principal: Principal, role: Role, organization: str) -> bool:
+    """Tell whether this principal may put the role into a group of the organization."""
+    wanted, access = rights_of(role.spec), principal.access
+    inside = access.organizations.get(organization, _NOWHERE)
+    in_organization = access.everywhere | inside.permissions
+    in_some_project = in_organization.union(*inside.projects.values())
+    return (
+        not role.spec.protected
+        and wanted.everywhere <= access.everywhere
+        and wanted.organization <= in_organization
+        and wanted.project <= in_some_project
+    )

@@ -1,10 +1,37 @@
-"""The room's routes."""
+"""The room's routes.
 
-from remuda.http.routes import AnyRoute, ListQuery, Nothing, Route
+The room's handlers: each asks the service and returns what it says.
+"""
+
+from remuda.http.responses import Collection
+from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
+from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.names import ORGANIZATION, OrganizationPath
-from remuda.identity.rbac import handlers
 from remuda.identity.rbac.schema import AclRead, RevocationRead, RoleRead
 from remuda.identity.rbac.service import READ_REVOCATIONS, READ_ROLES, Rights
+
+
+async def list_roles(rights: Rights, call: Call[OrganizationPath, Nothing, Nothing]) -> list[RoleRead]:
+    """List the roles that an organization's groups can have."""
+    return await rights.list_roles(call.context, call.path.organization)
+
+
+async def get_acl(rights: Rights, call: Call[Nothing, Nothing, Nothing]) -> AclRead:
+    """Tell what the caller may do."""
+    return rights.acl(call.context)
+
+
+async def get_organization_acl(rights: Rights, call: Call[OrganizationPath, Nothing, Nothing]) -> AclRead:
+    """Tell the same, and what of it is about one organization."""
+    return rights.acl(call.context, call.path.organization)
+
+
+async def list_revocations(
+    rights: Rights, call: Call[Nothing, ListQuery, Nothing]
+) -> Collection[Revocation, list[RevocationRead]]:
+    """List or follow what was revoked."""
+    return rights.revocations(call.context)
+
 
 ACL: Route[Rights, Nothing, Nothing, Nothing, AclRead] = Route(
     method="GET",
@@ -13,7 +40,7 @@ ACL: Route[Rights, Nothing, Nothing, Nothing, AclRead] = Route(
     summary="Read what you may do",
     scope="authenticated",
     answer_type=AclRead,
-    handler=handlers.get_acl,
+    handler=get_acl,
 )
 """What the caller may do; services in other processes ask it for each of their callers."""
 
@@ -28,7 +55,7 @@ REVOCATIONS: Route[Rights, Nothing, ListQuery, Nothing, list[RevocationRead]] = 
     permission=READ_REVOCATIONS,
     query_type=ListQuery,
     answer_type=list[RevocationRead],
-    handler=handlers.list_revocations,
+    handler=list_revocations,
 )
 """What was revoked; services in other processes watch it."""
 
@@ -45,7 +72,7 @@ def routes() -> list[AnyRoute]:
             permission=READ_ROLES,
             path_type=OrganizationPath,
             answer_type=list[RoleRead],
-            handler=handlers.list_roles,
+            handler=list_roles,
         ),
         ACL,
         Route(
@@ -56,7 +83,7 @@ def routes() -> list[AnyRoute]:
             scope="authenticated",
             path_type=OrganizationPath,
             answer_type=AclRead,
-            handler=handlers.get_organization_acl,
+            handler=get_organization_acl,
         ),
         REVOCATIONS,
     ]

@@ -13,11 +13,9 @@ from remuda.http.responses import Collection
 from remuda.identity.kinds.roles import Role
 from remuda.identity.kinds.tokens import Revocation
 from remuda.identity.kinds.users import ServiceAccount, User
-from remuda.identity.permissions import permission
-from remuda.identity.rbac.acl import AccessLists, Standing
-from remuda.identity.rbac.bindings import Bindings, check_group_role
-from remuda.identity.rbac.grants import check_grant, is_grantable
-from remuda.identity.rbac.roles import role_id
+from remuda.identity.names import permission
+from remuda.identity.rbac.acl import AccessLists, Bindings, Standing, check_group_role
+from remuda.identity.rbac.roles import check_grant, is_grantable, role_id
 from remuda.identity.rbac.schema import AclRead, RevocationRead, RoleRead, read_acl, read_role, revocation_view
 from remuda.identity.settings import IdentitySettings
 from remuda.identity.tokens.bearer import Bearer

@@ -15,8 +15,7 @@ from msgspec.structs import replace
 
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.kinds.tenancy import IN_CARE, Domain, Organization, Project
-from remuda.identity.quotas.closing import Closing
-from remuda.identity.quotas.writer import Combiner
+from remuda.identity.quotas.writer import Closing, Combiner
 from remuda.identity.tenancy.domains import claim, domains_of, give_up
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import Condition, find_condition, set_condition

@@ -7,9 +7,7 @@ not; another organization's object is 404; one's own without the right is 403.
 
 from dataclasses import dataclass
 
-from remuda.identity.tenancy.projects import Projects
-from remuda.identity.tenancy.providers import Providers
-from remuda.identity.tenancy.service import Organizations
+from remuda.identity.tenancy.service import Organizations, Projects, Providers
 from remuda.kernel.clock import Clock
 from remuda.resources.schema import VersionRead
 from remuda.store.contract import Store

@@ -1,11 +1,134 @@
-"""The tenancy room's routes."""
+"""The tenancy room's routes.
 
-from remuda.http.routes import AnyRoute, ListQuery, Route
-from remuda.identity.names import ORGANIZATION, ORGANIZATIONS, PROJECT, PROJECTS, OrganizationPath, ProjectPath
-from remuda.identity.permissions import permission
-from remuda.identity.tenancy import handlers
+The tenancy room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
+from remuda.identity.kinds.oauth import OAuth2Provider
+from remuda.identity.kinds.tenancy import Organization, Project
+from remuda.identity.names import (
+    ORGANIZATION,
+    ORGANIZATIONS,
+    PROJECT,
+    PROJECTS,
+    OrganizationPath,
+    ProjectPath,
+    permission,
+)
 from remuda.identity.tenancy import schema as wire
+from remuda.identity.tenancy.facade import Tenancy
+from remuda.identity.tenancy.rules import ORGANIZATION_VIEW, PROJECT_VIEW, PROVIDER_VIEW
+from remuda.resources.schema import VersionRead
 from remuda.resources.service_info import version_route
+
+
+async def list_organizations(
+    tenancy: Tenancy, call: Call[Nothing, wire.OrganizationQuery, Nothing]
+) -> Collection[Organization, list[wire.OrganizationRead]] | Rendered[list[wire.OrganizationRead]]:
+    """List the organizations that the caller belongs to, or all."""
+    return await tenancy.organizations.list_seen(call.context, call.query)
+
+
+async def create_organization(
+    tenancy: Tenancy, call: Call[Nothing, Nothing, wire.OrganizationWrite]
+) -> Shown[wire.OrganizationRead]:
+    return Shown(ORGANIZATION_VIEW, await tenancy.organizations.create(call.context, call.body))
+
+
+async def get_organization(
+    tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]
+) -> Rendered[wire.OrganizationRead]:
+    found = await tenancy.organizations.get(call.context, call.path.organization)
+    return untag(await tenancy.store.get_view(Organization, found.name, ORGANIZATION_VIEW))
+
+
+async def update_organization(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.OrganizationWrite]) -> None:
+    await tenancy.organizations.update(call.context, call.path.organization, call.body)
+
+
+async def delete_organization(tenancy: Tenancy, call: Call[OrganizationPath, Nothing, Nothing]) -> None:
+    """Give an organization up."""
+    await tenancy.organizations.delete(call.context, call.path.organization)
+
+
+async def list_all_projects(
+    tenancy: Tenancy, call: Call[Nothing, ListQuery, Nothing]
+) -> Collection[Project, list[wire.ProjectRead]]:
+    return tenancy.projects.list_all(call.context)
+
+
+async def list_projects(
+    tenancy: Tenancy, call: Call[OrganizationPath, ListQuery, Nothing]
+) -> Collection[Project, list[wire.ProjectRead]]:
+    """List the projects that the caller may read."""
+    return await tenancy.projects.list_in(call.context, call.path.organization)
+
+
+async def create_project(
+    tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProjectWrite]
+) -> Shown[wire.ProjectRead]:
+    return Shown(PROJECT_VIEW, await tenancy.projects.create(call.context, call.path.organization, call.body))
+
+
+async def get_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, Nothing]) -> Rendered[wire.ProjectRead]:
+    found = await tenancy.projects.get(call.context, call.path.organization, call.path.project)
+    return untag(await tenancy.store.get_view(Project, found.name, PROJECT_VIEW))
+
+
+async def update_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, wire.ProjectWrite]) -> None:
+    await tenancy.projects.update(call.context, call.path.organization, call.path.project, call.body)
+
+
+async def delete_project(tenancy: Tenancy, call: Call[ProjectPath, Nothing, Nothing]) -> None:
+    """Give a project up."""
+    await tenancy.projects.delete(call.context, call.path.organization, call.path.project)
+
+
+async def add_reference(tenancy: Tenancy, call: Call[wire.ReferencePath, Nothing, Nothing]) -> None:
+    """Keep a project from going."""
+    path = call.path
+    await tenancy.projects.add_reference(call.context, path.organization, path.project, path.reference)
+
+
+async def remove_reference(tenancy: Tenancy, call: Call[wire.ReferencePath, Nothing, Nothing]) -> None:
+    """Keep a project no longer."""
+    path = call.path
+    await tenancy.projects.remove_reference(call.context, path.organization, path.project, path.reference)
+
+
+async def list_platform_providers(
+    tenancy: Tenancy, _call: Call[Nothing, ListQuery, Nothing]
+) -> Collection[OAuth2Provider, list[wire.ProviderRead]]:
+    """List the providers of the whole system."""
+    return tenancy.providers.list_platform()
+
+
+async def list_providers(
+    tenancy: Tenancy, call: Call[OrganizationPath, ListQuery, Nothing]
+) -> Collection[OAuth2Provider, list[wire.ProviderRead]]:
+    return await tenancy.providers.list_in(call.context, call.path.organization)
+
+
+async def create_provider(
+    tenancy: Tenancy, call: Call[OrganizationPath, Nothing, wire.ProviderWrite]
+) -> Shown[wire.ProviderRead]:
+    return Shown(PROVIDER_VIEW, await tenancy.providers.create(call.context, call.path.organization, call.body))
+
+
+async def update_provider(tenancy: Tenancy, call: Call[wire.ProviderPath, Nothing, wire.ProviderWrite]) -> None:
+    await tenancy.providers.update(call.context, call.path.organization, call.path.provider, call.body)
+
+
+async def delete_provider(tenancy: Tenancy, call: Call[wire.ProviderPath, Nothing, Nothing]) -> None:
+    """Give a provider up."""
+    await tenancy.providers.delete(call.context, call.path.organization, call.path.provider)
+
+
+async def read_version(tenancy: Tenancy, _call: Call[Nothing, Nothing, Nothing]) -> VersionRead:
+    """Read the name and version of the service."""
+    return tenancy.describe()
+
 
 _REFERENCE = f"{PROJECT}/references/{{reference}}"
 _PROVIDERS = f"{ORGANIZATION}/oauth2providers"
@@ -14,7 +137,7 @@ _PROVIDER = f"{_PROVIDERS}/{{providerID}}"
 
 def routes() -> list[AnyRoute]:
     """Return all of them, with paths below where identity is mounted."""
-    return [*_organizations(), *_projects(), *_providers(), version_route(handlers.read_version)]
+    return [*_organizations(), *_projects(), *_providers(), version_route(read_version)]
 
 
 def _organizations() -> list[AnyRoute]:
@@ -28,7 +151,7 @@ def _organizations() -> list[AnyRoute]:
             query_type=wire.OrganizationQuery,
             answer_type=list[wire.OrganizationRead],
             errors=(404,),
-            handler=handlers.list_organizations,
+            handler=list_organizations,
         ),
         Route(
             method="POST",
@@ -40,7 +163,7 @@ def _organizations() -> list[AnyRoute]:
             body_type=wire.OrganizationWrite,
             answer_type=wire.OrganizationRead,
             success=202,
-            handler=handlers.create_organization,
+            handler=create_organization,
         ),
         Route(
             method="GET",
@@ -51,7 +174,7 @@ def _organizations() -> list[AnyRoute]:
             permission=permission("organizations", "read"),
             path_type=OrganizationPath,
             answer_type=wire.OrganizationRead,
-            handler=handlers.get_organization,
+            handler=get_organization,
         ),
         Route(
             method="PUT",
@@ -63,7 +186,7 @@ def _organizations() -> list[AnyRoute]:
             path_type=OrganizationPath,
             body_type=wire.OrganizationWrite,
             is_conditional=True,
-            handler=handlers.update_organization,
+            handler=update_organization,
         ),
         Route(
             method="DELETE",
@@ -75,7 +198,7 @@ def _organizations() -> list[AnyRoute]:
             path_type=OrganizationPath,
             success=202,
             is_conditional=True,
-            handler=handlers.delete_organization,
+            handler=delete_organization,
         ),
     ]
 
@@ -93,7 +216,7 @@ def _projects() -> list[AnyRoute]:
             permission=permission("projects", "read"),
             query_type=ListQuery,
             answer_type=list[wire.ProjectRead],
-            handler=handlers.list_all_projects,
+            handler=list_all_projects,
         ),
         Route(
             method="GET",
@@ -105,7 +228,7 @@ def _projects() -> list[AnyRoute]:
             path_type=OrganizationPath,
             query_type=ListQuery,
             answer_type=list[wire.ProjectRead],
-            handler=handlers.list_projects,
+            handler=list_projects,
         ),
         Route(
             method="POST",
@@ -118,7 +241,7 @@ def _projects() -> list[AnyRoute]:
             body_type=wire.ProjectWrite,
             answer_type=wire.ProjectRead,
             success=202,
-            handler=handlers.create_project,
+            handler=create_project,
         ),
         Route(
             method="GET",
@@ -129,7 +252,7 @@ def _projects() -> list[AnyRoute]:
             permission=permission("projects", "read"),
             path_type=ProjectPath,
             answer_type=wire.ProjectRead,
-            handler=handlers.get_project,
+            handler=get_project,
         ),
         Route(
             method="PUT",
@@ -141,7 +264,7 @@ def _projects() -> list[AnyRoute]:
             path_type=ProjectPath,
             body_type=wire.ProjectWrite,
             is_conditional=True,
-            handler=handlers.update_project,
+            handler=update_project,
         ),
         Route(
             method="DELETE",
@@ -153,7 +276,7 @@ def _projects() -> list[AnyRoute]:
             path_type=ProjectPath,
             success=202,
             is_conditional=True,
-            handler=handlers.delete_project,
+            handler=delete_project,
         ),
         Route(
             method="PUT",
@@ -164,7 +287,7 @@ def _projects() -> list[AnyRoute]:
             permission=permission("projects/references", "create"),
             path_type=wire.ReferencePath,
             success=201,
-            handler=handlers.add_reference,
+            handler=add_reference,
         ),
         Route(
             method="DELETE",
@@ -175,7 +298,7 @@ def _projects() -> list[AnyRoute]:
             permission=permission("projects/references", "delete"),
             path_type=wire.ReferencePath,
             success=204,
-            handler=handlers.remove_reference,
+            handler=remove_reference,
         ),
     ]
 
@@ -190,7 +313,7 @@ def _providers() -> list[AnyRoute]:
             scope="authenticated",
             query_type=ListQuery,
             answer_type=list[wire.ProviderRead],
-            handler=handlers.list_platform_providers,
+            handler=list_platform_providers,
         ),
         Route(
             method="GET",
@@ -202,7 +325,7 @@ def _providers() -> list[AnyRoute]:
             path_type=OrganizationPath,
             query_type=ListQuery,
             answer_type=list[wire.ProviderRead],
-            handler=handlers.list_providers,
+            handler=list_providers,
         ),
         Route(
             method="POST",
@@ -215,7 +338,7 @@ def _providers() -> list[AnyRoute]:
             body_type=wire.ProviderWrite,
             answer_type=wire.ProviderRead,
             success=201,
-            handler=handlers.create_provider,
+            handler=create_provider,
         ),
         Route(
             method="PUT",
@@ -227,7 +350,7 @@ def _providers() -> list[AnyRoute]:
             path_type=wire.ProviderPath,
             body_type=wire.ProviderWrite,
             is_conditional=True,
-            handler=handlers.update_provider,
+            handler=update_provider,
         ),
         Route(
             method="DELETE",
@@ -238,6 +361,6 @@ def _providers() -> list[AnyRoute]:
             permission=permission("oauth2providers", "delete"),
             path_type=wire.ProviderPath,
             is_conditional=True,
-            handler=handlers.delete_provider,
+            handler=delete_provider,
         ),
     ]

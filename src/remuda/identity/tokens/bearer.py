@@ -13,12 +13,10 @@ from remuda.identity.kinds.tokens import Session, SigningKey
 from remuda.identity.kinds.users import ServiceAccount, User
 from remuda.identity.lookups import find_active_user
 from remuda.identity.settings import LOCAL_ISSUER
-from remuda.identity.tokens.footing import is_vouched
-from remuda.identity.tokens.jws import NOT_VALID
-from remuda.identity.tokens.jwt import AccountType, Claims
+from remuda.identity.tokens.jwt import NOT_VALID, AccountType, Claims
 from remuda.identity.tokens.secrets import is_hash_of
 from remuda.identity.tokens.service import Tokens, revocations_of
-from remuda.identity.tokens.sessions import Sessions
+from remuda.identity.tokens.sessions import Sessions, is_vouched
 from remuda.kernel.errors import Unauthenticated
 from remuda.resources.crud import find
 from remuda.store.contract import Part, Store, named

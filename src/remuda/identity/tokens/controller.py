@@ -13,8 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from remuda.identity.kinds.browsers import BrowserLogin
-from remuda.identity.kinds.oauth import AuthorizationCode, DeviceGrant, UsedAssertion
+from remuda.identity.kinds.oauth import AuthorizationCode, BrowserLogin, DeviceGrant, UsedAssertion
 from remuda.identity.kinds.tokens import Revocation, Session, SigningKey
 from remuda.identity.tokens.keys import NAME, SigningKeys
 from remuda.identity.tokens.sessions import Sessions

@@ -1,6 +1,8 @@
 """Secrets that we hand out and do not keep: what is stored of one is its SHA-256.
 
 They are drawn with 256 bits, so nobody finds one by trying, and a slow hash would add nothing.
+
+PKCE (RFC 7636): what ties a code to whoever asked for it, as we demand it of clients and show it to providers.
 """
 
 import hashlib
@@ -27,3 +29,9 @@ def token_hash(token: str) -> str:
 def is_hash_of(stored: str, token: str) -> bool:
     """Tell whether this token's hash is the stored one. Nothing is the hash of anything."""
     return bool(stored) and hmac.compare_digest(stored, token_hash(token))
+
+
+def s256(verifier: str) -> str:
+    """Return the challenge of a verifier by the method S256."""
+    # A lone surrogate must not raise here: the encoding error would carry the verifier.
+    return base64url.encode(hashlib.sha256(verifier.encode("utf-8", "surrogatepass")).digest())

@@ -10,29 +10,133 @@ whose answer was lost, and asking the second to log in again costs less than kee
 Ending is one write, the mark `ended`, from which on neither refresh nor access tokens of the session are good here. The
 revocation, which tells other services, and the deletion follow at once, and are made up for by the session's
 controller should this process not get to it.
+
+Refresh tokens: random text of which hashes are stored.
+
+`<session>.<family>.<secret>`: the first part finds the session, the second is the same in all refresh tokens of that
+session, and the third is new in each. Who shows the family with another secret than the good one has had a token of
+this session: that is how a second use is told from a guess, without a list of all that were used.
+
+What a login rests on, and whether it still stands.
+
+Somebody may log out, or set another password, while a code or a device's grant is on its way to become a session. Both
+are written first, and then the sessions end that there are by then. A session that begins later looks here, after it
+has begun: so one of the two always sees the other.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from msgspec.structs import replace
 
+from remuda.identity.kinds.oauth import BrowserLogin, OAuth2Provider, Password
 from remuda.identity.kinds.tokens import Session, SessionSpec
 from remuda.identity.kinds.users import USER, LastLogin, User
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.tokens.footing import organization_vouching
-from remuda.identity.tokens.refresh import RefreshToken
+from remuda.identity.tokens.secrets import is_hash_of, new_secret, token_hash
 from remuda.identity.tokens.service import Tokens
+from remuda.kernel import encoding as base64url
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import Conflict, NotFound
-from remuda.kernel.ids import derived_id, random_id
+from remuda.kernel.errors import Conflict, NotFound, Unauthenticated
+from remuda.kernel.ids import derived_id, is_id, random_id
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.secrets import Secret
+from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.conventions import USER as USER_LABEL
-from remuda.resources.crud import find, until_written
+from remuda.resources.crud import find, is_there, until_written
 from remuda.store.contract import Store
 from remuda.store.logs import Record
 from remuda.store.objects import Metadata
+
+_FAMILY_BYTES = 16
+_FORM = re.compile(r"([0-9a-f-]{36})\.([0-9A-Za-z_-]{22})\.([0-9A-Za-z_-]{43})")
+
+
+@dataclass(frozen=True, slots=True)
+class RefreshToken:
+    """One of them, taken apart."""
+
+    session: str
+    family: Secret
+    secret: Secret
+
+    @classmethod
+    def new(cls, session: str, randomness: Randomness) -> "RefreshToken":
+        family = base64url.encode(randomness.token_bytes(_FAMILY_BYTES))
+        return cls(session, Secret(family), new_secret(randomness))
+
+    @classmethod
+    def parse(cls, text: str) -> "RefreshToken | None":
+        """Return what somebody shows, or None if it is no refresh token of ours."""
+        parts = _FORM.fullmatch(text)
+        if parts is None or not is_id(parts[1]):
+            return None
+        return cls(parts[1], Secret(parts[2]), Secret(parts[3]))
+
+    @property
+    def text(self) -> Secret:
+        """The token as it is handed out."""
+        return Secret(f"{self.session}.{self.family.reveal()}.{self.secret.reveal()}")
+
+    @property
+    def hash(self) -> str:
+        """What is stored of it."""
+        return token_hash(self.text.reveal())
+
+    @property
+    def family_hash(self) -> str:
+        return token_hash(f"{self.session}.{self.family.reveal()}")
+
+    def is_of(self, family_hash: str) -> bool:
+        """Tell whether this is the stored hash of its family."""
+        return is_hash_of(family_hash, f"{self.session}.{self.family.reveal()}")
+
+    def is_it(self, refresh_hash: str) -> bool:
+        """Tell whether this is its own stored hash."""
+        return is_hash_of(refresh_hash, self.text.reveal())
+
+    def next(self, randomness: Randomness) -> "RefreshToken":
+        """Return the one that comes after it."""
+        return RefreshToken(self.session, self.family, new_secret(randomness))
+
+
+async def is_founded(store: Store, session: Session, now: datetime) -> bool:
+    """Tell whether what a session came of still stands: its browser login, if there was one, and the password."""
+    spec = session.spec
+    if await is_overtaken(store, spec.user, spec.authenticated):
+        return False
+    if not spec.login:
+        return True
+    login = await find(store, BrowserLogin, spec.login)
+    return login is not None and login.spec.is_good(now)
+
+
+async def is_vouched(store: Store, provider: str) -> bool:
+    """Tell whether the provider of a login is still there. With it goes everything that it has vouched for."""
+    return not provider or await is_there(store, OAuth2Provider, provider, marked=False)
+
+
+async def organization_vouching(store: Store, provider: str) -> str:
+    """Return the organization whose provider it is; nothing for one of the whole system, or a password.
+
+    Raises Unauthenticated if the provider is gone.
+    """
+    if not provider:
+        return ""
+    found = await find(store, OAuth2Provider, provider)
+    if found is None:
+        raise Unauthenticated("the provider of this login is gone: log in again")
+    return found.metadata.labels.get(ORGANIZATION, "")
+
+
+async def is_overtaken(store: Store, user: str, authenticated: datetime | None) -> bool:
+    """Tell whether a user was given another password since they logged in at that time."""
+    password = await find(store, Password, user)
+    changed = None if password is None else password.spec.changed
+    return changed is not None and (authenticated is None or authenticated < changed)
+
 
 _SESSIONS = "b2f0c1de-6c0e-5b57-9d6e-3a1f5a1f0c04"
 

@@ -22,7 +22,7 @@ from remuda.identity.kinds.users import (
     user_member,
 )
 from remuda.identity.tokens.service import Tokens
-from remuda.identity.users.rosters import without
+from remuda.identity.users.rules import without
 from remuda.kernel.errors import NotFound
 from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts

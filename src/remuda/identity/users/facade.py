@@ -8,8 +8,7 @@ or not; an id of another organization's object is 404.
 from dataclasses import dataclass
 
 from remuda.identity.users.groups import Groups
-from remuda.identity.users.service import Accounts
-from remuda.identity.users.users import Users
+from remuda.identity.users.service import Accounts, Users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,26 +1,113 @@
-"""Groups: who has which roles in an organization, and in those of its projects that list the group."""
+"""Groups: who has which roles in an organization, and in those of its projects that list the group.
 
+The rules of groups, as pure functions: what may be asked, what is stored of it, how it reads.
+"""
+
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+
+from msgspec.structs import replace
 
 from remuda.access.checks import allow_in_organization
-from remuda.access.principal import Context
+from remuda.access.principal import Context, Principal
 from remuda.http.pagination import SLICE
-from remuda.http.responses import Collection, Tagged
-from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, User
-from remuda.identity.permissions import permission
+from remuda.http.responses import Collection as ResponseCollection
+from remuda.http.responses import Tagged, tagged
+from remuda.identity.kinds.tenancy import ORGANIZATION, Organization
+from remuda.identity.kinds.users import Group, GroupSpec, OrganizationUser, ServiceAccount, Subject, User
+from remuda.identity.names import permission
 from remuda.identity.settings import IdentitySettings
-from remuda.identity.users import group_rules
-from remuda.identity.users.changes import Grants
-from remuda.identity.users.rosters import membership_of
-from remuda.identity.users.rules import address
+from remuda.identity.users.rules import address, local_subject, membership_of
 from remuda.identity.users.schema import GroupRead, GroupSpecWire, GroupWrite, SubjectWire
+from remuda.identity.users.service import Grants
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import AlreadyExists, Malformed
-from remuda.resources.conventions import ORGANIZATION, USER
+from remuda.resources import conventions as labels
+from remuda.resources.conventions import ORGANIZATION as ORGANIZATION_LABEL
+from remuda.resources.conventions import USER
 from remuda.resources.crud import check_state, each_once, find, find_in, get_in, until_written, witnessed
-from remuda.resources.metadata import check_tags
+from remuda.resources.metadata import (
+    changed_metadata,
+    check_tags,
+    new_metadata,
+    read_organization_metadata,
+    stored_tags,
+    writable_metadata,
+)
+from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.contract import Store
+
+
+def check_same_people(spec: GroupSpecWire, by_subject: Collection[str]) -> None:
+    """Refuse user ids and subjects that are not the same people: nobody could tell which of them are meant.
+
+    `by_subject` are the memberships that the subjects stand for. What a read shows can be sent back as it is.
+    """
+    if spec.user_ids and spec.subjects and set(spec.user_ids) != set(by_subject):
+        raise Malformed("cannot provide both subjects and userIDs", [("/spec/subjects", "are not those of userIDs")])
+
+
+def roster(wanted: GroupWrite, users: Mapping[str, str], others: Sequence[SubjectWire]) -> GroupSpec:
+    """Return who is in a group: `users` are subjects by membership, `others` those whom another issuer vouches for.
+
+    Nobody's mark stays: from here on the group's members are what this says.
+    """
+    foreign = {(each.issuer, each.id): Subject(id=each.id, issuer=each.issuer, email=each.email) for each in others}
+    return GroupSpec(
+        role_ids=each_once(wanted.spec.role_ids),
+        service_account_ids=each_once(wanted.spec.service_account_ids),
+        user_ids=tuple(users),
+        subjects=(*map(local_subject, users.values()), *foreign.values()),
+    )
+
+
+def new_group(name: str, organization: Organization, wanted: GroupWrite, spec: GroupSpec, by: Principal) -> Group:
+    """Return a group as it is stored."""
+    metadata = new_metadata(name, wanted.metadata, by, labels={labels.ORGANIZATION: organization.name})
+    metadata = replace(metadata, owner_references=(ORGANIZATION.owner(organization),))
+    return Group(metadata=metadata, spec=replace(spec, tags=own_tags(stored_tags(wanted.metadata), by)))
+
+
+def changed_group(group: Group, wanted: GroupWrite, spec: GroupSpec, by: Principal, now: datetime) -> Group:
+    """Return a group with everything replaced that a client may change."""
+    metadata = changed_metadata(group.metadata, wanted.metadata, by.subject, now)
+    tags = replaced_tags(group.spec.tags, stored_tags(wanted.metadata), by)
+    return replace(group, metadata=metadata, spec=replace(spec, tags=tags))
+
+
+def read_group(group: Group, issuer: str) -> GroupRead:
+    """Return a group as clients read it; `issuer` is our own name."""
+    metadata = read_organization_metadata(group.metadata, group.spec.tags)
+    return GroupRead(metadata=metadata, spec=_spec_wire(group.spec, issuer))
+
+
+def writable_group(group: Group) -> GroupWrite:
+    """Return the part of a group that a client may change."""
+    return GroupWrite(metadata=writable_metadata(group.metadata, group.spec.tags), spec=_spec_wire(group.spec, ""))
+
+
+def group_view(issuer: str) -> Tagged[Group, GroupRead]:
+    """Return how groups are rendered where this is our own name: always the same view, as the store's cache asks."""
+    return _view(issuer)
+
+
+@cache
+def _view(issuer: str) -> Tagged[Group, GroupRead]:
+    return tagged(lambda group: read_group(group, issuer), writable_group)
+
+
+def _spec_wire(spec: GroupSpec, issuer: str) -> GroupSpecWire:
+    return GroupSpecWire(
+        role_ids=spec.role_ids,
+        service_account_ids=spec.service_account_ids,
+        user_ids=spec.user_ids,
+        subjects=tuple(
+            SubjectWire(id=each.id, issuer=each.issuer or issuer, email=each.email) for each in spec.subjects
+        ),
+    )
+
 
 GROUPS = "groups"
 """The endpoint, as paths and rights have it."""
@@ -40,19 +127,21 @@ class Groups:
     @property
     def view(self) -> Tagged[Group, GroupRead]:
         """How groups are rendered here."""
-        return group_rules.group_view(self.settings.issuer)
+        return group_view(self.settings.issuer)
 
-    async def list(self, context: Context, organization: str) -> Collection[Group, list[GroupRead]]:
+    async def list(self, context: Context, organization: str) -> ResponseCollection[Group, list[GroupRead]]:
         allow_in_organization(context.principal, permission(GROUPS, "read"), organization)
         await self.store.get(Organization, organization)
-        return Collection(store=self.store, kind=Group, view=self.view, labels={ORGANIZATION: organization})
+        return ResponseCollection(
+            store=self.store, kind=Group, view=self.view, labels={ORGANIZATION_LABEL: organization}
+        )
 
     async def create(self, context: Context, organization: str, wanted: GroupWrite) -> Group:
         """Make a group. It is named after the request, so sending that again does not make another."""
         allow_in_organization(context.principal, permission(GROUPS, "create"), organization)
         found = await self.store.get(Organization, organization)
         spec = await self._judged(context, organization, wanted)
-        group = group_rules.new_group(context.operation, found, wanted, spec, context.principal)
+        group = new_group(context.operation, found, wanted, spec, context.principal)
         try:
             return await self.store.create(group, log=witnessed(context, GROUPS, group))
         except AlreadyExists:  # the same request, whose answer was lost
@@ -68,9 +157,9 @@ class Groups:
 
         async def change() -> None:
             found = await self._group(organization, group)
-            check_state(context, found, group_rules.writable_group(found))
+            check_state(context, found, writable_group(found))
             spec = await self._judged(context, organization, wanted)
-            changed = group_rules.changed_group(found, wanted, spec, context.principal, self.clock.now())
+            changed = changed_group(found, wanted, spec, context.principal, self.clock.now())
             await self.store.update(changed, log=witnessed(context, GROUPS, found))
 
         await until_written(change)
@@ -81,7 +170,7 @@ class Groups:
 
         async def delete() -> None:
             found = await self._group(organization, group)
-            check_state(context, found, group_rules.writable_group(found))
+            check_state(context, found, writable_group(found))
             await self.store.delete(
                 Group, found.name, uid=found.uid, version=found.version, log=witnessed(context, GROUPS, found)
             )
@@ -102,7 +191,7 @@ class Groups:
                 await let_others_run()
             await self._check_account(organization, account)
         users = await self._users(organization, spec)
-        return group_rules.roster(wanted, users, [each for each in spec.subjects if not self._is_ours(each)])
+        return roster(wanted, users, [each for each in spec.subjects if not self._is_ours(each)])
 
     async def _users(self, organization: str, spec: GroupSpecWire) -> dict[str, str]:
         """Return the users of ours whom a request names, in one way or the other: their subjects, by membership."""
@@ -112,7 +201,7 @@ class Groups:
             if self._is_ours(each)
         ]
         by_subject = {membership_of(organization, subject): subject for subject in local}
-        group_rules.check_same_people(spec, by_subject)
+        check_same_people(spec, by_subject)
         users: dict[str, str] = {}
         for number, user in enumerate(each_once([*spec.user_ids, *by_subject])):
             if number % SLICE == SLICE - 1:

@@ -1,9 +1,13 @@
-"""The room's routes."""
+"""The room's routes.
 
-from remuda.http.routes import AnyRoute, ListQuery, Route
-from remuda.identity.names import ORGANIZATION, OrganizationPath
-from remuda.identity.permissions import permission
-from remuda.identity.users import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.responses import Collection, Shown
+from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, Route
+from remuda.identity.kinds.users import Group
+from remuda.identity.names import ORGANIZATION, OrganizationPath, permission
+from remuda.identity.users.facade import People
 from remuda.identity.users.groups import GROUPS
 from remuda.identity.users.schema import (
     AccountPath,
@@ -16,8 +20,72 @@ from remuda.identity.users.schema import (
     UserRead,
     UserWrite,
 )
-from remuda.identity.users.service import ACCOUNTS
-from remuda.identity.users.users import USERS
+from remuda.identity.users.service import ACCOUNTS, USERS
+
+
+async def list_users(people: People, call: Call[OrganizationPath, Nothing, Nothing]) -> list[UserRead]:
+    return list(await people.users.list(call.context, call.path.organization))
+
+
+async def create_user(people: People, call: Call[OrganizationPath, Nothing, UserWrite]) -> UserRead:
+    """Make somebody a user of an organization."""
+    return await people.users.create(call.context, call.path.organization, call.body)
+
+
+async def update_user(people: People, call: Call[UserPath, Nothing, UserWrite]) -> UserRead:
+    return await people.users.update(call.context, call.path.organization, call.path.user, call.body)
+
+
+async def delete_user(people: People, call: Call[UserPath, Nothing, Nothing]) -> None:
+    """End a membership."""
+    await people.users.delete(call.context, call.path.organization, call.path.user)
+
+
+async def list_accounts(people: People, call: Call[OrganizationPath, Nothing, Nothing]) -> list[AccountRead]:
+    """Return the service accounts of an organization."""
+    return list(await people.accounts.list(call.context, call.path.organization))
+
+
+async def create_account(people: People, call: Call[OrganizationPath, Nothing, AccountWrite]) -> AccountRead:
+    """Make a service account."""
+    return await people.accounts.create(call.context, call.path.organization, call.body)
+
+
+async def update_account(people: People, call: Call[AccountPath, Nothing, AccountWrite]) -> AccountRead:
+    """Change a service account."""
+    return await people.accounts.update(call.context, call.path.organization, call.path.account, call.body)
+
+
+async def delete_account(people: People, call: Call[AccountPath, Nothing, Nothing]) -> None:
+    await people.accounts.delete(call.context, call.path.organization, call.path.account)
+
+
+async def rotate_account(people: People, call: Call[AccountPath, Nothing, Nothing]) -> AccountRead:
+    """Give a service account a new token."""
+    return await people.accounts.rotate(call.context, call.path.organization, call.path.account)
+
+
+async def list_groups(
+    people: People, call: Call[OrganizationPath, ListQuery, Nothing]
+) -> Collection[Group, list[GroupRead]]:
+    return await people.groups.list(call.context, call.path.organization)
+
+
+async def create_group(people: People, call: Call[OrganizationPath, Nothing, GroupWrite]) -> Shown[GroupRead]:
+    return Shown(people.groups.view, await people.groups.create(call.context, call.path.organization, call.body))
+
+
+async def get_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> Shown[GroupRead]:
+    return Shown(people.groups.view, await people.groups.get(call.context, call.path.organization, call.path.group))
+
+
+async def update_group(people: People, call: Call[GroupPath, Nothing, GroupWrite]) -> None:
+    await people.groups.update(call.context, call.path.organization, call.path.group, call.body)
+
+
+async def delete_group(people: People, call: Call[GroupPath, Nothing, Nothing]) -> None:
+    await people.groups.delete(call.context, call.path.organization, call.path.group)
+
 
 _USERS = f"{ORGANIZATION}/{USERS}"
 _ACCOUNTS = f"{ORGANIZATION}/{ACCOUNTS}"
@@ -40,7 +108,7 @@ def _users() -> list[AnyRoute]:
             permission=permission(USERS, "read"),
             path_type=OrganizationPath,
             answer_type=list[UserRead],
-            handler=handlers.list_users,
+            handler=list_users,
         ),
         Route(
             method="POST",
@@ -54,7 +122,7 @@ def _users() -> list[AnyRoute]:
             body_type=UserWrite,
             answer_type=UserRead,
             success=201,
-            handler=handlers.create_user,
+            handler=create_user,
         ),
         Route(
             method="PUT",
@@ -66,7 +134,7 @@ def _users() -> list[AnyRoute]:
             path_type=UserPath,
             body_type=UserWrite,
             answer_type=UserRead,
-            handler=handlers.update_user,
+            handler=update_user,
         ),
         Route(
             method="DELETE",
@@ -76,7 +144,7 @@ def _users() -> list[AnyRoute]:
             scope="organization",
             permission=permission(USERS, "delete"),
             path_type=UserPath,
-            handler=handlers.delete_user,
+            handler=delete_user,
         ),
     ]
 
@@ -93,7 +161,7 @@ def _accounts() -> list[AnyRoute]:
             permission=permission(ACCOUNTS, "read"),
             path_type=OrganizationPath,
             answer_type=list[AccountRead],
-            handler=handlers.list_accounts,
+            handler=list_accounts,
         ),
         Route(
             method="POST",
@@ -107,7 +175,7 @@ def _accounts() -> list[AnyRoute]:
             answer_type=AccountRead,
             success=201,
             holds_secret=True,
-            handler=handlers.create_account,
+            handler=create_account,
         ),
         Route(
             method="PUT",
@@ -119,7 +187,7 @@ def _accounts() -> list[AnyRoute]:
             path_type=AccountPath,
             body_type=AccountWrite,
             answer_type=AccountRead,
-            handler=handlers.update_account,
+            handler=update_account,
         ),
         Route(
             method="DELETE",
@@ -129,7 +197,7 @@ def _accounts() -> list[AnyRoute]:
             scope="organization",
             permission=permission(ACCOUNTS, "delete"),
             path_type=AccountPath,
-            handler=handlers.delete_account,
+            handler=delete_account,
         ),
         Route(
             method="POST",
@@ -142,7 +210,7 @@ def _accounts() -> list[AnyRoute]:
             path_type=AccountPath,
             answer_type=AccountRead,
             holds_secret=True,
-            handler=handlers.rotate_account,
+            handler=rotate_account,
         ),
     ]
 
@@ -159,7 +227,7 @@ def _groups() -> list[AnyRoute]:
             path_type=OrganizationPath,
             query_type=ListQuery,
             answer_type=list[GroupRead],
-            handler=handlers.list_groups,
+            handler=list_groups,
         ),
         Route(
             method="POST",
@@ -172,7 +240,7 @@ def _groups() -> list[AnyRoute]:
             body_type=GroupWrite,
             answer_type=GroupRead,
             success=201,
-            handler=handlers.create_group,
+            handler=create_group,
         ),
         Route(
             method="GET",
@@ -183,7 +251,7 @@ def _groups() -> list[AnyRoute]:
             permission=permission(GROUPS, "read"),
             path_type=GroupPath,
             answer_type=GroupRead,
-            handler=handlers.get_group,
+            handler=get_group,
         ),
         Route(
             method="PUT",
@@ -195,7 +263,7 @@ def _groups() -> list[AnyRoute]:
             path_type=GroupPath,
             body_type=GroupWrite,
             is_conditional=True,
-            handler=handlers.update_group,
+            handler=update_group,
         ),
         Route(
             method="DELETE",
@@ -206,6 +274,6 @@ def _groups() -> list[AnyRoute]:
             permission=permission(GROUPS, "delete"),
             path_type=GroupPath,
             is_conditional=True,
-            handler=handlers.delete_group,
+            handler=delete_group,
         ),
     ]

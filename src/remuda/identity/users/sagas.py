@@ -2,32 +2,68 @@
 
 To delete one takes a single effect and is no operation: an id that nobody has gives no rights in a group, and a
 controller removes it there.
+
+The tray: where steps leave, for whoever runs the operation, what they wrote and the token that goes with it.
+
+Answers are made of that. What is stored may be gone again when it is read, if somebody else removes it in that very
+moment, and whoever asked would be told that there is no such user, of one that it has just made. And a token must not
+be stored at all. Nothing is lost with the memory: an operation whose process dies is undone, and its token was never
+shown to anybody.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Generic, TypeVar
 
 import msgspec
 
 from remuda.access.principal import Asker
-from remuda.identity.kinds.claims import Claim
-from remuda.identity.kinds.states import UserState
+from remuda.identity.kinds.common import UserState
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.kinds.users import ORGANIZATION_USER, SERVICE_ACCOUNT, OrganizationUser, ServiceAccount, user_id
-from remuda.identity.tokens.service import Tokens
+from remuda.identity.kinds.users import (
+    ORGANIZATION_USER,
+    SERVICE_ACCOUNT,
+    Claim,
+    OrganizationUser,
+    ServiceAccount,
+    user_id,
+)
+from remuda.identity.tokens.service import Issued, Tokens
 from remuda.identity.users import rules
-from remuda.identity.users.claims import give_back, take
-from remuda.identity.users.memberships import Joining
-from remuda.identity.users.needing import need, need_no_more
-from remuda.identity.users.rosters import Member
-from remuda.identity.users.tray import Tray
+from remuda.identity.users.memberships import Joining, give_back, need, need_no_more, take
+from remuda.identity.users.rules import Member
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound, ReferenceRefused, Unavailable
 from remuda.kernel.tags import Tag
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store
+
+T = TypeVar("T")
+
+
+class Shelf(Generic[T]):
+    """Things of one kind, by the operations that they were made for."""
+
+    def __init__(self) -> None:
+        self._things: dict[str, T] = {}
+
+    def put(self, operation: str, thing: T) -> None:
+        """Leave something."""
+        self._things[operation] = thing
+
+    def take(self, operation: str | None) -> T | None:
+        """Take it away; there is nothing if the operation was done earlier (None), or elsewhere."""
+        return None if operation is None else self._things.pop(operation, None)
+
+
+@dataclass(frozen=True, slots=True)
+class Tray:
+    """All of it."""
+
+    memberships: Shelf[OrganizationUser] = field(default_factory=Shelf)
+    accounts: Shelf[ServiceAccount] = field(default_factory=Shelf)
+    tokens: Shelf[Issued] = field(default_factory=Shelf)
 
 
 class MemberWork(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,29 +1,206 @@
-"""Service accounts: for automation, each with one token that is shown once."""
+"""Service accounts: for automation, each with one token that is shown once.
+
+What is common to changing a user and a service account: who may, in whose turn, and as which operation.
+
+Whoever puts somebody into a group gives them its roles, so they need what the same would take in the group itself: the
+right to give each of them. To leave somebody in a group gives nothing.
+
+Users of an organization: global users, each with a membership there and the groups that it is in.
+"""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+import msgspec
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import Context, Principal, asker_of
+from remuda.http.pagination import SLICE
 from remuda.identity.kinds.tenancy import Organization
-from remuda.identity.kinds.users import Group, ServiceAccount
-from remuda.identity.permissions import permission
+from remuda.identity.kinds.users import Group, OrganizationUser, ServiceAccount, User
+from remuda.identity.names import permission
 from remuda.identity.tokens.service import Tokens
 from remuda.identity.users import rules
-from remuda.identity.users.changes import Changes
-from remuda.identity.users.memberships import groups_of
-from remuda.identity.users.rosters import Member
-from remuda.identity.users.sagas import CREATE_ACCOUNT, UPDATE_ACCOUNT, AccountWork
-from remuda.identity.users.schema import AccountRead, AccountWrite
-from remuda.identity.users.tray import Tray
-from remuda.kernel.clock import Clock
+from remuda.identity.users.memberships import find_group, groups_of, was_done
+from remuda.identity.users.rules import Member, is_in, membership_of
+from remuda.identity.users.sagas import (
+    CREATE_ACCOUNT,
+    CREATE_USER,
+    UPDATE_ACCOUNT,
+    UPDATE_USER,
+    AccountWork,
+    MemberWork,
+    PeoplePorts,
+    Tray,
+    UserWork,
+)
+from remuda.identity.users.schema import AccountRead, AccountWrite, UserRead, UserWrite
+from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import AnswerNotKept, Forbidden, NotFound
-from remuda.resources.conventions import ORGANIZATION, organization_of
-from remuda.resources.crud import each_once, get_in, until_written, witnessed
+from remuda.kernel.tags import Tag
+from remuda.operations.saga import Saga
+from remuda.operations.service import Operations
+from remuda.resources.conventions import ORGANIZATION, USER, organization_of
+from remuda.resources.crud import Turns, each_once, find, find_in, get_in, is_there, until_written, witnessed
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.tags import own_tags, replaced_tags
 from remuda.store.contract import Store
+
+WorkT = TypeVar("WorkT", bound=MemberWork)
+
+
+class Grants(Protocol):
+    """Knows who may give which roles: `Rights` does."""
+
+    async def check_grantable(self, principal: Principal, role_ids: Sequence[str], organization: str) -> None:
+        """Raise unless this principal may give these roles in this organization."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changes:
+    """Runs the operations of users and service accounts."""
+
+    store: Store
+    operations: Operations
+    grants: Grants
+    turns: Turns = field(default_factory=Turns)
+
+    async def run(self, context: Context, plural: str, saga: Saga[PeoplePorts, WorkT], work: WorkT) -> str | None:
+        """Carry a request out and return its operation; None if that was done before, and only its answer was lost."""
+        member = work.member
+        async with self.turns.of(member.value):
+            if await was_done(self.store, context.operation):
+                return None
+            judged = await self._judge(context.principal, member, work.groups)
+            done = await self.operations.run(
+                saga,
+                id=context.operation,
+                actor=context.principal.who,
+                input=msgspec.structs.replace(work, judged=judged),
+                trace_id=context.trace_id,
+                log=context.witness(plural, member.id, organization=member.organization),
+            )
+            return done.name
+
+    async def _judge(self, principal: Principal, member: Member, wanted: Sequence[str]) -> dict[str, tuple[str, ...]]:
+        """Return the roles, by group, of those groups that somebody would come into; raise unless they may be given."""
+        groups = [await find_group(self.store, member.organization, name) for name in wanted]
+        kind = OrganizationUser if member.subject else ServiceAccount
+        is_new = not await is_there(self.store, kind, member.id)  # then nothing that has its id already means this one
+        entered = {group.name: group.spec.role_ids for group in groups if is_new or not is_in(group, member)}
+        if roles := each_once(role for each in entered.values() for role in each):
+            await self.grants.check_grantable(principal, roles, member.organization)
+        return entered
+
+
+USERS = "users"
+"""The endpoint, as paths and rights have it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Users:
+    """What can be asked about users."""
+
+    store: Store
+    changes: Changes
+    tray: Tray
+
+    async def list(self, context: Context, organization: str) -> Sequence[UserRead]:
+        """Return the users of an organization, by subject. A membership without its user is passed over."""
+        allow_in_organization(context.principal, permission(USERS, "read"), organization)
+        await self.store.get(Organization, organization)
+        groups = await self._groups(organization)
+        found = []
+        memberships = await self.store.list(OrganizationUser, labels={ORGANIZATION: organization})
+        for number, membership in enumerate(memberships.items):
+            if number % SLICE == SLICE - 1:
+                await let_others_run()
+            user = await find(self.store, User, membership.metadata.labels[USER])
+            if user is None:
+                continue
+            found.append(rules.read_user(membership, user, groups.get(membership.name, ())))
+        return sorted(found, key=lambda user: user.spec.subject)
+
+    async def create(self, context: Context, organization: str, wanted: UserWrite) -> UserRead:
+        """Make somebody a user of an organization. Who is one already keeps its state and gets the groups given."""
+        allow_in_organization(context.principal, permission(USERS, "create"), organization)
+        await self.store.get(Organization, organization)
+        subject = rules.address(wanted.spec.subject)
+        tags = own_tags(_tags(wanted), context.principal)
+        member = Member(organization=organization, id=membership_of(organization, subject), subject=subject)
+        work = UserWork(
+            member=member,
+            by=asker_of(context.principal),
+            groups=each_once(wanted.spec.group_ids),
+            state=wanted.spec.state,
+            tags=tags,
+        )
+        return await self._answer(work, await self.changes.run(context, USERS, CREATE_USER, work))
+
+    async def update(self, context: Context, organization: str, user: str, wanted: UserWrite) -> UserRead:
+        """Replace the state and the groups of a user; what it logs in as stays, and so do its tags."""
+        allow_in_organization(context.principal, permission(USERS, "update"), organization)
+        membership, found = await self._user(organization, user)
+        replaced_tags(found.spec.tags, _tags(wanted), context.principal)
+        member = Member(organization=organization, id=membership.name, subject=found.spec.subject)
+        work = UserWork(
+            member=member,
+            by=asker_of(context.principal),
+            groups=each_once(wanted.spec.group_ids),
+            state=wanted.spec.state,
+        )
+        return await self._answer(work, await self.changes.run(context, USERS, UPDATE_USER, work))
+
+    async def delete(self, context: Context, organization: str, user: str) -> None:
+        """End a membership. It gives no rights from now on, and groups forget it soon. The global user stays."""
+        allow_in_organization(context.principal, permission(USERS, "delete"), organization)
+        found = await self._membership(organization, user)
+        await self.store.delete(OrganizationUser, found.name, uid=found.uid, log=witnessed(context, USERS, found))
+
+    async def _answer(self, work: UserWork, done: str | None) -> UserRead:
+        """Return what an operation made of a user; or, of one that was done earlier, what there is of it now."""
+        written = self.tray.memberships.take(done)
+        if written is not None:
+            user = await self.store.get(User, written.metadata.labels[USER])
+            return rules.read_user(written, user, sorted(work.groups))
+        try:
+            membership, user = await self._user(work.member.organization, work.member.id)
+        except NotFound:
+            raise AnswerNotKept from None
+        return rules.read_user(membership, user, await groups_of(self.store, work.member))
+
+    async def _user(self, organization: str, user: str) -> tuple[OrganizationUser, User]:
+        membership = await self._membership(organization, user)
+        found = await find(self.store, User, membership.metadata.labels[USER])
+        if found is None:
+            raise NotFound("User", user)
+        return membership, found
+
+    async def _membership(self, organization: str, user: str) -> OrganizationUser:
+        await self.store.get(Organization, organization)
+        found = await find_in(self.store, OrganizationUser, user, organization, marked=False)
+        if found is None:
+            raise NotFound("User", user)
+        return found
+
+    async def _groups(self, organization: str) -> Mapping[str, Sequence[str]]:
+        """Return the groups of an organization by their users."""
+        groups: defaultdict[str, list[str]] = defaultdict(list)
+        for group in (await self.store.list(Group, labels={ORGANIZATION: organization})).items:
+            for user in group.spec.user_ids:
+                groups[user].append(group.name)
+        return groups
+
+
+def _tags(wanted: UserWrite) -> tuple[Tag, ...]:
+    if wanted.metadata is None:
+        return ()
+    check_tags(wanted.metadata.tags)
+    return stored_tags(wanted.metadata)
+
 
 ACCOUNTS = "serviceaccounts"
 """The endpoint, as paths and rights have it."""

@@ -2,29 +2,116 @@
 
 A request is carried out once, and on record before there is a token. The command `remuda token issue` sends it to the
 process that runs, or carries it out itself while none does.
+
+Break-glass: a token for whoever sits at the machine itself.
+
+What an operator asks for, sealed.
+
+Whoever can read the file with the sealing keys could read and write everything anyway. So what proves an operator is a
+request sealed with those keys, in a context of its own. It is good for a minute, and says for whom the token is, for
+how long, who asks and why.
+
+What an operator sends and reads.
+
+The room's handler.
+
+The room's route. It is public: what is sent is the proof.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Annotated
 
 import msgspec
 
 from remuda.access.principal import Context
 from remuda.http.audit import Actor, Operation, Target, audit_record
+from remuda.http.routes import AnyRoute, Call, Nothing, Route, Wire
 from remuda.identity.kinds.users import USER, User, user_id
 from remuda.identity.lookups import organizations_to_tell
-from remuda.identity.operator.requests import LONGEST_LIFE, OperatorRequest, open_request
-from remuda.identity.operator.wire import PATH, OperatorTokenRead
 from remuda.identity.tokens.service import Tokens
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AlreadyExists, Invalid, Unauthenticated
+from remuda.kernel.errors import AlreadyExists, Invalid, Unauthenticated, Unsealable
 from remuda.kernel.ids import is_id
+from remuda.kernel.randomness import Randomness
 from remuda.kernel.sealing import Sealer
 from remuda.kernel.secrets import Secret
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.logs import Log, Record
+
+DEFAULT_LIFE = timedelta(minutes=15)
+"""How long a token is good unless somebody asks for less or more."""
+LONGEST_LIFE = timedelta(hours=1)
+"""How long it is good at most."""
+
+_CONTEXT = "identity/operator-request"
+_GOOD_FOR = timedelta(seconds=60)
+_STRANGE = "The request was not sealed with this system's keys: run the command with the data directory of this one."
+_STALE = "The request is older than a minute, or from a clock that is ahead: run the command again."
+
+
+class OperatorRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an operator asks for."""
+
+    nonce: str
+    made: datetime
+    subject: str
+    """A user, by e-mail address or id."""
+    life_s: int
+    operator: str
+    """Who asks, as the operating system calls them."""
+    reason: str = ""
+
+
+def new_request(
+    *, clock: Clock, randomness: Randomness, subject: str, life: timedelta, operator: str, reason: str
+) -> OperatorRequest:
+    return OperatorRequest(
+        nonce=randomness.token_bytes(16).hex(),
+        made=clock.now(),
+        subject=subject,
+        life_s=int(life.total_seconds()),
+        operator=operator,
+        reason=reason,
+    )
+
+
+def seal_request(request: OperatorRequest, sealer: Sealer) -> Secret:
+    """Return a request as it is sent: whoever has this text has the token, for a minute."""
+    return Secret(sealer.seal(Secret(msgspec.json.encode(request).decode()), context=_CONTEXT))
+
+
+def open_request(sealed: Secret, sealer: Sealer, now: datetime) -> OperatorRequest:
+    """Return a request that was sent, or raise Unauthenticated if it is not ours or not of this minute."""
+    try:
+        opened = sealer.open(sealed.reveal(), context=_CONTEXT)
+        request = msgspec.json.decode(opened.reveal(), type=OperatorRequest)
+    except (Unsealable, msgspec.MsgspecError):
+        raise Unauthenticated(_STRANGE) from None
+    if not timedelta() <= now - request.made <= _GOOD_FOR:
+        raise Unauthenticated(_STALE)
+    return request
+
+
+PATH = "/api/v1/operator/tokens"
+"""Where the request is sent."""
+
+
+class OperatorTokenWrite(Wire, frozen=True):
+    """A request of an operator on the machine itself."""
+
+    request: Annotated[Secret, msgspec.Meta(description="The request, sealed with the keys of this system.")]
+
+
+class OperatorTokenRead(Wire, frozen=True):
+    """A token in a user's name."""
+
+    access_token: Annotated[Secret, msgspec.Meta(description="The token: it is shown this once.")]
+    expiry: datetime
+    subject: str
+
 
 _USED = "idempotency"
 """The stream of what was used; it is kept for a day, which is longer than a request is good."""
@@ -90,3 +177,27 @@ def _record(request: OperatorRequest, user: User, trace_id: str, organization: s
         organization=organization,
         scope={"reason": request.reason, "lifetime": f"{request.life_s}s"},
     )
+
+
+async def create_token(operators: Operators, call: Call[Nothing, Nothing, OperatorTokenWrite]) -> OperatorTokenRead:
+    return await operators.issue_sealed(call.context, call.body.request)
+
+
+def routes() -> list[AnyRoute]:
+    return [
+        Route(
+            method="POST",
+            path=PATH,
+            name="create_operator_token",
+            summary="Issue a short token to an operator on the machine itself",
+            description="For `remuda token issue`: the request is sealed with the keys of this system, good for a "
+            "minute and once. Who asked, for whom and why is audited.",
+            scope="public",
+            handler=create_token,
+            body_type=OperatorTokenWrite,
+            answer_type=OperatorTokenRead,
+            errors=(401,),
+            holds_secret=True,
+            tag="operator",
+        )
+    ]

@@ -1,1 +1,0 @@
-"""Who did what, for those who may ask."""

@@ -1,1 +1,0 @@
-"""Break-glass: a token for whoever sits at the machine itself."""
