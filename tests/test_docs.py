@@ -30,7 +30,7 @@ from remuda.providers.metrics import CallMetrics
 from remuda.providers.simulated.catalogue import Times
 from remuda.providers.simulated.faults import FAULTS
 from remuda.reconcile.reporter import PrometheusReporter
-from remuda.region.api import TABLE as REGION
+from remuda.region.app import TABLE as REGION
 from tests.cli.running import running
 from tests.cli.visitor import Shell, let_in
 

@@ -23,8 +23,7 @@ from remuda.datadir import DataDirectory
 from remuda.providers.contract.common import Handle, port_name, server_name
 from remuda.providers.contract.servers import PortSpec, ServerSpec
 from remuda.providers.simulated.gateway import encode
-from remuda.region.kinds.addresses import Address, address_name
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Address, Network, address_name
 from remuda.region.kinds.servers import Server
 from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.rules import plan_of

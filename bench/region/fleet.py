@@ -8,11 +8,9 @@ from bench.bed import Bed
 from bench.heap import give_back
 from bench.region.filling import Model, fill
 from bench.region.house import House, housed
-from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.servers import Server
-from remuda.region.networks.addresses import find_address
+from remuda.region.networks.ipam import find_address
 from remuda.region.servers.provider_spec import server_handle
 from remuda.resources.conventions import identity_of
 

@@ -20,8 +20,7 @@ from bench.region.fleet import fleet
 from bench.region.house import REGION, House, housed
 from bench.report import Measure, at_most, figure
 from remuda.region.catalogue.provider_registry import need
-from remuda.region.monitor.census import Census
-from remuda.region.monitor.metrics import MonitorMetrics
+from remuda.region.monitor.metrics import Census, MonitorMetrics
 from remuda.region.monitor.monitor import monitor_of
 
 __all__ = ["Case", "measures", "watch"]

@@ -34,7 +34,7 @@ from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.networks import Identity
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from remuda.store.readside.reader import ReaderSettings

@@ -11,7 +11,7 @@ from typing import Any
 
 from remuda.kernel.clock import SystemClock
 from remuda.providers.contract.common import Handle
-from remuda.region.api import TABLE
+from remuda.region.app import TABLE
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.images import IMAGE_IMPORT, ImageImport

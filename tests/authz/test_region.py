@@ -5,7 +5,7 @@ import pytest
 
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id
-from remuda.region.api import TABLE
+from remuda.region.app import TABLE
 from remuda.region.securitygroups import service as groups
 from tests.authz.matrix import PLACES, Caller, Row, Target, visible
 from tests.authz.region import ROOMS, ROWS, RegionRow

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from remuda.compute.api import TABLE as COMPUTE
 from remuda.http.server.health import Mounted, Mounts
 from remuda.identity.app import TABLE as IDENTITY
-from remuda.region.api import TABLE as REGION
+from remuda.region.app import TABLE as REGION
 from tests.clients.ground import Ground, apply
 from tests.clients.provider import Provider
 from tests.clients.resources import GROUP, INSTANCE, NETWORK

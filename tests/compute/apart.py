@@ -35,7 +35,7 @@ from remuda.identity.rbac.revocation_feed import RevocationFeed
 from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness, SystemRandomness
-from remuda.region.api import TABLE as REGION
+from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.store.kinds import Registry
 from remuda.store.sqlite.store import SqliteStore, open_store

@@ -1,8 +1,7 @@
 """The catalogue over HTTP: what instances can be made of, and who may know."""
 
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.region_kubernetes import RegionKubernetes
-from remuda.region.kinds.regions import RegionSpec
+from remuda.region.kinds.regions import RegionKubernetes, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from tests.compute.asking import ABSENT, DEBIAN, NODE_IMAGE, OUT_OF_ORGANIZATION, PINNED, forbidden, settle
 from tests.compute.house import ComputeHouse, in_a_compute

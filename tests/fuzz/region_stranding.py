@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.clock import SystemClock
 from remuda.providers.contract.common import Handle
-from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.networks import Identity
 from remuda.region.kinds.orphans import new_orphan
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server

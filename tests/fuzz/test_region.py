@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.region.api import TABLE
+from remuda.region.app import TABLE
 from tests.fuzz.apart import EXAMPLES, fuzzed, said
 from tests.fuzz.running import PHASES, Report
 

@@ -12,9 +12,8 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.kubernetes.provider import KubernetesCloud
 from remuda.region.catalogue.clusters import cluster_of
-from remuda.region.kinds.hardware import Cpu, Gpu
-from remuda.region.kinds.region_kubernetes import KubernetesNode, RegionKubernetes
-from remuda.region.kinds.regions import RegionSpec
+from remuda.region.kinds.common import Cpu, Gpu
+from remuda.region.kinds.regions import KubernetesNode, RegionKubernetes, RegionSpec
 from tests.kubernetes.cluster import OwnCluster
 from tests.kubernetes.plane.certificates import bearer, write_kubeconfig
 from tests.kubernetes.proxy import write_plain_kubeconfig

@@ -29,7 +29,7 @@ from remuda.http.transport import ClientSettings, Service
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
-from remuda.region.api import TABLE as REGION
+from remuda.region.app import TABLE as REGION
 from tests.identity.proving import certified
 from tests.region.house import RegionHouse, running
 

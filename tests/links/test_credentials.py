@@ -10,7 +10,7 @@ from remuda.http.transport import Bearer
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.kernel.secrets import Secret
-from remuda.region.api import TABLE as REGION
+from remuda.region.app import TABLE as REGION
 from tests.cli.answering import Answer, Server, refusal, told
 
 CONTEXT = Context(principal=Principal(subject="unikorn-compute", type="system"), operation="op")

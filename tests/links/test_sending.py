@@ -10,7 +10,7 @@ from remuda.http.responses import Shown, Tagged
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.quotas.rules import ALLOCATION_VIEW
 from remuda.identity.quotas.schema import AllocationRead
-from remuda.region.authorities.objects import AUTHORITY_VIEW
+from remuda.region.authorities.rules import AUTHORITY_VIEW
 from remuda.region.authorities.schema import AuthorityRead
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Network

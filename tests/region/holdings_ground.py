@@ -24,6 +24,7 @@ from remuda.reconcile.controller import Driver
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings
 from remuda.region.catalogue.provider_registry import Clouds
+from remuda.region.consumers import Waking
 from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as storage_api
 from remuda.region.filestorage import sagas as storage_sagas
@@ -37,7 +38,6 @@ from remuda.region.networks import controller as networks_controllers
 from remuda.region.networks import routes as networks_api
 from remuda.region.networks import sagas as networks_sagas
 from remuda.region.networks.service import Networks
-from remuda.region.waking import Waking
 from remuda.store.background import Duties
 from remuda.store.objects import Resource
 from remuda.store.sqlite.store import SqliteStore

@@ -33,8 +33,7 @@ from remuda.kernel.randomness import Randomness, SystemRandomness
 from remuda.providers.contract.provider import Provider
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
-from remuda.region.api import TABLE
-from remuda.region.app import RegionApp
+from remuda.region.app import TABLE, RegionApp
 from remuda.region.catalogue.seed import region_id
 from remuda.region.kinds.regions import RegionSimulated, RegionSpec
 from remuda.region.ports import RegionPorts

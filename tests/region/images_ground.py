@@ -19,12 +19,12 @@ from remuda.providers.simulated.provider import SimulatedCloud
 from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.resync import ScanSettings
 from remuda.region.catalogue.provider_registry import Clouds
-from remuda.region.images import control
+from remuda.region.images import controller as control
 from remuda.region.images import routes as api
 from remuda.region.images.facade import ImageRoom
-from remuda.region.images.fetching import ImageFetcher, Limits
 from remuda.region.images.service import Images as ImageService
-from remuda.region.images.snapshots import Snapshots
+from remuda.region.images.service import Snapshots
+from remuda.region.images.transfer import ImageFetcher, Limits
 from remuda.region.kinds.images import ImageImport
 from remuda.region.servers.provider_spec import server_handle
 from remuda.store.sqlite.store import SqliteStore

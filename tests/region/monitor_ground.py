@@ -12,14 +12,12 @@ from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.region.catalogue.provider_registry import Cloud, Clouds
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.orphans import Orphan
+from remuda.region.monitor.inventory import Owners
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.monitor.monitor import Monitor, Watch
+from remuda.region.monitor.monitor import Monitor, MonitorSettings, Watch
 from remuda.region.monitor.orphans import orphan_breaker
-from remuda.region.monitor.owners import Owners
-from remuda.region.monitor.settings import MonitorSettings
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.region.recovery.routes import routes
 from remuda.region.recovery.service import Recovery

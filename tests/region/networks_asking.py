@@ -4,10 +4,9 @@ from typing import Any
 
 from remuda.kernel.randomness import SeededRandomness
 from remuda.region.authorities.routes import AUTHORITIES
-from remuda.region.kinds.identities import Identity, OpenstackIdentity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network, OpenstackIdentity
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.networks.keypairs import new_key_pair
+from remuda.region.networks.controller import new_key_pair
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from tests.region.networks_ground import TENANT, Ground

@@ -41,7 +41,8 @@ from remuda.region.authorities import controller as authorities_controllers
 from remuda.region.authorities import routes as authorities_api
 from remuda.region.authorities import sagas as authorities_sagas
 from remuda.region.authorities.service import Authorities
-from remuda.region.kinds.addresses import Address
+from remuda.region.consumers import Waking
+from remuda.region.kinds.networks import Address
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.networks import controller as networks_controllers
 from remuda.region.networks import routes as networks_api
@@ -50,14 +51,13 @@ from remuda.region.networks.service import Networks
 from remuda.region.securitygroups import controller as groups_controllers
 from remuda.region.securitygroups import routes as groups_api
 from remuda.region.securitygroups.service import SecurityGroups
-from remuda.region.servers import control as servers_control
+from remuda.region.servers import controller as servers_control
 from remuda.region.servers import routes as servers_api
 from remuda.region.servers.actions import Verbs
 from remuda.region.servers.facade import ServerRoom
-from remuda.region.servers.looking import Looking
 from remuda.region.servers.routes import SERVERS
 from remuda.region.servers.service import Servers
-from remuda.region.waking import Waking
+from remuda.region.servers.status import Looking
 from remuda.store.background import Duties
 from remuda.store.logs import subject_of
 from remuda.store.sqlite.store import SqliteStore

@@ -4,7 +4,7 @@ import re
 from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from remuda.region.api import TABLE
+from remuda.region.app import TABLE
 from tests.example.contract import Reply
 from tests.identity.household import ORGANIZATIONS
 from tests.identity.sim_book import GONE, THERE, Place, Verdict, verdict_of

@@ -6,7 +6,7 @@ from typing import Any
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import SeededRandomness
 from remuda.region.filestorage.classes import class_id
-from remuda.region.networks.keypairs import new_key_pair
+from remuda.region.networks.controller import new_key_pair
 from remuda.region.servers.rules import server_id
 from tests.example.contract import Reply
 from tests.identity.household import ORGANIZATIONS

@@ -22,10 +22,9 @@ from remuda.kernel.errors import AlreadyExists, Unavailable
 from remuda.providers.simulated.catalogue import load_catalogues
 from remuda.providers.simulated.faults import FaultBounds
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
-from remuda.region.api import TABLE
-from remuda.region.app import RegionApp
+from remuda.region.app import TABLE, RegionApp
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.sightings import SIGHTING_DIGEST
+from remuda.region.kinds.orphans import SIGHTING_DIGEST
 from remuda.region.ports import RegionPorts
 from remuda.region.settings import RegionSettings
 from remuda.store.contract import Store

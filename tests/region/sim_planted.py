@@ -7,14 +7,14 @@ from remuda.providers.absence import Absences
 from remuda.providers.contract.common import server_name
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Done
-from remuda.region.consumers.projects import ProjectConsumer
+from remuda.region.consumers import ProjectConsumer
 from remuda.region.images.controller import ImageController
 from remuda.region.kinds.servers import Server
 from remuda.region.loadbalancers import controller as balancers
 from remuda.region.networks import controller as networks
 from remuda.region.networks import service as network_service
-from remuda.region.networks.addresses import give_address_back
 from remuda.region.networks.controller import IdentityController, NetworkController
+from remuda.region.networks.ipam import give_address_back
 from remuda.region.recovery.service import Recovery
 from remuda.region.servers import controller as servers
 from remuda.region.servers import provider_spec as clouding

@@ -9,7 +9,7 @@ from remuda.region.authorities.sagas import reference_of as reference_of_authori
 from remuda.region.filestorage.rules import reference_of as reference_of_storage
 from remuda.region.kinds.authorities import AUTHORITY
 from remuda.region.kinds.filestorage import FILE_STORAGE
-from remuda.region.kinds.identities import IDENTITY
+from remuda.region.kinds.networks import IDENTITY
 from remuda.region.kinds.servers import cloud_uid_of
 from remuda.region.networks.sagas import reference_of as reference_of_identity
 from remuda.resources.conventions import PROJECT, RESOURCE_ID

@@ -9,13 +9,11 @@ from remuda.identity.kinds.tenancy import Organization, Project
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import id_in, uid_in
 from remuda.providers.simulated.provider import SimulatedCloud
-from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.filestorage import FileStorage
-from remuda.region.kinds.identities import Identity, OpenstackIdentity
 from remuda.region.kinds.images import ImageImport
 from remuda.region.kinds.loadbalancers import LoadBalancer
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Address, Identity, Network, OpenstackIdentity
 from remuda.region.kinds.orphans import Orphan
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import Server, cloud_uid_of

@@ -7,8 +7,7 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.region.authorities.routes import AUTHORITIES
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
-from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
-from remuda.region.kinds.servers import Server, ServerSpec
+from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
 from remuda.resources.conventions import API_VERSION, IN_CARE, NAME, ORGANIZATION
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.store.objects import Metadata

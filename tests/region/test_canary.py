@@ -17,10 +17,9 @@ from remuda.http.server.access_log import Observe
 from remuda.http.server.metrics import Metrics
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.secrets import Secret
-from remuda.region.api import TABLE
+from remuda.region.app import TABLE
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.region_kubernetes import RegionKubernetes
-from remuda.region.kinds.regions import RegionSpec
+from remuda.region.kinds.regions import RegionKubernetes, RegionSpec
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 from tests.example.client import Client
 from tests.http.serving import Lines

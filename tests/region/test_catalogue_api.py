@@ -12,9 +12,7 @@ from remuda.kernel.encoding import decode
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.routes import routes
 from remuda.region.catalogue.service import Catalogue
-from remuda.region.kinds.region_kubernetes import RegionKubernetes
-from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack
-from remuda.region.kinds.regions import RegionSpec
+from remuda.region.kinds.regions import Networks, ProviderNetworks, RegionKubernetes, RegionOpenstack, RegionSpec
 from remuda.region.settings import RegionSettings
 from tests.region.room import (
     ORG,

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from remuda.kernel.errors import NotFound, Unavailable
-from remuda.region.catalogue.recent import Freshness, Recent
+from remuda.region.catalogue.provider_registry import Freshness, Recent
 from tests.sim.runner import World, simulate
 
 FRESHNESS = Freshness(fresh_s=10, patience_s=1, stale_s=100)

@@ -11,9 +11,8 @@ from remuda.kernel.errors import NotFound
 from remuda.kernel.ids import is_id
 from remuda.kernel.secrets import Secret
 from remuda.region.catalogue.seed import is_withdrawn, region_id, seed_regions
-from remuda.region.kinds.identities import Identity, IdentitySpec
-from remuda.region.kinds.region_kubernetes import RegionKubernetes
-from remuda.region.kinds.regions import Region, RegionSimulated, RegionSpec
+from remuda.region.kinds.networks import Identity, IdentitySpec
+from remuda.region.kinds.regions import Region, RegionKubernetes, RegionSimulated, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources.conventions import DESCRIPTION, NAME
 from remuda.resources.conventions import REGION as REGION_LABEL

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from remuda.http.openapi import document
-from remuda.region.api import TABLE
+from remuda.region.app import TABLE
 from tests.region.house import RegionHouse, in_a_region
 from tests.wire import contract as wire
 from tests.wire.agreement import Agreement

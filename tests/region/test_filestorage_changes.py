@@ -6,8 +6,8 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.region.filestorage.routes import FILE_STORAGE
+from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage
-from remuda.region.kinds.quantities import GIB
 from tests.region.filestorage_asking import (
     ALL,
     INSIDER,

@@ -16,8 +16,7 @@ from remuda.region.filestorage import routes as api
 from remuda.region.filestorage.classes import ClassKeeper, class_id, is_offered, offered_as
 from remuda.region.filestorage.routes import CLASSES, FILE_STORAGE
 from remuda.region.filestorage.service import FileStorageRoom
-from remuda.region.kinds.filestorage import FileStorage
-from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
+from remuda.region.kinds.filestorage import FileStorage, FileStorageClass, FileStorageClassSpec
 from remuda.resources.conventions import NAME, ORGANIZATION
 from remuda.resources.conventions import REGION as REGION_LABEL
 from remuda.store.contract import Store

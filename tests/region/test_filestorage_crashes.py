@@ -14,10 +14,10 @@ from remuda.kernel.errors import RemudaError
 from remuda.providers.simulated.catalogue import instant, load_catalogues
 from remuda.providers.simulated.provider import open_cloud
 from remuda.region.filestorage.routes import FILE_STORAGE
-from remuda.region.kinds.addresses import Address
+from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage
 from remuda.region.kinds.loadbalancers import LoadBalancer
-from remuda.region.kinds.quantities import GIB
+from remuda.region.kinds.networks import Address
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
 from tests.example.contract import Reply
 from tests.region import loadbalancers_asking as balancing

@@ -1,7 +1,7 @@
 """File storage in the whole of region, with identity beside it and a simulated cloud behind it."""
 
+from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FileStorage
-from remuda.region.kinds.quantities import GIB
 from tests.identity.household import ORGANIZATIONS, told
 from tests.region.house import NORTH, RegionHouse, in_a_region
 

@@ -11,11 +11,10 @@ from remuda.providers.contract.filestorage import FileStorage as CloudStorage
 from remuda.providers.contract.networks import Range
 from remuda.region.filestorage.routes import FILE_STORAGE
 from remuda.region.filestorage.sagas import charge_for
-from remuda.region.kinds.filestorage import FileStorage
+from remuda.region.kinds.common import GIB
+from remuda.region.kinds.filestorage import FileStorage, FileStorageClass
 from remuda.region.kinds.networks import Network
-from remuda.region.kinds.quantities import GIB
-from remuda.region.kinds.storageclasses import FileStorageClass
-from remuda.region.networks.addresses import take_this_address
+from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.routes import NETWORKS
 from tests.region.filestorage_asking import FAST, policy, read, update, wanted
 from tests.region.holdings_ground import HOME, TENANT, Site, on_site
@@ -319,7 +318,7 @@ def test_storage_whose_class_has_gone_says_so_and_can_be_deleted() -> None:
 
 
 def test_storage_that_waits_for_its_network_is_made_when_that_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("remuda.region.filestorage.attaching.is_provisioned", lambda _: True)  # as it is asked for
+    monkeypatch.setattr("remuda.region.filestorage.service.is_provisioned", lambda _: True)  # as it is asked for
 
     async def scenario(site: Site) -> None:
         await site.keeper.look()

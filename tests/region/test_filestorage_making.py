@@ -6,10 +6,8 @@ import pytest
 
 from remuda.quota.ports import Amount, Place
 from remuda.region.filestorage.routes import FILE_STORAGE
-from remuda.region.kinds.filestorage import FileStorage
-from remuda.region.kinds.lifecycle import IpRange
-from remuda.region.kinds.quantities import GIB
-from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
+from remuda.region.kinds.common import GIB, IpRange
+from remuda.region.kinds.filestorage import FileStorage, FileStorageClass, FileStorageClassSpec
 from remuda.resources.conventions import API_VERSION, IN_CARE, NAME, ORGANIZATION, PAYING_ORGANIZATION, PAYING_PROJECT
 from remuda.resources.conventions import PROJECT as PROJECT_LABEL
 from remuda.resources.conventions import REGION as REGION_LABEL

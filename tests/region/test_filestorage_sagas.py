@@ -31,10 +31,9 @@ from remuda.region.filestorage.schema import (
     StorageTypeWire,
     StorageUpdate,
 )
+from remuda.region.kinds.common import GIB, IpRange
 from remuda.region.kinds.filestorage import Attachment, FileStorage, FileStorageSpec
-from remuda.region.kinds.lifecycle import IpRange
 from remuda.region.kinds.networks import Network, NetworkSpec
-from remuda.region.kinds.quantities import GIB
 from remuda.resources.conventions import NAME
 from remuda.resources.schema import MetadataWrite
 from remuda.store.contract import Store

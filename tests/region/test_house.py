@@ -1,7 +1,6 @@
 """The whole of region over a simulated cloud: what is asked for comes to be, and goes."""
 
-from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.identities import Identity, OpenstackIdentity
+from remuda.region.kinds.networks import Address, Identity, OpenstackIdentity
 from remuda.region.kinds.servers import Server
 from tests.identity.household import ORGANIZATIONS, told
 from tests.region.house import UBUNTU, RegionHouse, in_a_region

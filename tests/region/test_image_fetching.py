@@ -9,7 +9,7 @@ import pytest
 from remuda.kernel.errors import Invalid, Malformed, RemudaError, Unavailable
 from remuda.outbound.addresses import Reach
 from remuda.outbound.fetch import Guarded, Patience
-from remuda.region.images.fetching import ImageFetcher, Limits, Peeked
+from remuda.region.images.transfer import ImageFetcher, Limits, Peeked
 from tests.outbound.servers import HERE, Answer, Names, redirecting, saying, serving
 
 SECTOR = b"\xfa" * 510 + b"\x55\xaa"

@@ -6,11 +6,10 @@ import pytest
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Unavailable
-from remuda.region.images.reading import find_image
 from remuda.region.images.routes import IMAGES, IMAGES_OF_ORGANIZATION, routes
+from remuda.region.images.service import find_image
 from remuda.region.kinds.images import ImageImport
-from remuda.region.kinds.server_parts import ServerImage
-from remuda.region.kinds.servers import Server, ServerSpec
+from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.objects import Metadata
 from tests.region.images_ground import ABSENT, ANN, OWN, SECOND, Ground, image, on_ground, read
 from tests.region.room import ORG, OTHER_ORG, OTHER_REGION, REGION, everywhere, make_region, member, refusal

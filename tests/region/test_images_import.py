@@ -18,12 +18,11 @@ from remuda.providers.contract.catalogue import Image
 from remuda.providers.simulated.catalogue import instant
 from remuda.providers.simulated.provider import open_cloud
 from remuda.reconcile.ports import ReconcilePorts
-from remuda.region.images import control
+from remuda.region.images import controller as control
 from remuda.region.images import routes as api
 from remuda.region.images.facade import ImageRoom
-from remuda.region.images.fetching import ImageFetcher, Limits
-from remuda.region.images.service import Images
-from remuda.region.images.snapshots import Snapshots
+from remuda.region.images.service import Images, Snapshots
+from remuda.region.images.transfer import ImageFetcher, Limits
 from remuda.region.kinds.images import ImageImport
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.settings import RegionSettings

@@ -10,9 +10,8 @@ from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.catalogue import Image
 from remuda.region.images import routes as api
 from remuda.region.images.facade import ImageRoom
-from remuda.region.images.fetching import ImageFetcher
-from remuda.region.images.service import Images
-from remuda.region.images.snapshots import Snapshots
+from remuda.region.images.service import Images, Snapshots
+from remuda.region.images.transfer import ImageFetcher
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.provider_spec import server_handle
 from remuda.resources.conventions import API_VERSION, NAME

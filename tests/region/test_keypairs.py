@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness
 from remuda.region.authorities.rules import authority_key
-from remuda.region.networks.keypairs import new_key_pair
+from remuda.region.networks.controller import new_key_pair
 
 
 @given(st.integers(0, 2**32))

@@ -12,18 +12,25 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import AlreadyExists
 from remuda.reconcile.status import UNSETTLED
 from remuda.region.kinds import KINDS
-from remuda.region.kinds.addresses import Address, AddressSpec, address_name
 from remuda.region.kinds.authorities import SSHCertificateAuthority, SSHCertificateAuthoritySpec
+from remuda.region.kinds.common import GIB, gib_of
 from remuda.region.kinds.filestorage import Attachment, FileStorage, FileStorageSpec
-from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
 from remuda.region.kinds.loadbalancers import Listener, LoadBalancer, LoadBalancerSpec, Pool
-from remuda.region.kinds.networks import NETWORK, Network, NetworkSpec
-from remuda.region.kinds.quantities import GIB, gib_of
+from remuda.region.kinds.networks import (
+    IDENTITY,
+    NETWORK,
+    Address,
+    AddressSpec,
+    Identity,
+    IdentitySpec,
+    Network,
+    NetworkSpec,
+    address_name,
+    vlans_name,
+)
 from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSpec
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.server_parts import PublicIpAllocation, ServerGroup, ServerImage, ServerNetwork
-from remuda.region.kinds.servers import Server, ServerSpec
-from remuda.region.kinds.vlans import vlans_name
+from remuda.region.kinds.servers import PublicIpAllocation, Server, ServerGroup, ServerImage, ServerNetwork, ServerSpec
 from remuda.resources.conventions import API_VERSION, IN_CARE, SECOND, is_second
 from remuda.store.kinds import Registry
 from remuda.store.objects import IN_USE, Metadata, Resource

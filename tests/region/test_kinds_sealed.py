@@ -4,13 +4,10 @@ import pytest
 
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds import KINDS
-from remuda.region.kinds.identities import OpenstackIdentity, OpenstackIdentitySpec
 from remuda.region.kinds.images import ImageImport, ImageImportSpec, ImageOs
-from remuda.region.kinds.region_kubernetes import RegionKubernetes
-from remuda.region.kinds.region_openstack import RegionOpenstack, ServiceAccount
-from remuda.region.kinds.regions import Region, RegionSpec
-from remuda.region.kinds.server_parts import ServerImage
-from remuda.region.kinds.servers import Server, ServerSpec
+from remuda.region.kinds.networks import OpenstackIdentity, OpenstackIdentitySpec
+from remuda.region.kinds.regions import Region, RegionKubernetes, RegionOpenstack, RegionSpec, ServiceAccount
+from remuda.region.kinds.servers import Server, ServerImage, ServerSpec
 from remuda.store.codec import codecs
 from remuda.store.kinds import Registry
 from remuda.store.objects import Metadata, Resource

@@ -8,11 +8,10 @@ import pytest
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.loadbalancers import LoadBalancer as CloudBalancer
 from remuda.providers.contract.servers import PortSpec
-from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.loadbalancers import LoadBalancer
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Address, Network
 from remuda.region.loadbalancers.routes import LOAD_BALANCERS
-from remuda.region.networks.addresses import take_this_address
+from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.routes import NETWORKS
 from tests.region.holdings_ground import HOME, TENANT, Site, on_site
 from tests.region.room import refusal

@@ -17,12 +17,18 @@ from remuda.kernel.conditions import Condition
 from remuda.kernel.errors import Gone
 from remuda.region.kinds import KINDS
 from remuda.region.kinds.regions import Region, RegionSpec
-from remuda.region.kinds.server_parts import ServerImage
-from remuda.region.kinds.servers import Phase, Server, ServerSpec, ServerStatus, standing_of
-from remuda.region.kinds.standing import DRIFTED, Standing
-from remuda.region.monitor.census import Census
-from remuda.region.monitor.line import Line
-from remuda.region.monitor.metrics import MonitorMetrics
+from remuda.region.kinds.servers import (
+    DRIFTED,
+    Phase,
+    Server,
+    ServerImage,
+    ServerSpec,
+    ServerStatus,
+    Standing,
+    standing_of,
+)
+from remuda.region.monitor.metrics import Census, MonitorMetrics
+from remuda.region.monitor.poller import Line
 from remuda.resources.conventions import REGION
 from remuda.store.contract import Event, Store
 from remuda.store.kinds import Registry

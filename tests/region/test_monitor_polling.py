@@ -12,11 +12,9 @@ from remuda.kernel.errors import Unavailable
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import Servers, Sighting
 from remuda.region.kinds import KINDS
-from remuda.region.kinds.sightings import SightingDigest
-from remuda.region.monitor.digests import Digests
-from remuda.region.monitor.poller import Poll, PollPorts
-from remuda.region.monitor.remembering import Memory
-from remuda.region.servers.looking import Looking
+from remuda.region.kinds.orphans import SightingDigest
+from remuda.region.monitor.poller import Digests, Memory, Poll, PollPorts
+from remuda.region.servers.status import Looking
 from remuda.store.contract import Store
 from remuda.store.kinds import Registry
 from tests.sim.runner import World, simulate

@@ -13,16 +13,21 @@ import pytest
 from remuda.kernel.conditions import find_condition
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import Server as CloudServer
-from remuda.region.kinds.networks import Network
-from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack
-from remuda.region.kinds.regions import Region
-from remuda.region.kinds.server_parts import Rebuild, Replacement, ServerImage
-from remuda.region.kinds.servers import Server, ServerSpec, ServerStatus, is_drifted
-from remuda.region.kinds.standing import DRIFTED
-from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
-from remuda.region.networks.addresses import take_this_address
+from remuda.region.kinds.networks import Network, TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
+from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, RegionOpenstack
+from remuda.region.kinds.servers import (
+    DRIFTED,
+    Rebuild,
+    Replacement,
+    Server,
+    ServerImage,
+    ServerSpec,
+    ServerStatus,
+    is_drifted,
+)
+from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.rules import plan_of
-from remuda.region.servers.drifting import with_drift
+from remuda.region.servers.status import with_drift
 from remuda.store.objects import Metadata
 from tests.region.house import NORTH, RegionHouse, in_a_region, unwatched
 from tests.region.monitor_ground import Monitored

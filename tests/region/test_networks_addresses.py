@@ -3,12 +3,10 @@
 import asyncio
 from ipaddress import IPv4Address
 
-from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.networks import Network
-from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
-from remuda.region.kinds.servers import Server, ServerSpec
+from remuda.region.kinds.networks import Address, Network
+from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks.address_plan import mac_of
-from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
+from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.rules import plan_of
 from remuda.resources.conventions import NETWORK as NETWORK_LABEL
 from remuda.store.objects import Metadata

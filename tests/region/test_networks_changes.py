@@ -4,11 +4,9 @@ from typing import Any
 
 import pytest
 
-from remuda.region.in_use import refuse_if_used
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
-from remuda.region.kinds.server_parts import ServerImage, ServerNetwork
-from remuda.region.kinds.servers import Server, ServerSpec
+from remuda.region.deletion import refuse_if_used
+from remuda.region.kinds.networks import Identity, Network
+from remuda.region.kinds.servers import Server, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks import service
 from remuda.region.networks.routes import NETWORKS
 from remuda.store.objects import Metadata

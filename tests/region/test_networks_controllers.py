@@ -4,8 +4,7 @@ from remuda.kernel.errors import NotFound
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.networks import NetworkSpec, Range, Route
 from remuda.providers.contract.servers import PortSpec
-from remuda.region.kinds.identities import Identity, OpenstackIdentity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network, OpenstackIdentity
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import tenancy_of, to_cloud
 from remuda.resources.conventions import identity_of

@@ -7,8 +7,7 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.providers.contract.provider import Provider
 from remuda.quota.ports import Amount, Place
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.routes import NETWORKS
 from remuda.resources.conventions import (
     API_VERSION,

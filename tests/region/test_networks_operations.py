@@ -4,8 +4,7 @@ import pytest
 
 from remuda.operations.kinds import Operation, OperationSpec, Phase
 from remuda.quota.sagas import unmake
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import new_identity, new_network
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec

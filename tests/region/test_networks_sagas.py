@@ -4,8 +4,7 @@ import pytest
 
 from remuda.access.principal import Principal, asker_of
 from remuda.quota.ports import Place
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.sagas import CREATE_NETWORK, NetworkPorts, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkCreateSpec
 from remuda.resources.schema import MetadataWrite

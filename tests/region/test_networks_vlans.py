@@ -9,10 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict
-from remuda.region.kinds.networks import Network
-from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack, Vlan, VlanSegment
-from remuda.region.kinds.regions import Region
-from remuda.region.kinds.vlans import TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
+from remuda.region.kinds.networks import Network, TakenVlan, VLANAllocation, VLANAllocationSpec, vlans_name
+from remuda.region.kinds.regions import Networks, ProviderNetworks, Region, RegionOpenstack, Vlan, VlanSegment
 from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
 from remuda.region.networks.routes import NETWORKS
 from tests.region.networks_asking import all_is_gone

@@ -5,8 +5,7 @@ from itertools import count
 
 import pytest
 
-from remuda.region.kinds.identities import IDENTITY
-from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.kinds.networks import IDENTITY, NETWORK, Network
 from remuda.region.kinds.servers import SERVER
 from remuda.resources.conventions import identity_of
 from tests.region.ending import end_project, furnish, left_of, let_go, listening, until_project_is_gone

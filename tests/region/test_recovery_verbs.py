@@ -10,9 +10,7 @@ from remuda.http.audit import AuditRecord, subject_of_organization
 from remuda.kernel.ids import random_id
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import PortSpec
-from remuda.region.kinds.addresses import Address
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.orphans import Orphan, claimed
 from remuda.region.kinds.servers import SERVER, Server
 from remuda.region.recovery.schema import AdoptWrite

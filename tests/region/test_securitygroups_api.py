@@ -8,8 +8,7 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup
-from remuda.region.kinds.server_parts import ServerGroup, ServerImage, ServerNetwork
-from remuda.region.kinds.servers import Server, ServerSpec
+from remuda.region.kinds.servers import Server, ServerGroup, ServerImage, ServerNetwork, ServerSpec
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.securitygroups.routes import SECURITY_GROUPS
 from remuda.resources.conventions import API_VERSION, IDENTITY, IN_CARE

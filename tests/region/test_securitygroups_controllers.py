@@ -4,8 +4,7 @@ from remuda.providers.contract.common import Handle
 from remuda.providers.contract.networks import Rule
 from remuda.providers.contract.networks import SecurityGroup as CloudGroup
 from remuda.providers.contract.servers import PortSpec
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.networks.rules import to_cloud

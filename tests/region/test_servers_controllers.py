@@ -10,7 +10,7 @@ from remuda.kernel.errors import NotFound
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.networks.address_plan import mac_of
-from remuda.region.networks.addresses import take_this_address
+from remuda.region.networks.ipam import take_this_address
 from remuda.region.networks.rules import plan_of
 from tests.region.room import refusal
 from tests.region.servers_ground import DEBIAN, SMALL, TENANT, UBUNTU, Yard, encoded, in_yard, update, wanted

@@ -11,8 +11,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.kernel.errors import RemudaError
-from remuda.region.kinds.server_parts import Replacement
-from remuda.region.kinds.servers import Server
+from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.networks.routes import NETWORKS
 from remuda.region.servers.routes import SERVERS
 from tests.example.contract import Reply

@@ -2,7 +2,7 @@
 
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.servers import ServerSpec
-from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Replacement
 from tests.region.servers_ground import DEBIAN, SMALL, UBUNTU, Yard, in_yard
 
 

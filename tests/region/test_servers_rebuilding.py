@@ -5,8 +5,7 @@ import pytest
 from remuda.providers.contract.servers import Server, ServerSpec
 from remuda.providers.simulated.servers import SimServers
 from remuda.region.kinds.common import RETRIED
-from remuda.region.kinds.server_parts import Rebuild
-from remuda.region.kinds.servers import is_drifted
+from remuda.region.kinds.servers import Rebuild, is_drifted
 from remuda.region.recovery.rules import annotated, retried_server
 from tests.region.servers_ground import DEBIAN, ROCKY, UBUNTU, Yard, in_yard, update
 from tests.region.shown import shown_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.region.kinds.server_parts import Replacement
+from remuda.region.kinds.servers import Replacement
 from remuda.region.servers.routes import SERVERS
 from tests.region.servers_ground import (
     COMPUTE,

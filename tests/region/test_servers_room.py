@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from remuda.providers.contract.common import Handle
 from remuda.providers.simulated.catalogue import Hosts, load_catalogues
-from remuda.region.kinds.server_parts import Replacement
-from remuda.region.kinds.servers import Server
+from remuda.region.kinds.servers import Replacement, Server
 from remuda.region.servers.capacity import Places
 from remuda.region.servers.routes import SERVERS
 from tests.region.servers_ground import COMPUTE, SMALL, STANDARD, UBUNTU, Yard, in_yard

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from remuda.providers.contract.common import Handle, WrongState
 from remuda.providers.contract.servers import Consoles
-from remuda.region.kinds.identities import OpenstackIdentity
+from remuda.region.kinds.networks import OpenstackIdentity
 from remuda.region.servers.routes import SERVERS
 from remuda.resources.conventions import identity_of
 from tests.region.networks_asking import NOT_FOUND, OUTSIDE, forbidden

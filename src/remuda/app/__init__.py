@@ -32,7 +32,7 @@ from remuda.operations.saga import Sagas
 from remuda.process import Assembled, Ground, Services, Settings
 from remuda.reconcile.kinds import BREAKER, LEASE
 from remuda.reconcile.reporter import PrometheusReporter
-from remuda.region.api import TABLE as REGION
+from remuda.region.app import TABLE as REGION
 from remuda.region.kinds import KINDS as REGION_KINDS
 from remuda.store.kinds import Registry
 

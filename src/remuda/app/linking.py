@@ -8,7 +8,7 @@ from remuda.clients.transport import Here, ServiceNow
 from remuda.clients.watch import WatchHere
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
-from remuda.region.api import TABLE as REGION
+from remuda.region.app import TABLE as REGION
 from remuda.region.app import RegionApp
 
 

@@ -10,7 +10,7 @@ from remuda.providers.contract.catalogue import Flavor, Image
 from remuda.providers.simulated.catalogue import Catalogue
 from remuda.region.catalogue.rules import size_of
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds.quantities import GIB
+from remuda.region.kinds.common import GIB
 from remuda.region.settings import ConfiguredRegion
 
 _DISTRO = "ubuntu"

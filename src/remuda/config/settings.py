@@ -15,11 +15,20 @@ from remuda.kernel.errors import Invalid, Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest
 from remuda.providers.simulated.catalogue import Catalogue, instant, load_catalogues
-from remuda.region.kinds.hardware import Cpu, Gpu
-from remuda.region.kinds.quantities import GIB
-from remuda.region.kinds.region_kubernetes import KubernetesNode, RegionKubernetes
-from remuda.region.kinds.region_openstack import Networks, ProviderNetworks, RegionOpenstack, Vlan, VlanSegment
-from remuda.region.kinds.regions import RegionOrganization, RegionSecurity, RegionSimulated, RegionSpec
+from remuda.region.kinds.common import GIB, Cpu, Gpu
+from remuda.region.kinds.regions import (
+    KubernetesNode,
+    Networks,
+    ProviderNetworks,
+    RegionKubernetes,
+    RegionOpenstack,
+    RegionOrganization,
+    RegionSecurity,
+    RegionSimulated,
+    RegionSpec,
+    Vlan,
+    VlanSegment,
+)
 from remuda.region.settings import ConfiguredRegion, RegionSettings
 
 _SAME = (

@@ -1,5 +1,9 @@
-"""Where organizations and regions are in the API, for the rooms that have something below them."""
+"""Where organizations and regions are in the API, for the rooms that have something below them.
 
+Rights to what region has, by the names that roles give them.
+"""
+
+from remuda.access.principal import Permission, Verb
 from remuda.http.routes import Id, Parameters
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
@@ -31,3 +35,8 @@ class RegionPath(Parameters, frozen=True, rename={"region": "regionID"}):
     """A region."""
 
     region: Id
+
+
+def permission(endpoint: str, verb: Verb) -> Permission:
+    """Return a right to an endpoint of region's, such as `networks:v2` or `networks:v2/references`."""
+    return Permission(f"region:{endpoint}", verb)

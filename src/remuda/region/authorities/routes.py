@@ -1,10 +1,41 @@
-"""The room's routes."""
+"""The room's routes.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.region.authorities import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.region.authorities import schema as wire
-from remuda.region.permissions import permission
+from remuda.region.authorities.rules import AUTHORITY_VIEW
+from remuda.region.authorities.service import Authorities
+from remuda.region.kinds.authorities import SSHCertificateAuthority
+from remuda.region.names import permission
 from remuda.resources.query import ProjectQuery
+
+
+async def list_all(
+    authorities: Authorities, call: Call[Nothing, ProjectQuery, Nothing]
+) -> Collection[SSHCertificateAuthority, list[wire.AuthorityRead]]:
+    return await authorities.list(call.context, call.query)
+
+
+async def create(
+    authorities: Authorities, call: Call[Nothing, Nothing, wire.AuthorityCreate]
+) -> Shown[wire.AuthorityRead]:
+    return Shown(AUTHORITY_VIEW, await authorities.create(call.context, call.body))
+
+
+async def get(
+    authorities: Authorities, call: Call[wire.AuthorityPath, Nothing, Nothing]
+) -> Rendered[wire.AuthorityRead]:
+    found = await authorities.get(call.context, call.path.authority)
+    return untag(await authorities.store.get_view(SSHCertificateAuthority, found.name, AUTHORITY_VIEW))
+
+
+async def delete(authorities: Authorities, call: Call[wire.AuthorityPath, Nothing, Nothing]) -> None:
+    """Give an authority up."""
+    await authorities.delete(call.context, call.path.authority)
+
 
 AUTHORITIES = "/api/v2/sshcertificateauthorities"
 """All authorities."""
@@ -23,7 +54,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("sshcertificateauthorities:v2", "read"),
             query_type=ProjectQuery,
             answer_type=list[wire.AuthorityRead],
-            handler=handlers.list_all,
+            handler=list_all,
         ),
         Route(
             method="POST",
@@ -37,7 +68,7 @@ def routes() -> list[AnyRoute]:
             answer_type=wire.AuthorityRead,
             success=201,
             errors=(404,),
-            handler=handlers.create,
+            handler=create,
         ),
         Route(
             method="GET",
@@ -48,7 +79,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("sshcertificateauthorities:v2", "read"),
             path_type=wire.AuthorityPath,
             answer_type=wire.AuthorityRead,
-            handler=handlers.get,
+            handler=get,
         ),
         Route(
             method="DELETE",
@@ -61,6 +92,6 @@ def routes() -> list[AnyRoute]:
             path_type=wire.AuthorityPath,
             success=202,
             is_conditional=True,
-            handler=handlers.delete,
+            handler=delete,
         ),
     ]

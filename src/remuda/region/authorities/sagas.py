@@ -9,7 +9,7 @@ from remuda.kernel.errors import AlreadyExists
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Place
 from remuda.quota.sagas import unmake
-from remuda.region.authorities.objects import new_authority
+from remuda.region.authorities.rules import new_authority
 from remuda.region.authorities.schema import AuthorityCreate
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
 from remuda.region.ports import IdentityPort

@@ -11,12 +11,12 @@ from remuda.access.principal import Context, Permission, asker_of
 from remuda.http.responses import Collection
 from remuda.operations.service import Operations
 from remuda.quota.ports import Place, paying_for
-from remuda.region.authorities.objects import AUTHORITY_VIEW, check_new, writable_authority
+from remuda.region.authorities.rules import AUTHORITY_VIEW, check_new, writable_authority
 from remuda.region.authorities.sagas import CREATE_AUTHORITY, NewAuthority
 from remuda.region.authorities.schema import AuthorityCreate, AuthorityRead
-from remuda.region.in_use import refuse_if_used
+from remuda.region.deletion import refuse_if_used
 from remuda.region.kinds.authorities import AUTHORITY, SSHCertificateAuthority
-from remuda.region.permissions import permission
+from remuda.region.names import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.crud import request_deletion, until_written, witnessed
 from remuda.resources.query import ProjectQuery, allow_for, allow_naming, filters_of

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 from remuda.kernel.clock import Clock
 from remuda.providers.contract.catalogue import Gpu
 from remuda.providers.kubernetes.provider import KubernetesCloud, NodeClass
-from remuda.region.kinds import hardware
-from remuda.region.kinds.region_kubernetes import KubernetesNode
-from remuda.region.kinds.regions import RegionSpec
+from remuda.region.kinds import common as hardware
+from remuda.region.kinds.regions import KubernetesNode, RegionSpec
 
 
 def cluster_of(spec: RegionSpec, *, clock: Clock) -> KubernetesCloud | None:

@@ -1,8 +1,13 @@
-"""The catalogue room's routes. Those below an organization are the first generation's, for services."""
+"""The catalogue room's routes. Those below an organization are the first generation's, for services.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.region.catalogue import handlers
+The catalogue room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.region.catalogue import schema as wire
+from remuda.region.catalogue.rules import read_external_network, read_flavor
+from remuda.region.catalogue.schema import ExternalNetworkRead, FlavorQuery, RegionDetailRead
+from remuda.region.catalogue.service import Catalogue
 from remuda.region.names import (
     REGION,
     REGION_OF_ORGANIZATION,
@@ -11,10 +16,73 @@ from remuda.region.names import (
     OrganizationPath,
     OrganizationRegionPath,
     RegionPath,
+    permission,
 )
-from remuda.region.permissions import permission
 from remuda.resources import schema as offers
-from remuda.resources.service_info import DAY_S, protected_resource_route, version_route
+from remuda.resources.schema import FlavorRead, RegionRead, VersionRead
+from remuda.resources.service_info import DAY_S, OpenIdProtectedResource, protected_resource_route, version_route
+
+
+async def list_regions(catalogue: Catalogue, call: Call[Nothing, Nothing, Nothing]) -> list[RegionRead]:
+    return await catalogue.regions(call.context)
+
+
+async def list_regions_in(catalogue: Catalogue, call: Call[OrganizationPath, Nothing, Nothing]) -> list[RegionRead]:
+    """List the regions, with a right in an organization."""
+    return await catalogue.regions(call.context, call.path.organization)
+
+
+async def get_region(catalogue: Catalogue, call: Call[RegionPath, Nothing, Nothing]) -> RegionRead:
+    return await catalogue.region(call.context, call.path.region)
+
+
+async def get_region_detail(
+    catalogue: Catalogue, call: Call[OrganizationRegionPath, Nothing, Nothing]
+) -> RegionDetailRead:
+    """Read a region with the credentials of its cluster."""
+    return await catalogue.detail(call.context, call.path.organization, call.path.region)
+
+
+async def list_flavors(catalogue: Catalogue, call: Call[RegionPath, FlavorQuery, Nothing]) -> list[FlavorRead]:
+    """List the flavors of a region, and how many of each are free."""
+    flavors = await catalogue.flavors(call.context, call.path.region, fresh=call.query.fresh)
+    return [read_flavor(flavor, with_free=True) for flavor in flavors]
+
+
+async def list_flavors_in(
+    catalogue: Catalogue, call: Call[OrganizationRegionPath, Nothing, Nothing]
+) -> list[FlavorRead]:
+    """List the flavors of a region, with a right in an organization."""
+    flavors = await catalogue.flavors(call.context, call.path.region, call.path.organization)
+    return [read_flavor(flavor, with_free=False) for flavor in flavors]
+
+
+async def list_external_networks(
+    catalogue: Catalogue, call: Call[RegionPath, Nothing, Nothing]
+) -> list[ExternalNetworkRead]:
+    """List the ways out of a region."""
+    return [read_external_network(each) for each in await catalogue.external_networks(call.context, call.path.region)]
+
+
+async def list_external_networks_in(
+    catalogue: Catalogue, call: Call[OrganizationRegionPath, Nothing, Nothing]
+) -> list[ExternalNetworkRead]:
+    """List the ways out of a region, with a right in an organization."""
+    found = await catalogue.external_networks(call.context, call.path.region, call.path.organization)
+    return [read_external_network(each) for each in found]
+
+
+async def read_version(catalogue: Catalogue, _call: Call[Nothing, Nothing, Nothing]) -> VersionRead:
+    """Read the name and version of the service."""
+    return catalogue.describe()
+
+
+async def read_protected_resource(
+    catalogue: Catalogue, _call: Call[Nothing, Nothing, Nothing]
+) -> OpenIdProtectedResource:
+    """Read who lets callers in."""
+    return catalogue.protection()
+
 
 _PINNED = "A flavor that can only be pinned to a piece of infrastructure is shown to those who may make servers."
 
@@ -24,8 +92,8 @@ def routes() -> list[AnyRoute]:
     return [
         *_second(),
         *_first(),
-        version_route(handlers.read_version),
-        protected_resource_route(handlers.read_protected_resource),
+        version_route(read_version),
+        protected_resource_route(read_protected_resource),
     ]
 
 
@@ -39,7 +107,7 @@ def _second() -> list[AnyRoute]:
             scope="organization",
             permission=permission("regions", "read"),
             answer_type=list[offers.RegionRead],
-            handler=handlers.list_regions,
+            handler=list_regions,
         ),
         Route(
             method="GET",
@@ -50,7 +118,7 @@ def _second() -> list[AnyRoute]:
             permission=permission("regions", "read"),
             path_type=RegionPath,
             answer_type=offers.RegionRead,
-            handler=handlers.get_region,
+            handler=get_region,
         ),
         Route(
             method="GET",
@@ -63,7 +131,7 @@ def _second() -> list[AnyRoute]:
             path_type=RegionPath,
             query_type=wire.FlavorQuery,
             answer_type=list[offers.FlavorRead],
-            handler=handlers.list_flavors,
+            handler=list_flavors,
         ),
         Route(
             method="GET",
@@ -74,7 +142,7 @@ def _second() -> list[AnyRoute]:
             permission=permission("externalnetworks", "read"),
             path_type=RegionPath,
             answer_type=list[wire.ExternalNetworkRead],
-            handler=handlers.list_external_networks,
+            handler=list_external_networks,
         ),
     ]
 
@@ -90,7 +158,7 @@ def _first() -> list[AnyRoute]:
             permission=permission("regions", "read"),
             path_type=OrganizationPath,
             answer_type=list[offers.RegionRead],
-            handler=handlers.list_regions_in,
+            handler=list_regions_in,
         ),
         Route(
             method="GET",
@@ -102,7 +170,7 @@ def _first() -> list[AnyRoute]:
             path_type=OrganizationRegionPath,
             answer_type=wire.RegionDetailRead,
             holds_secret=True,
-            handler=handlers.get_region_detail,
+            handler=get_region_detail,
         ),
         Route(
             method="GET",
@@ -115,7 +183,7 @@ def _first() -> list[AnyRoute]:
             path_type=OrganizationRegionPath,
             answer_type=list[offers.FlavorRead],
             max_age_s=DAY_S,
-            handler=handlers.list_flavors_in,
+            handler=list_flavors_in,
         ),
         Route(
             method="GET",
@@ -127,6 +195,6 @@ def _first() -> list[AnyRoute]:
             path_type=OrganizationRegionPath,
             answer_type=list[wire.ExternalNetworkRead],
             max_age_s=DAY_S,
-            handler=handlers.list_external_networks_in,
+            handler=list_external_networks_in,
         ),
     ]

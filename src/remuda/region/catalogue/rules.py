@@ -10,9 +10,9 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Gpu
 from remuda.region.catalogue.schema import ExternalNetworkRead, KubernetesWire, RegionDetailRead, RegionDetailSpecWire
-from remuda.region.kinds.quantities import gib_of
+from remuda.region.kinds.common import gib_of
 from remuda.region.kinds.regions import Region
-from remuda.region.permissions import permission
+from remuda.region.names import permission
 from remuda.resources.metadata import read_metadata
 from remuda.resources.schema import (
     FlavorRead,

@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.kernel.ids import derived_id
-from remuda.region.kinds.api_groups import OURS
+from remuda.region.kinds.common import OURS
 from remuda.region.kinds.regions import Region
 from remuda.region.settings import ConfiguredRegion
 from remuda.resources import conventions as regional

@@ -13,7 +13,7 @@ from remuda.providers.contract.catalogue import ExternalNetwork, Flavor
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.catalogue.rules import read_detail, read_region, usable_flavors
 from remuda.region.catalogue.schema import RegionDetailRead
-from remuda.region.permissions import permission
+from remuda.region.names import permission
 from remuda.region.settings import RegionSettings
 from remuda.resources.schema import RegionRead, VersionRead
 from remuda.resources.service_info import OpenIdProtectedResource, protected_resource

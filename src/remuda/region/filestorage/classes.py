@@ -20,9 +20,9 @@ from remuda.kernel.ids import derived_id
 from remuda.providers.contract.filestorage import StorageClass
 from remuda.region.catalogue.provider_registry import Clouds
 from remuda.region.catalogue.seed import WITHDRAWN, is_withdrawn
-from remuda.region.kinds.api_groups import OURS
+from remuda.region.kinds.common import OURS
+from remuda.region.kinds.filestorage import FileStorageClass, FileStorageClassSpec
 from remuda.region.kinds.regions import Region
-from remuda.region.kinds.storageclasses import FileStorageClass, FileStorageClassSpec
 from remuda.resources import conventions as regional
 from remuda.resources.conventions import NAME
 from remuda.resources.crud import seed

@@ -2,15 +2,24 @@
 
 It goes in the other order: the storage, what it cost, its hold on its project. Only then do the networks that it was
 attached to become free.
+
+What is said of file storage after it was seen at its provider.
+
+What has not changed is said as before, so that a look at what has settled writes nothing: the time of a usage is when
+it was first seen to be that.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
+
+from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
+from remuda.kernel.conditions import Condition, set_condition
 from remuda.kernel.errors import NotFound
 from remuda.operations.kinds import Operation
-from remuda.providers.contract.common import NoCapacity, Refused
+from remuda.providers.contract.common import NoCapacity, Refused, id_in
 from remuda.providers.contract.filestorage import Attachment as CloudAttachment
 from remuda.providers.contract.filestorage import FileStorage as CloudStorage
 from remuda.providers.contract.filestorage import FileStorageSpec as CloudStorageSpec
@@ -37,19 +46,74 @@ from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.deletion import until_gone
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.classes import offered_as
-from remuda.region.filestorage.observing import seen_as
 from remuda.region.filestorage.sagas import charge_for
-from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, Nfs
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
-from remuda.region.kinds.snapshots import SnapshotPolicy
-from remuda.region.kinds.storageclasses import FileStorageClass
+from remuda.region.kinds.common import IpRange, is_abandoned
+from remuda.region.kinds.filestorage import (
+    FILE_STORAGE,
+    Attachment,
+    AttachmentStatus,
+    FileStorage,
+    FileStorageClass,
+    FileStorageStatus,
+    Nfs,
+    SnapshotPolicy,
+    SnapshotPolicyStatus,
+)
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.networks.rules import to_cloud
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import IN_CARE, identity_of, organization_of, project_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
+
+
+def seen_as(storage: FileStorage, found: CloudStorage, now: datetime) -> FileStorage:
+    """Return file storage that says what was seen of it."""
+    status, now = storage.status, now.replace(microsecond=0)
+    is_same = status.usage == found.used_bytes and status.usage_timestamp is not None
+    attached = {id_in(each.network.name): each for each in found.spec.attachments}
+    taken = {policy.name for policy in found.spec.policies}
+    seen = replace(
+        status,
+        size=found.spec.size_bytes,
+        mount_path=found.mount_path,
+        attachments=tuple(_attachment(each, attached.get(each.network_id)) for each in storage.spec.attachments),
+        snapshot_policies=tuple(
+            _policy_status(policy.name, status, is_there=policy.name in taken, now=now)
+            for policy in storage.spec.snapshot_policies
+        ),
+        usage=found.used_bytes,
+        usage_timestamp=status.usage_timestamp if is_same else now,
+        provider_id=found.spec.handle.name,
+    )
+    return replace(storage, status=seen)
+
+
+def _attachment(wanted: Attachment, found: CloudAttachment | None) -> AttachmentStatus:
+    if found is None:
+        return AttachmentStatus(
+            network_id=wanted.network_id, provisioning_status="Provisioning", message="being attached"
+        )
+    return AttachmentStatus(
+        network_id=wanted.network_id,
+        provisioning_status="Provisioned",
+        message="attached",
+        segmentation_id=found.vlan,
+        ip_range=IpRange(start_ip=found.addresses.first, end_ip=found.addresses.last),
+    )
+
+
+def _policy_status(name: str, status: FileStorageStatus, *, is_there: bool, now: datetime) -> SnapshotPolicyStatus:
+    said = next((each.conditions for each in status.snapshot_policies if each.name == name), ())
+    available = Condition(
+        type="Available",
+        status="True" if is_there else "False",
+        reason="Provisioned" if is_there else "Provisioning",
+        message="snapshots are taken" if is_there else "being set up",
+        last_transition_time=now,
+    )
+    return SnapshotPolicyStatus(name=name, conditions=set_condition(said, available))
+
 
 _LOOK_S = 300.0
 """How often to see how full storage is, where the provider tells nothing by itself."""
@@ -164,11 +228,11 @@ def _wanted(storage: FileStorage, offered: str, attachments: tuple[CloudAttachme
         size_bytes=spec.size,
         has_root_squash=(spec.nfs or Nfs()).root_squash,
         attachments=attachments,
-        policies=tuple(map(_policy, spec.snapshot_policies)),
+        policies=tuple(map(_cloud_policy, spec.snapshot_policies)),
     )
 
 
-def _policy(policy: SnapshotPolicy) -> CloudPolicy:
+def _cloud_policy(policy: SnapshotPolicy) -> CloudPolicy:
     schedule = policy.schedule
     return CloudPolicy(
         name=policy.name,

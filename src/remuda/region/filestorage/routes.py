@@ -1,10 +1,48 @@
-"""The room's routes."""
+"""The room's routes.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.region.filestorage import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.region.filestorage import schema as wire
-from remuda.region.permissions import permission
+from remuda.region.filestorage.rules import STORAGE_VIEW
+from remuda.region.filestorage.service import FileStorageRoom
+from remuda.region.kinds.filestorage import FileStorage, FileStorageClass
+from remuda.region.names import permission
 from remuda.resources.query import RegionalQuery
+
+
+async def list_all(
+    room: FileStorageRoom, call: Call[Nothing, RegionalQuery, Nothing]
+) -> Collection[FileStorage, list[wire.StorageRead]]:
+    return await room.list(call.context, call.query)
+
+
+async def create(room: FileStorageRoom, call: Call[Nothing, Nothing, wire.StorageCreate]) -> Shown[wire.StorageRead]:
+    return Shown(STORAGE_VIEW, await room.create(call.context, call.body))
+
+
+async def get(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> Rendered[wire.StorageRead]:
+    found = await room.get(call.context, call.path.storage)
+    return untag(await room.store.get_view(FileStorage, found.name, STORAGE_VIEW))
+
+
+async def update(
+    room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, wire.StorageUpdate]
+) -> Shown[wire.StorageRead]:
+    return Shown(STORAGE_VIEW, await room.update(call.context, call.path.storage, call.body))
+
+
+async def delete(room: FileStorageRoom, call: Call[wire.StoragePath, Nothing, Nothing]) -> None:
+    await room.delete(call.context, call.path.storage)
+
+
+async def list_classes(
+    room: FileStorageRoom, call: Call[Nothing, wire.ClassQuery, Nothing]
+) -> Collection[FileStorageClass, list[wire.ClassRead]]:
+    return await room.list_classes(call.context, call.query)
+
 
 FILE_STORAGE = "/api/v2/filestorage"
 """All file storage."""
@@ -25,7 +63,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("filestorage:v2", "read"),
             query_type=RegionalQuery,
             answer_type=list[wire.StorageRead],
-            handler=handlers.list_all,
+            handler=list_all,
         ),
         Route(
             method="POST",
@@ -39,7 +77,7 @@ def routes() -> list[AnyRoute]:
             answer_type=wire.StorageRead,
             success=201,
             errors=(404,),
-            handler=handlers.create,
+            handler=create,
         ),
         Route(
             method="GET",
@@ -50,7 +88,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("filestorage:v2", "read"),
             path_type=wire.StoragePath,
             answer_type=wire.StorageRead,
-            handler=handlers.get,
+            handler=get,
         ),
         Route(
             method="PUT",
@@ -65,7 +103,7 @@ def routes() -> list[AnyRoute]:
             answer_type=wire.StorageRead,
             success=202,
             is_conditional=True,
-            handler=handlers.update,
+            handler=update,
         ),
         Route(
             method="DELETE",
@@ -78,7 +116,7 @@ def routes() -> list[AnyRoute]:
             path_type=wire.StoragePath,
             success=202,
             is_conditional=True,
-            handler=handlers.delete,
+            handler=delete,
         ),
         Route(
             method="GET",
@@ -88,6 +126,6 @@ def routes() -> list[AnyRoute]:
             scope="authenticated",
             query_type=wire.ClassQuery,
             answer_type=list[wire.ClassRead],
-            handler=handlers.list_classes,
+            handler=list_classes,
         ),
     ]

@@ -16,8 +16,8 @@ from remuda.quota.reservation import hold, payer_of
 from remuda.quota.sagas import Change, change_saga, unmake
 from remuda.region.filestorage import rules
 from remuda.region.filestorage.schema import StorageCreate, StorageUpdate
+from remuda.region.kinds.common import GIB
 from remuda.region.kinds.filestorage import FILE_STORAGE, Attachment, FileStorage, FileStorageSpec
-from remuda.region.kinds.quantities import GIB
 from remuda.region.ports import IdentityPort
 from remuda.store.contract import Store
 

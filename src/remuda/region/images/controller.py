@@ -10,31 +10,40 @@ import stays `failed` until somebody deletes it, and its condition says why.
 
 Once an image is ready it is the provider's, and ours no more: what we know of it goes, with the address that it came
 from, as soon as nobody can have an older list of the provider's.
+
+The controller of images on their way, and what wakes it: a change of one of them, or of its transfer.
 """
 
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
+from ipaddress import ip_network
+from typing import Any
 
 from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import RemudaError, Unavailable
+from remuda.outbound.addresses import Reach, SystemResolver
+from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.catalogue import Image
 from remuda.providers.contract.common import InUse
-from remuda.providers.proxy import image_key
+from remuda.providers.proxy import UPLOAD_S, image_key
 from remuda.quota.reservation import SOON_S
 from remuda.quota.sagas import unmake
-from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.controller import Driver
+from remuda.reconcile.lifecycle import Lifecycle, LifecycleSettings, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.status import AVAILABLE
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.deletion import until_gone
 from remuda.region.images.rules import to_cloud
-from remuda.region.images.transfer import Transfer, Transfers
+from remuda.region.images.transfer import ImageFetcher, Limits, Transfer, Transfers
 from remuda.region.kinds.images import ImageImport
-from remuda.resources.conventions import region_of
+from remuda.region.settings import RegionSettings
+from remuda.resources.conventions import IN_CARE, region_of
 from remuda.resources.crud import is_there
 from remuda.store.contract import Store
 
@@ -173,3 +182,58 @@ def _said(trouble: RemudaError) -> str:
 
 def _with(image: ImageImport, **changes: object) -> ImageImport:
     return replace(image, status=replace(image.status, **changes))
+
+
+ATTEMPTS = 5
+"""How often an image is fetched at most, if trouble on the way is all that keeps it from coming."""
+AT_ONCE = 4
+"""How many are fetched at once: each holds a call to its provider for as long."""
+
+_GIB = 2**30
+_MARGIN_S = 300.0  # the provider needs some time of its own before it gives up on the content
+
+
+def fetcher_of(settings: RegionSettings, source: Guarded | None = None) -> ImageFetcher:
+    """Return what fetches images, from where an operator lets it unless another source is given."""
+    reach = Reach(tuple(ip_network(each) for each in settings.image_targets))
+    limits = Limits(longest=settings.image_size_gib * _GIB, total_s=UPLOAD_S - _MARGIN_S)
+    return ImageFetcher(source=source or Guarded(resolve=SystemResolver(), reach=reach), limits=limits)
+
+
+class ImageDriver(Driver):
+    """The controller of images on their way. It has their transfers, which go on between its passes."""
+
+    def __init__(self, lifecycle: Lifecycle[ImageImport], transfers: Transfers, **given: Any) -> None:
+        super().__init__("imageimports", lifecycle, kind=ImageImport, **given)
+        self.transfers = transfers
+        transfers.when_moved(self.wake)
+
+    async def stop(self) -> None:
+        """End, and break off all transfers."""
+        await super().stop()
+        await self.transfers.stop()
+
+
+def driver(
+    ports: ReconcilePorts,
+    clouds: Clouds,
+    fetcher: ImageFetcher,
+    *,
+    attempts: int = ATTEMPTS,
+    at_once: int = AT_ONCE,
+    settings: DriverSettings | None = None,
+) -> ImageDriver:
+    """Return the controller of images on their way."""
+    transfers = Transfers(fetcher, most=at_once)
+    images = ImageController(
+        store=ports.store, clock=ports.clock, clouds=clouds, transfers=transfers, attempts=attempts
+    )
+    lifecycle = Lifecycle(
+        ImageImport,
+        provision=images.provision,
+        deprovision=images.deprovision,
+        finalizer=IN_CARE,
+        ports=ports,
+        settings=LifecycleSettings(deadline_s=2 * UPLOAD_S),
+    )
+    return ImageDriver(lifecycle, transfers, ports=ports, settings=settings)

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from remuda.region.images.service import Images
-from remuda.region.images.snapshots import Snapshots
+from remuda.region.images.service import Images, Snapshots
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

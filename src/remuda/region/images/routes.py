@@ -1,12 +1,44 @@
-"""The room's routes. Images are made and given up below their organization, as in the first generation of the API."""
+"""The room's routes. Images are made and given up below their organization, as in the first generation of the API.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.region.images import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.region.images import schema as wire
-from remuda.region.names import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath
-from remuda.region.permissions import permission
+from remuda.region.images.facade import ImageRoom
+from remuda.region.images.rules import read_image
+from remuda.region.names import REGION, REGION_OF_ORGANIZATION, OrganizationRegionPath, RegionPath, permission
 from remuda.resources import schema as offers
 from remuda.resources.service_info import DAY_S
+
+
+async def query(room: ImageRoom, call: Call[RegionPath, wire.ImageQuery, Nothing]) -> list[offers.ImageRead]:
+    """List the images that a query asks for."""
+    return [read_image(each) for each in await room.images.query(call.context, call.path.region, call.query)]
+
+
+async def list_ready(room: ImageRoom, call: Call[OrganizationRegionPath, Nothing, Nothing]) -> list[offers.ImageRead]:
+    """List the images that an organization can use now."""
+    return [read_image(each) for each in await room.images.list_ready(call.context, call.path)]
+
+
+async def import_image(
+    room: ImageRoom, call: Call[OrganizationRegionPath, Nothing, wire.ImageCreate]
+) -> offers.ImageRead:
+    return read_image(await room.images.import_from(call.context, call.path, call.body))
+
+
+async def delete(room: ImageRoom, call: Call[wire.ImagePath, Nothing, Nothing]) -> None:
+    """Give an image up."""
+    await room.images.delete(call.context, call.path)
+
+
+async def create_snapshot(
+    room: ImageRoom, call: Call[wire.SnapshotPath, Nothing, wire.SnapshotCreate]
+) -> offers.ImageRead:
+    """Make an image of a server."""
+    return read_image(await room.snapshots.create(call.context, call.path.server, call.body.metadata))
+
 
 IMAGES = f"{REGION}/images"
 """The images of a region."""
@@ -27,7 +59,7 @@ def routes() -> list[AnyRoute]:
             path_type=RegionPath,
             query_type=wire.ImageQuery,
             answer_type=list[offers.ImageRead],
-            handler=handlers.query,
+            handler=query,
         ),
         Route(
             method="GET",
@@ -39,7 +71,7 @@ def routes() -> list[AnyRoute]:
             path_type=OrganizationRegionPath,
             answer_type=list[offers.ImageRead],
             max_age_s=DAY_S,
-            handler=handlers.list_ready,
+            handler=list_ready,
         ),
         Route(
             method="POST",
@@ -56,7 +88,7 @@ def routes() -> list[AnyRoute]:
             path_type=OrganizationRegionPath,
             body_type=wire.ImageCreate,
             answer_type=offers.ImageRead,
-            handler=handlers.import_image,
+            handler=import_image,
         ),
         Route(
             method="DELETE",
@@ -68,7 +100,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("images", "delete"),
             path_type=wire.ImagePath,
             success=202,
-            handler=handlers.delete,
+            handler=delete,
         ),
         Route(
             method="POST",
@@ -82,6 +114,6 @@ def routes() -> list[AnyRoute]:
             body_type=wire.SnapshotCreate,
             answer_type=offers.ImageRead,
             success=201,
-            handler=handlers.create_snapshot,
+            handler=create_snapshot,
         ),
     ]

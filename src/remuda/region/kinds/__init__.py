@@ -6,22 +6,16 @@ them. Kinds of the group `region.remuda` are ours alone.
 
 from typing import Any
 
-from remuda.region.kinds.addresses import ADDRESS
 from remuda.region.kinds.authorities import AUTHORITY
-from remuda.region.kinds.filestorage import FILE_STORAGE
-from remuda.region.kinds.identities import IDENTITY, OPENSTACK_IDENTITY
+from remuda.region.kinds.filestorage import FILE_STORAGE, FILE_STORAGE_CLASS, FILE_STORAGE_PROVISIONER
 from remuda.region.kinds.images import IMAGE_IMPORT
-from remuda.region.kinds.legacy import OPENSTACK_NETWORK, OPENSTACK_SECURITY_GROUP, OPENSTACK_SERVER
+from remuda.region.kinds.legacy import OPENSTACK_NETWORK, OPENSTACK_SECURITY_GROUP, OPENSTACK_SERVER, VOLUME
 from remuda.region.kinds.loadbalancers import LOAD_BALANCER
-from remuda.region.kinds.networks import NETWORK
-from remuda.region.kinds.orphans import ORPHAN
+from remuda.region.kinds.networks import ADDRESS, IDENTITY, NETWORK, OPENSTACK_IDENTITY, VLAN_ALLOCATION
+from remuda.region.kinds.orphans import ORPHAN, SIGHTING_DIGEST
 from remuda.region.kinds.regions import REGION
 from remuda.region.kinds.securitygroups import SECURITY_GROUP
 from remuda.region.kinds.servers import SERVER
-from remuda.region.kinds.sightings import SIGHTING_DIGEST
-from remuda.region.kinds.storageclasses import FILE_STORAGE_CLASS, FILE_STORAGE_PROVISIONER
-from remuda.region.kinds.vlans import VLAN_ALLOCATION
-from remuda.region.kinds.volumes import VOLUME
 from remuda.store.kinds import Kind
 
 __all__ = ["KINDS"]

@@ -1,7 +1,7 @@
 """SSH certificate authorities as they are stored: whom servers believe when somebody shows a certificate."""
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.common import SHARED, VERSION
 from remuda.resources.conventions import LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct

@@ -1,20 +1,54 @@
 """File storage as it is stored. It belongs to a project, and keeps the networks that it is attached to.
 
 Sizes are bytes.
+
+When snapshots of file storage are taken, and how many are kept.
+
+Which file storage an operator offers, and who provides it.
+
+Operators write these. Labels say for which region and, if not for everybody, for which organization.
 """
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.api_groups import SHARED, VERSION
-from remuda.region.kinds.lifecycle import IpRange, Settling
-from remuda.region.kinds.snapshots import SnapshotPolicy
+from remuda.region.kinds.common import SHARED, VERSION, IpRange, Settling
 from remuda.resources.conventions import Conditions, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind, Reference, keyed
 from remuda.store.objects import Resource, StoredStruct
+
+Interval = Literal["hourly", "daily", "weekly", "monthly"]
+"""How often."""
+
+DayOfWeek = Literal["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"]
+"""When in a week."""
+
+
+class Schedule(StoredStruct, frozen=True):
+    """When a snapshot is taken. Only what the interval leaves open is said."""
+
+    interval: Interval
+    time_of_day: str = ""
+    """UTC, such as `04:00Z`."""
+    day_of_week: DayOfWeek | None = None
+    day_of_month: int | None = None
+
+
+class Retention(StoredStruct, frozen=True):
+    """How many snapshots are kept."""
+
+    keep: int
+
+
+class SnapshotPolicy(StoredStruct, frozen=True):
+    """A schedule with a name."""
+
+    name: str
+    schedule: Schedule
+    retention: Retention
 
 
 class Attachment(StoredStruct, frozen=True):
@@ -105,3 +139,57 @@ FILE_STORAGE = Kind(
     columns={"Status": '.status.conditions[?(@.type=="Available")].reason', "Size": ".spec.size"},
 )
 """File storage, found by its labels, the networks that it is attached to, and the operation that made it."""
+
+
+FileProtocol = Literal["nfsv3", "nfsv4"]
+"""How storage of a class can be mounted."""
+
+
+class FileStorageClassSpec(StoredStruct, frozen=True):
+    """What storage of a class is like."""
+
+    provisioner: str
+    """The id of who provides it."""
+    protocols: tuple[FileProtocol, ...] = ()
+    parallelism: int = 4
+    """How many addresses it has on each network."""
+
+
+class FileStorageClass(Resource, frozen=True):
+    """A class of file storage."""
+
+    spec: FileStorageClassSpec
+
+
+class ConfigName(StoredStruct, frozen=True):
+    """Names a configuration in the cluster that the objects are stored in."""
+
+    namespace: str
+    name: str
+
+
+class FileStorageProvisionerSpec(StoredStruct, frozen=True):
+    """Where the provisioner's configuration is."""
+
+    config_ref: ConfigName | None = None
+
+
+class FileStorageProvisioner(Resource, frozen=True):
+    """Somebody who provides file storage."""
+
+    spec: FileStorageProvisionerSpec = FileStorageProvisionerSpec()
+
+
+FILE_STORAGE_CLASS = Kind(
+    type=FileStorageClass,
+    group=SHARED,
+    version=VERSION,
+    plural="filestorageclasses",
+    columns={"Protocols": ".spec.protocols"},
+)
+"""Classes of file storage, found by their labels."""
+
+FILE_STORAGE_PROVISIONER = Kind(
+    type=FileStorageProvisioner, group=SHARED, version=VERSION, plural="filestorageprovisioners"
+)
+"""Those who provide it."""

@@ -9,8 +9,7 @@ from typing import Literal
 
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.api_groups import OURS, VERSION
-from remuda.region.kinds.hardware import Architecture, GpuVendor
+from remuda.region.kinds.common import OURS, VERSION, Architecture, GpuVendor
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct

@@ -7,7 +7,7 @@ import msgspec
 
 from remuda.kernel.conditions import find_condition
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.common import SHARED, VERSION
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.resources.conventions import NETWORK, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind, keyed

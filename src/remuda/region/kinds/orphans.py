@@ -5,6 +5,8 @@ as long as the thing is there and nobody's.
 
 Whoever is about to make it an object again, or to remove it, says so on the record before: the second to come reads
 what the first is about, and a server is not removed under the hands of its new object.
+
+What the monitor remembers of the servers at a region's provider, so that it need not look at all after a start.
 """
 
 from datetime import datetime, timedelta
@@ -15,7 +17,7 @@ from msgspec.structs import replace
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, id_in, uid_in
 from remuda.providers.contract.provider import Subject
-from remuda.region.kinds.api_groups import OURS, VERSION
+from remuda.region.kinds.common import OURS, VERSION
 from remuda.resources import conventions as regional
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Metadata, Resource, StoredStruct
@@ -109,3 +111,20 @@ ORPHAN = Kind(
     columns={"Subject": ".spec.subject", "Provider name": ".spec.providerName", "Why": ".spec.why"},
 )
 """Orphans, found by the label of their region, and by the object that they were made for."""
+
+
+class SightingDigestSpec(StoredStruct, frozen=True):
+    """What was last seen."""
+
+    digests: str = ""
+    """In base64, one number for each part of the servers, made of their names and versions."""
+
+
+class SightingDigest(Resource, frozen=True):
+    """The servers of the region whose id is its name."""
+
+    spec: SightingDigestSpec = SightingDigestSpec()
+
+
+SIGHTING_DIGEST = Kind(type=SightingDigest, group=OURS, version=VERSION, plural="sightingdigests")
+"""One for each region that the monitor has looked at."""

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from remuda.kernel.tags import Tag
-from remuda.region.kinds.api_groups import SHARED, VERSION
+from remuda.region.kinds.common import SHARED, VERSION
 from remuda.resources.conventions import LifecycleStatus
 from remuda.store.kinds import Kind
 from remuda.store.objects import Resource, StoredStruct

@@ -35,14 +35,12 @@ from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone
-from remuda.region.kinds.addresses import Address
 from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.identities import Identity
 from remuda.region.kinds.loadbalancers import ADDRESS_TAKEN, LOAD_BALANCER, HealthCheck, Listener, LoadBalancer
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED
 from remuda.region.loadbalancers.sagas import charge_for
-from remuda.region.networks.addresses import find_address, give_address_back, take_address, take_this_address
+from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
 from remuda.region.networks.rules import plan_of, tenancy_of, to_cloud
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import IN_CARE, NETWORK, identity_of, network_of, region_of

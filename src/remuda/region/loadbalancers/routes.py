@@ -1,10 +1,44 @@
-"""The room's routes."""
+"""The room's routes.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.region.loadbalancers import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.region.kinds.loadbalancers import LoadBalancer
+from remuda.region.loadbalancers import rules
 from remuda.region.loadbalancers import schema as wire
-from remuda.region.permissions import permission
+from remuda.region.loadbalancers.service import LoadBalancers
+from remuda.region.names import permission
 from remuda.resources.query import NetworkedQuery
+
+
+async def list_all(
+    balancers: LoadBalancers, call: Call[Nothing, NetworkedQuery, Nothing]
+) -> Collection[LoadBalancer, list[wire.BalancerRead]]:
+    return await balancers.list(call.context, call.query)
+
+
+async def create(
+    balancers: LoadBalancers, call: Call[Nothing, Nothing, wire.BalancerCreate]
+) -> Shown[wire.BalancerRead]:
+    return Shown(rules.BALANCER_VIEW, await balancers.create(call.context, call.body))
+
+
+async def get(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> Rendered[wire.BalancerRead]:
+    found = await balancers.get(call.context, call.path.balancer)
+    return untag(await balancers.store.get_view(LoadBalancer, found.name, rules.BALANCER_VIEW))
+
+
+async def update(
+    balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, wire.BalancerUpdate]
+) -> Shown[wire.BalancerRead]:
+    return Shown(rules.BALANCER_VIEW, await balancers.update(call.context, call.path.balancer, call.body))
+
+
+async def delete(balancers: LoadBalancers, call: Call[wire.BalancerPath, Nothing, Nothing]) -> None:
+    await balancers.delete(call.context, call.path.balancer)
+
 
 LOAD_BALANCERS = "/api/v2/loadbalancers"
 """All load balancers."""
@@ -23,7 +57,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("loadbalancers:v2", "read"),
             query_type=NetworkedQuery,
             answer_type=list[wire.BalancerRead],
-            handler=handlers.list_all,
+            handler=list_all,
         ),
         Route(
             method="POST",
@@ -36,7 +70,7 @@ def routes() -> list[AnyRoute]:
             answer_type=wire.BalancerRead,
             success=201,
             errors=(404,),
-            handler=handlers.create,
+            handler=create,
         ),
         Route(
             method="GET",
@@ -47,7 +81,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("loadbalancers:v2", "read"),
             path_type=wire.BalancerPath,
             answer_type=wire.BalancerRead,
-            handler=handlers.get,
+            handler=get,
         ),
         Route(
             method="PUT",
@@ -61,7 +95,7 @@ def routes() -> list[AnyRoute]:
             answer_type=wire.BalancerRead,
             success=202,
             is_conditional=True,
-            handler=handlers.update,
+            handler=update,
         ),
         Route(
             method="DELETE",
@@ -73,6 +107,6 @@ def routes() -> list[AnyRoute]:
             path_type=wire.BalancerPath,
             success=202,
             is_conditional=True,
-            handler=handlers.delete,
+            handler=delete,
         ),
     ]

@@ -1,11 +1,14 @@
 """The monitor: looks at every region now and then, in the process that leads.
 
 Each region has its own polls and searches, so that one whose provider does not answer holds up no other.
+
+What an operator may set about the monitor.
 """
 
 import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from remuda.kernel.errors import Unavailable
@@ -15,18 +18,28 @@ from remuda.reconcile.sources import names
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
 from remuda.region.kinds.regions import Region
 from remuda.region.kinds.servers import Server
-from remuda.region.monitor.census import Census
-from remuda.region.monitor.metrics import MonitorMetrics
+from remuda.region.monitor.inventory import Owners
+from remuda.region.monitor.metrics import Census, MonitorMetrics, Supplies
 from remuda.region.monitor.orphans import OrphanSearch, orphan_breaker
-from remuda.region.monitor.owners import Owners
-from remuda.region.monitor.poller import Poll, PollPorts
-from remuda.region.monitor.remembering import Memory
-from remuda.region.monitor.settings import MonitorSettings
-from remuda.region.monitor.supplies import Supplies
+from remuda.region.monitor.poller import Memory, Poll, PollPorts
 from remuda.region.ports import RegionPorts
-from remuda.region.servers.looking import Looking
+from remuda.region.servers.status import Looking
 from remuda.resources.conventions import REGION
 from remuda.store.logs import Log
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorSettings:
+    """How often, and how fast at most: a look at 100,000 servers is spread over hours."""
+
+    every: timedelta = timedelta(minutes=5)
+    """From the end of a look to the beginning of the next."""
+    first_looks_per_s: float = 3.0
+    """How many servers are looked at each second of which nothing is remembered."""
+    judged_per_s: float = 10.0
+    """How many things at a provider are held against our objects each second."""
+    low_share: float = 0.1
+    """A network of whose addresses a smaller share is free runs low."""
 
 
 def monitor_of(ports: RegionPorts, clouds: Clouds, wake: Callable[[str], None]) -> "Monitor":

@@ -26,10 +26,9 @@ from remuda.reconcile.results import Run
 from remuda.region.catalogue.provider_registry import Cloud
 from remuda.region.kinds.orphans import Orphan, Why, claimed, new_orphan
 from remuda.region.kinds.servers import Server
-from remuda.region.monitor.inventory import Holding, find_holding, holdings_of
+from remuda.region.monitor.inventory import Holding, Owners, find_holding, holdings_of
 from remuda.region.monitor.metrics import MonitorMetrics
-from remuda.region.monitor.owners import Owners
-from remuda.region.networks.addresses import give_held_back
+from remuda.region.networks.ipam import give_held_back
 from remuda.resources.conventions import REGION
 from remuda.resources.crud import find
 from remuda.store.objects import Resource

@@ -6,12 +6,32 @@ version is looked at now. One that is missing is for its controller, which looks
 After a start nothing is known of the last poll but its digests. Where they agree nothing has happened meanwhile. All
 others are as good as new, and looked at slowly, as their turn comes. And whichever of our own servers the provider does
 not have is for the controller.
+
+Digests of what a provider was seen to have: names and versions of servers, in parts of a few servers each.
+
+Two listings have the same digests if every server has the same version in both. One that has changed, come or gone
+makes its part another, and the rest of that part suspect: with 100,000 servers that is a dozen. Only what was looked at
+is remembered: a part in which a server still waits for its turn has the digest 0, which agrees with nothing.
+
+A line in which very many names wait for very long.
+
+The garbage collector looks at everything in a deque each time it looks at all there is, which holds the loop: 100,000
+names are some milliseconds. It does not look into text. So all but the last names, and those whose turn is next, are
+packed together.
+
+Where the digests of a region's servers are kept between one start and the next.
 """
 
 import asyncio
+from array import array
+from base64 import b64decode, b64encode
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
+from zlib import crc32
 
+import msgspec
 import structlog
 
 from remuda.kernel.clock import Clock, let_others_run
@@ -19,10 +39,129 @@ from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.servers import Servers, Sighting
 from remuda.reconcile.leader import Pace
-from remuda.region.monitor.digests import Digests
-from remuda.region.monitor.line import Line
-from remuda.region.monitor.remembering import Memory
-from remuda.region.servers.looking import Looking
+from remuda.region.kinds.orphans import SightingDigest, SightingDigestSpec
+from remuda.region.servers.status import Looking
+from remuda.resources.crud import find, seed
+from remuda.store.contract import Store
+from remuda.store.objects import Metadata
+
+_PARTS = 8_192
+_WRAP = 1 << 32
+_NOTHING = bytes(4 * _PARTS)
+
+
+class Digests:
+    """The digests of one provider's servers, kept up to date as those change."""
+
+    def __init__(self, remembered: bytes = b"") -> None:
+        """Begin with what was remembered; without that, or with anything else, nothing was."""
+        self._sums = array("I", remembered if len(remembered) == len(_NOTHING) else _NOTHING)
+        self._waiting: Counter[int] = Counter()
+
+    def add(self, name: str, version: str) -> None:
+        """Count a server in."""
+        self._move(name, _number(name, version))
+
+    def drop(self, name: str, version: str) -> None:
+        """Count a server out that was counted in."""
+        self._move(name, -_number(name, version))
+
+    def wait(self, name: str) -> None:
+        """A server is to be looked at."""
+        self._waiting[_part(name)] += 1
+
+    def looked(self, name: str) -> None:
+        """A server that was to be looked at has been."""
+        part = _part(name)
+        self._waiting[part] -= 1
+        if not self._waiting[part]:
+            del self._waiting[part]
+
+    def agree(self, other: "Digests", name: str) -> bool:
+        """Tell whether all servers of the part that this one is in are the same to both."""
+        part = _part(name)
+        return self._sums[part] == other.of_part(part) != 0
+
+    def of_part(self, part: int) -> int:
+        return self._sums[part]
+
+    def to_bytes(self) -> bytes:
+        """Return what is worth remembering, which may be nothing."""
+        sums = self._sums[:]
+        for part in self._waiting:
+            sums[part] = 0
+        return sums.tobytes() if any(sums) else b""
+
+    def _move(self, name: str, number: int) -> None:
+        part = _part(name)
+        self._sums[part] = (self._sums[part] + number) % _WRAP
+
+
+def _part(name: str) -> int:
+    return crc32(name.encode()) % _PARTS
+
+
+def _number(name: str, version: str) -> int:
+    return int.from_bytes(blake2b(f"{name} {version}".encode(), digest_size=4).digest(), "big")
+
+
+_PACK = 500
+_BETWEEN = "\n"
+
+
+class Line:
+    """Names, first come, first served."""
+
+    def __init__(self) -> None:
+        self._next: deque[str] = deque()
+        self._packs: deque[str] = deque()
+        self._last: list[str] = []
+
+    def __len__(self) -> int:
+        return len(self._next) + _PACK * len(self._packs) + len(self._last)
+
+    def put(self, name: str) -> None:
+        self._last.append(name)
+        if len(self._last) == _PACK:
+            self._packs.append(_BETWEEN.join(self._last))
+            self._last.clear()
+
+    def take(self) -> str:
+        """Return the name that has waited longest; there is one."""
+        if not self._next:
+            self._next.extend(self._pack())
+        return self._next.popleft()
+
+    def _pack(self) -> list[str]:
+        if self._packs:
+            return self._packs.popleft().split(_BETWEEN)
+        last, self._last = self._last, []
+        return last
+
+
+@dataclass(slots=True)
+class Memory:
+    """What is remembered of one region. It is written only when it is another."""
+
+    store: Store
+    region: str
+    _last: str = ""
+
+    async def recall(self) -> Digests:
+        """Return what was remembered last."""
+        found = await find(self.store, SightingDigest, self.region)
+        self._last = "" if found is None else found.spec.digests
+        return Digests(b64decode(self._last))
+
+    async def keep(self, digests: Digests) -> None:
+        """Remember this."""
+        said = b64encode(digests.to_bytes()).decode()
+        if said != self._last:
+            spec = SightingDigestSpec(digests=said)
+            wanted = SightingDigest(metadata=Metadata(name=self.region), spec=spec)
+            await seed(self.store, wanted, lambda found: msgspec.structs.replace(found, spec=spec))
+            self._last = said
+
 
 _STRIDE = 100
 _NEW = 10

@@ -3,17 +3,26 @@
 An identity is a tenancy there, with a key pair of ours; its network is made in it, as a VLAN that was given to it
 before where the region has a physical network. Both go in the other order: what is on the network, the network, its
 VLAN, what it cost, the tenancy, and last the identity's hold on its project.
+
+Key pairs by which a server's first user logs in: Ed25519, as OpenSSH writes them.
+
+The private key is written here rather than by the cryptography library, which puts random bytes of its own into it:
+drawn from our randomness alone, a simulation's keys are the same each time, and a key written twice is the same text.
 """
 
+import base64
+import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
 from remuda.kernel.randomness import Randomness
+from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import Operation
 from remuda.providers.contract.common import InUse
 from remuda.providers.contract.networks import Network as CloudNetwork
@@ -39,14 +48,20 @@ from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
 from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone
-from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.identities import Identity, OpenstackIdentity, OpenstackIdentitySpec
-from remuda.region.kinds.lifecycle import IpRange
-from remuda.region.kinds.networks import NETWORK, VLANS_EXHAUSTED, Network, NetworkOpenstack
-from remuda.region.kinds.vlans import VLANAllocation, region_of_vlans
+from remuda.region.kinds.common import IpRange, is_abandoned
+from remuda.region.kinds.networks import (
+    NETWORK,
+    VLANS_EXHAUSTED,
+    Identity,
+    Network,
+    NetworkOpenstack,
+    OpenstackIdentity,
+    OpenstackIdentitySpec,
+    VLANAllocation,
+    region_of_vlans,
+)
 from remuda.region.networks import rules
 from remuda.region.networks.ipam import give_vlan_back, segments_of, take_vlan
-from remuda.region.networks.keypairs import new_key_pair
 from remuda.region.networks.sagas import charge_of, reference_of
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import IDENTITY as IDENTITY_LABEL
@@ -54,6 +69,47 @@ from remuda.resources.conventions import IN_CARE, identity_of, organization_of, 
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 from remuda.store.objects import Metadata
+
+_TYPE = b"ssh-ed25519"
+_SEED_BYTES = 32
+_CHECK_BYTES = 4
+_BLOCK = 8
+_WIDTH = 70
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPair:
+    """Both halves as OpenSSH writes them: the private one as a file's text, the public one as a line."""
+
+    private: Secret
+    public: str
+
+
+def new_key_pair(randomness: Randomness) -> KeyPair:
+    seed, check = randomness.token_bytes(_SEED_BYTES), randomness.token_bytes(_CHECK_BYTES)
+    point = Ed25519PrivateKey.from_private_bytes(seed).public_key().public_bytes_raw()
+    public = _text(_TYPE) + _text(point)
+    return KeyPair(
+        private=Secret(_file(public, check + check + public + _text(seed + point) + _text(b""))),
+        public=f"{_TYPE.decode()} {base64.b64encode(public).decode()}",
+    )
+
+
+def _file(public: bytes, private: bytes) -> str:
+    """Return the text of an unencrypted private key file (OpenSSH's PROTOCOL.key)."""
+    padding = bytes(range(1, 1 + -len(private) % _BLOCK))
+    no_cipher = _text(b"none") + _text(b"none") + _text(b"")
+    content = b"openssh-key-v1\0" + no_cipher + _number(1) + _text(public) + _text(private + padding)
+    lines = textwrap.wrap(base64.b64encode(content).decode(), _WIDTH)
+    return "\n".join(["-----BEGIN OPENSSH PRIVATE KEY-----", *lines, "-----END OPENSSH PRIVATE KEY-----", ""])
+
+
+def _text(content: bytes) -> bytes:
+    return _number(len(content)) + content
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(4)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,10 +1,52 @@
-"""The room's routes."""
+"""The room's routes.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.region.networks import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.region.kinds.networks import Network
+from remuda.region.names import permission
+from remuda.region.networks import rules
 from remuda.region.networks import schema as wire
-from remuda.region.permissions import permission
+from remuda.region.networks.service import Networks
 from remuda.resources.query import RegionalQuery
+
+
+async def list_all(
+    networks: Networks, call: Call[Nothing, RegionalQuery, Nothing]
+) -> Collection[Network, list[wire.NetworkRead]]:
+    return await networks.list(call.context, call.query)
+
+
+async def create(networks: Networks, call: Call[Nothing, Nothing, wire.NetworkCreate]) -> Shown[wire.NetworkRead]:
+    return Shown(rules.NETWORK_VIEW, await networks.create(call.context, call.body))
+
+
+async def get(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]) -> Rendered[wire.NetworkRead]:
+    found = await networks.get(call.context, call.path.network)
+    return untag(await networks.store.get_view(Network, found.name, rules.NETWORK_VIEW))
+
+
+async def update(
+    networks: Networks, call: Call[wire.NetworkPath, Nothing, wire.NetworkUpdate]
+) -> Shown[wire.NetworkRead]:
+    return Shown(rules.NETWORK_VIEW, await networks.update(call.context, call.path.network, call.body))
+
+
+async def delete(networks: Networks, call: Call[wire.NetworkPath, Nothing, Nothing]) -> None:
+    """Give a network up."""
+    await networks.delete(call.context, call.path.network)
+
+
+async def add_reference(networks: Networks, call: Call[wire.ReferencePath, Nothing, Nothing]) -> None:
+    await networks.add_reference(call.context, call.path.network, call.path.reference)
+
+
+async def remove_reference(networks: Networks, call: Call[wire.ReferencePath, Nothing, Nothing]) -> None:
+    """Keep a network no longer."""
+    await networks.remove_reference(call.context, call.path.network, call.path.reference)
+
 
 NETWORKS = "/api/v2/networks"
 """All networks."""
@@ -28,7 +70,7 @@ def _networks() -> list[AnyRoute]:
             permission=permission("networks:v2", "read"),
             query_type=RegionalQuery,
             answer_type=list[wire.NetworkRead],
-            handler=handlers.list_all,
+            handler=list_all,
         ),
         Route(
             method="POST",
@@ -42,7 +84,7 @@ def _networks() -> list[AnyRoute]:
             answer_type=wire.NetworkRead,
             success=201,
             errors=(404,),
-            handler=handlers.create,
+            handler=create,
         ),
         Route(
             method="GET",
@@ -53,7 +95,7 @@ def _networks() -> list[AnyRoute]:
             permission=permission("networks:v2", "read"),
             path_type=wire.NetworkPath,
             answer_type=wire.NetworkRead,
-            handler=handlers.get,
+            handler=get,
         ),
         Route(
             method="PUT",
@@ -67,7 +109,7 @@ def _networks() -> list[AnyRoute]:
             answer_type=wire.NetworkRead,
             success=202,
             is_conditional=True,
-            handler=handlers.update,
+            handler=update,
         ),
         Route(
             method="DELETE",
@@ -80,7 +122,7 @@ def _networks() -> list[AnyRoute]:
             path_type=wire.NetworkPath,
             success=202,
             is_conditional=True,
-            handler=handlers.delete,
+            handler=delete,
         ),
     ]
 
@@ -96,7 +138,7 @@ def _references() -> list[AnyRoute]:
             permission=permission("networks:v2/references", "create"),
             path_type=wire.ReferencePath,
             success=201,
-            handler=handlers.add_reference,
+            handler=add_reference,
         ),
         Route(
             method="DELETE",
@@ -107,6 +149,6 @@ def _references() -> list[AnyRoute]:
             permission=permission("networks:v2/references", "delete"),
             path_type=wire.ReferencePath,
             success=204,
-            handler=handlers.remove_reference,
+            handler=remove_reference,
         ),
     ]

@@ -9,9 +9,8 @@ from remuda.access.principal import Principal
 from remuda.http.responses import tagged
 from remuda.kernel.ids import derived_id
 from remuda.providers.contract.common import Handle, network_name, tenancy_name
-from remuda.region.kinds.identities import IDENTITY, Identity, IdentitySpec
-from remuda.region.kinds.lifecycle import ProviderType
-from remuda.region.kinds.networks import Network, NetworkSpec, Reservations, Route
+from remuda.region.kinds.common import ProviderType
+from remuda.region.kinds.networks import IDENTITY, Identity, IdentitySpec, Network, NetworkSpec, Reservations, Route
 from remuda.region.networks import address_plan as plan
 from remuda.region.networks.schema import (
     NetworkCreate,

@@ -14,9 +14,8 @@ from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Amount, Charge, Place
 from remuda.quota.reservation import hold
 from remuda.quota.sagas import unmake
-from remuda.region.kinds.identities import IDENTITY, Identity
-from remuda.region.kinds.lifecycle import ProviderType
-from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.kinds.common import ProviderType
+from remuda.region.kinds.networks import IDENTITY, NETWORK, Identity, Network
 from remuda.region.networks import rules
 from remuda.region.networks.schema import NetworkCreate
 from remuda.region.ports import IdentityPort

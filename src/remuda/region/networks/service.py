@@ -18,13 +18,12 @@ from remuda.kernel.errors import Malformed, NotFound
 from remuda.operations.service import Operations
 from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.in_use import refuse_if_used
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.deletion import refuse_if_used
+from remuda.region.kinds.networks import NETWORK, Identity, Network
+from remuda.region.names import permission
 from remuda.region.networks import rules
 from remuda.region.networks.sagas import CREATE_NETWORK, NewNetwork
 from remuda.region.networks.schema import NetworkCreate, NetworkRead, NetworkUpdate
-from remuda.region.permissions import permission
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import IN_CARE, identity_of, is_second
 from remuda.resources.crud import check_reference, check_state, find, until_written, witnessed

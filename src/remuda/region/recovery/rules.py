@@ -1,6 +1,9 @@
-"""The rules of recovery, as pure functions: how an orphan reads, and what a lost server's object is to be."""
+"""The rules of recovery, as pure functions: how an orphan reads, and what a lost server's object is to be.
 
-from collections.abc import Iterable
+What an object may have at its provider, by the names that it has there.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from ipaddress import IPv4Address
@@ -10,23 +13,26 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.kernel.errors import Invalid
-from remuda.providers.contract.common import Handle, port_name
+from remuda.providers.contract.common import Handle, balancer_name, port_name, storage_name
+from remuda.providers.contract.provider import Subject
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.filestorage import FileStorage
+from remuda.region.kinds.loadbalancers import LoadBalancer
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.orphans import Claim, Orphan, claimed
-from remuda.region.kinds.server_parts import Adopted
-from remuda.region.kinds.servers import Server
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.kinds.servers import Adopted, Replacement, Server
 from remuda.region.networks.address_plan import mac_of
 from remuda.region.networks.rules import tenancy_of, to_cloud
-from remuda.region.recovery.schema import AdoptWrite, OrphanRead
-from remuda.region.servers.provider_spec import number_in
+from remuda.region.recovery.schema import AdoptWrite, OrphanRead, RecoverableSort
+from remuda.region.securitygroups.rules import handle_of
+from remuda.region.servers.provider_spec import number_in, port_handle, server_handle
 from remuda.region.servers.rules import new_server, server_id
 from remuda.region.servers.schema import NetworkingWire, ServerCreate, ServerCreateSpec
 from remuda.resources.conventions import REGION, region_of
 from remuda.resources.schema import MetadataWrite
-from remuda.store.objects import ResourceT
+from remuda.store.objects import Resource, ResourceT
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,3 +147,40 @@ def adopted_server(lost: Lost, name: str, groups: Iterable[str], by: Principal, 
     server = new_server(wanted, lost.network, by, operation=operation)
     adopted = Adopted(uid=orphan.object_uid, address=port.address, number=number_in(orphan.provider_name) or 0)
     return replace(server, spec=replace(server.spec, adopted=adopted))
+
+
+KIND_OF: Mapping[RecoverableSort, type[Resource]] = {
+    "identities": Identity,
+    "networks": Network,
+    "securitygroups": SecurityGroup,
+    "loadbalancers": LoadBalancer,
+    "servers": Server,
+    "filestorages": FileStorage,
+}
+"""The kinds of what has something at a provider."""
+
+
+def things_of(resource: Resource, home: Identity | None) -> Iterator[tuple[Subject, Handle]]:
+    """Yield what an object may have; nothing in a tenancy, if the identity is gone, which goes after all of it."""
+    match resource:
+        case Identity():
+            yield "tenancy", Handle("", tenancy_of(resource.metadata))
+        case FileStorage():
+            yield "storage", Handle("", storage_name(resource.name, resource.uid))
+        case _ if home is not None:
+            yield from _in_tenancy(resource, home)
+
+
+def _in_tenancy(resource: Resource, home: Identity) -> Iterator[tuple[Subject, Handle]]:
+    match resource:
+        case Server():
+            turn = resource.status.replacement or Replacement()
+            for number in range(turn.done, max(turn.counter, resource.spec.replacement) + 1):
+                yield "server", server_handle(resource, home, number)
+            yield "port", port_handle(resource, home)
+        case Network():
+            yield "network", to_cloud(resource, home)
+        case SecurityGroup():
+            yield "group", handle_of(resource, home)
+        case LoadBalancer():
+            yield "balancer", Handle(tenancy_of(home.metadata), balancer_name(resource.name, resource.uid))

@@ -27,17 +27,15 @@ from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.kinds.common import ABANDONED, ABANDONMENT, RETRIED, is_abandoned
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.orphans import HOLD_ADDRESSES, ORPHAN, Claim, Orphan, OrphanSpec, new_orphan, orphan_id
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.monitor.inventory import find_holding
-from remuda.region.monitor.owners import Owners
-from remuda.region.networks.addresses import find_held
-from remuda.region.permissions import permission
+from remuda.region.monitor.inventory import Owners, find_holding
+from remuda.region.names import permission
+from remuda.region.networks.ipam import find_held
 from remuda.region.recovery import rules
-from remuda.region.recovery.leftovers import KIND_OF, things_of
+from remuda.region.recovery.rules import KIND_OF, things_of
 from remuda.region.recovery.schema import AdoptWrite, OrphanQuery, OrphanRead, RecoverableSort
 from remuda.resources.conventions import IDENTITY, REGION, identity_of, organization_of, project_of, region_of
 from remuda.resources.crud import find, until_written, witnessed

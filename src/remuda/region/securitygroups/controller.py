@@ -12,8 +12,7 @@ from remuda.reconcile.sources import Source, labelled
 from remuda.region.catalogue.provider_registry import Clouds, need
 from remuda.region.deletion import until_gone
 from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.securitygroups import rules
 from remuda.resources import conventions as regional

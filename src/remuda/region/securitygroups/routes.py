@@ -1,10 +1,42 @@
-"""The room's routes."""
+"""The room's routes.
 
-from remuda.http.routes import AnyRoute, Route
-from remuda.region.permissions import permission
-from remuda.region.securitygroups import handlers
+The room's handlers: each asks the service and renders what it says.
+"""
+
+from remuda.http.responses import Collection, Rendered, Shown, untag
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
+from remuda.region.kinds.securitygroups import SecurityGroup
+from remuda.region.names import permission
+from remuda.region.securitygroups import rules
 from remuda.region.securitygroups import schema as wire
+from remuda.region.securitygroups.service import SecurityGroups
 from remuda.resources.query import NetworkedQuery
+
+
+async def list_all(
+    groups: SecurityGroups, call: Call[Nothing, NetworkedQuery, Nothing]
+) -> Collection[SecurityGroup, list[wire.GroupRead]]:
+    return await groups.list(call.context, call.query)
+
+
+async def create(groups: SecurityGroups, call: Call[Nothing, Nothing, wire.GroupCreate]) -> Shown[wire.GroupRead]:
+    return Shown(rules.GROUP_VIEW, await groups.create(call.context, call.body))
+
+
+async def get(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> Rendered[wire.GroupRead]:
+    found = await groups.get(call.context, call.path.group)
+    return untag(await groups.store.get_view(SecurityGroup, found.name, rules.GROUP_VIEW))
+
+
+async def update(
+    groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, wire.GroupUpdate]
+) -> Shown[wire.GroupRead]:
+    return Shown(rules.GROUP_VIEW, await groups.update(call.context, call.path.group, call.body))
+
+
+async def delete(groups: SecurityGroups, call: Call[wire.GroupPath, Nothing, Nothing]) -> None:
+    await groups.delete(call.context, call.path.group)
+
 
 SECURITY_GROUPS = "/api/v2/securitygroups"
 """All security groups."""
@@ -23,7 +55,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("securitygroups:v2", "read"),
             query_type=NetworkedQuery,
             answer_type=list[wire.GroupRead],
-            handler=handlers.list_all,
+            handler=list_all,
         ),
         Route(
             method="POST",
@@ -37,7 +69,7 @@ def routes() -> list[AnyRoute]:
             answer_type=wire.GroupRead,
             success=201,
             errors=(404,),
-            handler=handlers.create,
+            handler=create,
         ),
         Route(
             method="GET",
@@ -48,7 +80,7 @@ def routes() -> list[AnyRoute]:
             permission=permission("securitygroups:v2", "read"),
             path_type=wire.GroupPath,
             answer_type=wire.GroupRead,
-            handler=handlers.get,
+            handler=get,
         ),
         Route(
             method="PUT",
@@ -62,7 +94,7 @@ def routes() -> list[AnyRoute]:
             answer_type=wire.GroupRead,
             success=202,
             is_conditional=True,
-            handler=handlers.update,
+            handler=update,
         ),
         Route(
             method="DELETE",
@@ -75,6 +107,6 @@ def routes() -> list[AnyRoute]:
             path_type=wire.GroupPath,
             success=202,
             is_conditional=True,
-            handler=handlers.delete,
+            handler=delete,
         ),
     ]

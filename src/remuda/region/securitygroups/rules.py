@@ -14,8 +14,7 @@ from remuda.kernel.errors import Malformed
 from remuda.providers.contract.common import Handle, group_name
 from remuda.providers.contract.networks import Rule as CloudRule
 from remuda.providers.contract.networks import SecurityGroup as CloudGroup
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import NETWORK, Network
+from remuda.region.kinds.networks import NETWORK, Identity, Network
 from remuda.region.kinds.securitygroups import PortRange, Rule, RulePort, SecurityGroup, SecurityGroupSpec
 from remuda.region.networks.rules import tenancy_of
 from remuda.region.securitygroups.schema import (

@@ -12,10 +12,10 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, Malformed, NotFound
 from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Clouds, need
-from remuda.region.in_use import refuse_if_used
+from remuda.region.deletion import refuse_if_used
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SECURITY_GROUP, SecurityGroup
-from remuda.region.permissions import permission
+from remuda.region.names import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.securitygroups import rules
 from remuda.region.securitygroups.schema import GroupCreate, GroupRead, GroupUpdate

@@ -12,15 +12,13 @@ from remuda.access.principal import Context
 from remuda.kernel.errors import NotFound, Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.contract.common import Handle
-from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
-from remuda.region.catalogue.telling import told
-from remuda.region.kinds.identities import Identity, OpenstackIdentity
-from remuda.region.kinds.server_parts import Replacement
-from remuda.region.kinds.servers import Server
-from remuda.region.permissions import permission
-from remuda.region.servers.looking import Looking
+from remuda.region.catalogue.provider_registry import Cloud, Clouds, need, told
+from remuda.region.kinds.networks import Identity, OpenstackIdentity
+from remuda.region.kinds.servers import Replacement, Server
+from remuda.region.names import permission
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
+from remuda.region.servers.status import Looking
 from remuda.resources.conventions import identity_of, region_of
 from remuda.store.contract import Store
 

@@ -9,42 +9,116 @@ the new one is made behind the same port. Another image than the one we last put
 provider changes by itself is shown and left alone.
 
 A server that could not be brought up is removed and made again, so many times; then it waits for an operator.
+
+The address of a server that was at its provider before its object was: it keeps the one that it has there.
+
+How what a server has at its provider goes: one thing after the other, each until it is really gone.
+
+The controller of servers, and what wakes it.
 """
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from ipaddress import IPv4Address
 
 from msgspec.structs import replace
 
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, NotFound
-from remuda.providers.contract.common import Handle, InUse, NoCapacity, Refused, WrongState
+from remuda.providers.contract.common import Handle, InUse, NoCapacity, Refused, WrongState, id_in, server_name, uid_in
 from remuda.providers.contract.servers import Port
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.quota.reservation import SOON_S, is_provisioned
-from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.controller import Driver
+from remuda.reconcile.lifecycle import Lifecycle, Outcome
+from remuda.reconcile.ports import DriverSettings, ReconcilePorts
 from remuda.reconcile.results import Again, Blocked, Done, Failed, Result, Run
+from remuda.reconcile.sources import Source, labelled, through
 from remuda.region.catalogue.provider_registry import Cloud, Clouds, need
+from remuda.region.deletion import going
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.common import is_abandoned
-from remuda.region.kinds.identities import Identity
-from remuda.region.kinds.networks import Network
+from remuda.region.kinds.networks import Address, Identity, Network
 from remuda.region.kinds.securitygroups import SecurityGroup
-from remuda.region.kinds.server_parts import Replacement
-from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Server
-from remuda.region.networks.addresses import find_address, give_address_back, take_address
+from remuda.region.kinds.servers import ADDRESSES_EXHAUSTED, Replacement, Server
+from remuda.region.networks.ipam import find_address, give_address_back, take_address, take_this_address
 from remuda.region.securitygroups.rules import handle_of
-from remuda.region.servers.adopting import take_adopted_address
 from remuda.region.servers.capacity import Places
-from remuda.region.servers.drifting import with_drift
-from remuda.region.servers.provider_spec import server_handle, wanted_port, wanted_server
-from remuda.region.servers.removing import all_gone, remove_late, things_of
+from remuda.region.servers.provider_spec import number_in, port_handle, server_handle, wanted_port, wanted_server
 from remuda.region.servers.repair import counted, done_with, rebuild, settled, try_again, with_status
-from remuda.region.servers.status import absent, observed
-from remuda.resources.conventions import identity_of, network_of, region_of
+from remuda.region.servers.status import absent, observed, with_drift
+from remuda.resources.conventions import IN_CARE, NETWORK, identity_of, network_of, region_of
 from remuda.resources.crud import find
 from remuda.store.contract import Store
+
+
+async def take_adopted_address(store: Store, network: Network, server: Server) -> Address | None:
+    """Give an adopted server the address that it has, or return None if another has it.
+
+    If it is still held for the object that was lost, it is this one's: both have the same uid at the provider.
+    """
+    assert server.spec.adopted is not None, "it was adopted"
+    return await take_this_address(store, network, server, IPv4Address(server.spec.adopted.address))
+
+
+_Find = Callable[[Handle], Awaitable[object | None]]
+_Remove = Callable[[Handle], Awaitable[None]]
+Thing = tuple[Handle, _Find, _Remove]
+"""Something at a provider: its name there, how to look for it, and how to remove it."""
+
+
+def things_of(server: Server, cloud: Cloud, home: Identity) -> list[Thing]:
+    """Return what a server may have at its provider, in the order in which it can be removed."""
+    turn = server.status.replacement or Replacement()
+    servers, ports = need(cloud.provider.servers), need(cloud.provider.ports)
+
+    async def remove_port(port: Handle) -> None:
+        try:
+            await ports.remove_port(port)
+        except InUse:
+            await remove_late(port, cloud)
+            raise
+
+    made = [server_handle(server, home, number) for number in range(turn.done, turn.counter + 1)]
+    things: list[Thing] = [(each, servers.find_server, servers.remove_server) for each in made]
+    return [*things, (port_handle(server, home), ports.find_port, remove_port)]
+
+
+async def remove_late(port: Handle, cloud: Cloud, *, older_than: str | None = None) -> None:
+    """Remove the server behind a port, if it is `older_than` the one of that name.
+
+    Somebody who slept asked for it when it had long been replaced, and everybody had looked and seen it gone.
+    """
+    found = await need(cloud.provider.ports).find_port(port)
+    behind = number_in(found.server) if found is not None else None
+    last = number_in(older_than) if older_than is not None else None
+    if found is None or behind is None or (last is not None and behind >= last):
+        return
+    if found.server == server_name(id_in(port.name), uid_in(port.name), behind):  # it is of the same server as the port
+        await need(cloud.provider.servers).remove_server(Handle(port.tenancy, found.server))
+
+
+async def all_gone(things: Sequence[Thing], cloud: Cloud) -> Result | None:
+    """Remove things one after the other; return what to wait for, or None when all are gone.
+
+    That one is gone is known until all are: else it would be looked for anew at each step of the next one.
+    """
+    for handle, find_, remove in things:
+        left = await _gone(handle, find_, remove, cloud)
+        if left is not None:
+            return left
+    for handle, _, _ in things:
+        cloud.absences.is_there(handle)
+    return None
+
+
+async def _gone(handle: Handle, find_: _Find, remove: _Remove, cloud: Cloud) -> Result | None:
+    try:
+        return await going(handle, find_, remove, cloud)
+    except InUse:
+        return Again(SOON_S, "Deprovisioning", "the provider still uses it")
+
 
 Step = Result | Outcome[Server]
 
@@ -244,3 +318,41 @@ class ServerController:
 def _may_be_there(server: Server, handle: Handle, cloud: Cloud) -> bool:
     """Tell whether to look for something of a server first: what was never made is found by who makes it twice."""
     return bool(server.status.provider_id) or server.spec.adopted is not None or cloud.calls.is_unknown(handle.name)
+
+
+def driver(
+    ports: ReconcilePorts, clouds: Clouds, *, create_attempts: int, settings: DriverSettings | None = None
+) -> Driver:
+    """Return the controller of servers. It also waits for their networks and security groups to be there.
+
+    And where a network has no free address, for one of its addresses to be given back.
+    """
+    store = ports.store
+    servers = ServerController(
+        store=store, clock=ports.clock, clouds=clouds, places=Places(store), create_attempts=create_attempts
+    )
+    return Driver(
+        "servers",
+        Lifecycle(
+            Server,
+            provision=servers.provision,
+            deprovision=servers.deprovision,
+            finalizer=IN_CARE,
+            ports=ports,
+        ),
+        kind=Server,
+        ports=ports,
+        sources=(
+            Source(Server),
+            Source(Network, when=is_provisioned, keys=labelled(store, Server, NETWORK)),
+            Source(Address, keys=through(store, Server, "without address", network_of), arrivals=False),
+            Source(
+                SecurityGroup, when=_has_come_or_goes, keys=through(store, Server, "group", lambda group: group.name)
+            ),
+        ),
+        settings=settings,
+    )
+
+
+def _has_come_or_goes(group: SecurityGroup) -> bool:
+    return group.is_marked or is_provisioned(group)

@@ -13,8 +13,7 @@ from remuda.quota.reservation import SOON_S
 from remuda.reconcile.lifecycle import Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Run
 from remuda.region.catalogue.provider_registry import Cloud, need
-from remuda.region.kinds.server_parts import Rebuild, Replacement
-from remuda.region.kinds.servers import Server
+from remuda.region.kinds.servers import Rebuild, Replacement, Server
 
 _QUIET: frozenset[ServerState] = frozenset({"running", "stopped", "suspended", "failed"})
 

@@ -14,16 +14,16 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AlreadyExists, AnswerNotKept, Forbidden, Invalid, Malformed, NotFound
 from remuda.quota.ports import Place, paying_for
 from remuda.region.catalogue.provider_registry import Cloud, Clouds
-from remuda.region.images.reading import find_image
+from remuda.region.images.service import find_image
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.securitygroups import SecurityGroup
 from remuda.region.kinds.servers import SERVER, Server
-from remuda.region.permissions import permission
+from remuda.region.names import permission
 from remuda.region.ports import IdentityPort
 from remuda.region.servers import rules
-from remuda.region.servers.choosing import check_fit, check_room, find_flavor
-from remuda.region.servers.replacing import replaced_server, what_stands
+from remuda.region.servers.capacity import check_fit, check_room, find_flavor
+from remuda.region.servers.rules import replaced_server, what_stands
 from remuda.region.servers.schema import NetworkingWire, ReplaceWrite, ServerCreate, ServerRead, ServerUpdate
 from remuda.resources.conventions import is_second, network_of, organization_of, project_of, region_of
 from remuda.resources.crud import check_state, request_deletion, until_written, witnessed

@@ -1,17 +1,35 @@
 """What a provider says of a server, as we say it: power, health, addresses, times.
 
 It is a projection and no more: whatever is seen, nothing is done about it here.
+
+Drift: a server at the provider that has become another than it was made, without our doing.
+
+It is said in the condition `Drifted`, and nothing comes of it: whoever resized a server by hand had a reason. While we
+put something else there ourselves, by a replacement or a rebuild, nothing is said.
+
+Looking at a server at its provider, and writing down what is seen.
+
+What is written was read after the object was: if somebody else writes in between, both are read again. So a look never
+puts an older state over a newer one.
 """
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
 from msgspec.structs import replace
 
-from remuda.kernel.conditions import Condition, set_condition
+from remuda.kernel.clock import Clock
+from remuda.kernel.conditions import Condition, find_condition, set_condition
 from remuda.providers.contract.servers import Port, ServerState
 from remuda.providers.contract.servers import Server as CloudServer
-from remuda.region.kinds.servers import Phase, Server, ServerStatus
+from remuda.region.catalogue.provider_registry import Clouds, need
+from remuda.region.kinds.networks import Identity
+from remuda.region.kinds.servers import DRIFTED, Phase, Replacement, Server, ServerStatus
+from remuda.region.servers.provider_spec import port_handle, server_handle
+from remuda.resources.conventions import identity_of, region_of
+from remuda.resources.crud import find, until_written
+from remuda.store.contract import Store
 
 _PHASES: dict[ServerState, Phase] = {
     "queued": "Queued",
@@ -87,3 +105,74 @@ def _health(found: CloudServer) -> Health:
 
 def _seconds(moment: datetime | None) -> datetime | None:
     return None if moment is None else moment.replace(microsecond=0)
+
+
+def with_drift(server: Server, found: CloudServer, now: datetime) -> Server:
+    """Return a server that says how it has drifted, or that it no longer has; one that never did says nothing."""
+    if _is_being_changed(server, found):
+        return server
+    differences = _differences(server, found)
+    if not differences and find_condition(server.status.conditions, DRIFTED) is None:
+        return server
+    condition = Condition(
+        type=DRIFTED,
+        status="True" if differences else "False",
+        reason="ChangedAtProvider" if differences else "AsMade",
+        message=", ".join(differences) or "it is what it was made",
+        last_transition_time=now.replace(microsecond=0),
+    )
+    conditions = set_condition(server.status.conditions, condition)
+    return replace(server, status=replace(server.status, conditions=conditions))
+
+
+def _is_being_changed(server: Server, found: CloudServer) -> bool:
+    status = server.status
+    turn = status.replacement or Replacement()
+    is_replaced = not turn.done == turn.counter == server.spec.replacement
+    is_rebuilt = status.rebuild is not None or status.applied_image_id not in {"", server.spec.image.id}
+    return is_replaced or is_rebuilt or found.state == "rebuilding"
+
+
+def _differences(server: Server, found: CloudServer) -> list[str]:
+    differences, made_of = [], server.status.applied_image_id
+    if found.flavor != server.spec.flavor_id:
+        differences.append(f"its flavor is {found.flavor}")
+    if made_of and found.image != made_of:
+        differences.append(f"its image is {found.image}")
+    return differences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Looking:
+    """Sees how servers are."""
+
+    store: Store
+    clock: Clock
+    clouds: Clouds
+
+    async def look(self, server: str) -> Server | None:
+        """Write down how a server is, and return it so; None if it is not there, or not at its provider."""
+
+        async def write() -> Server | None:
+            found = await find(self.store, Server, server)
+            if found is None:
+                return None
+            home = await find(self.store, Identity, identity_of(found))
+            if home is None:
+                return None
+            seen = await self._seen(found, home)
+            if seen is None or seen.status == found.status:
+                return seen
+            return await self.store.update_status(seen)
+
+        return await until_written(write)
+
+    async def _seen(self, server: Server, home: Identity) -> Server | None:
+        provider = (await self.clouds.get(region_of(server))).provider
+        turn = server.status.replacement or Replacement()
+        found = await need(provider.servers).find_server(server_handle(server, home, turn.counter))
+        if found is None:
+            return None
+        port = await need(provider.ports).find_port(port_handle(server, home))
+        now = self.clock.now()
+        return with_drift(observed(server, found, port, now), found, now)

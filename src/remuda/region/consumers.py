@@ -3,9 +3,13 @@
 Roots are what keeps a project. They put their reference on it before they exist and look at it again when they do, so
 once a project is marked no new one comes to stay, and to look once after the mark is enough. To ask twice is fine, so
 every process asks, whoever leads.
+
+What happens here because of what happens in other services.
+
+What providers tell by themselves, as wakes of the controllers that it concerns.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 
 import structlog
@@ -14,10 +18,13 @@ from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import RemudaError
 from remuda.kernel.randomness import Randomness
+from remuda.providers.contract.common import id_in
+from remuda.providers.contract.provider import CloudEvent, Provider, Subject
+from remuda.reconcile.controller import Driver
 from remuda.reconcile.sources import names
 from remuda.region.kinds.authorities import SSHCertificateAuthority
 from remuda.region.kinds.filestorage import FileStorage
-from remuda.region.kinds.identities import Identity
+from remuda.region.kinds.networks import Identity
 from remuda.region.ports import IdentityPort
 from remuda.resources.conventions import PROJECT
 from remuda.resources.crud import find
@@ -59,3 +66,36 @@ class ProjectConsumer:
                 root = await find(self._store, kind, name, marked=False)
                 if root is not None:
                     await self._store.delete(kind, root.name, uid=root.uid)
+
+
+_PAUSE_S = 1.0
+
+
+class Waking:
+    """Listens to one provider, from the moment it is made."""
+
+    def __init__(self, provider: Provider, drivers: Mapping[Subject, Driver], clock: Clock) -> None:
+        """Make it before anything is looked at, so that no change after that is missed; then have `keep` done."""
+        self._provider, self._drivers, self._clock = provider, drivers, clock
+        self._heard = self._listen()
+
+    async def keep(self) -> None:
+        """Wake whom it concerns, for ever: a duty. What is missed while a provider is silent, the monitor finds."""
+        while True:
+            try:
+                async for event in self._heard:
+                    self.wake(event.subject, event.handle.name)
+            except RemudaError as error:
+                structlog.get_logger().warning("provider tells nothing", provider=self._provider.type, error=error.code)
+            self._heard = self._listen()
+            await self._clock.sleep(_PAUSE_S)
+
+    def wake(self, subject: Subject, name: str) -> None:
+        """Have looked at what a provider's name stands for."""
+        driver, key = self._drivers.get(subject), name if subject == "image" else id_in(name)
+        if driver is not None and key:
+            driver.wake(key)
+
+    def _listen(self) -> AsyncIterator[CloudEvent]:
+        assert self._provider.events is not None, "one that tells nothing is not listened to"
+        return self._provider.events.events()

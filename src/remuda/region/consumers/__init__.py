@@ -1,1 +1,0 @@
-"""What happens here because of what happens in other services."""

@@ -1,1 +1,0 @@
-"""User data of a server: what we add to it."""
