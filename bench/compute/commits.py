@@ -10,7 +10,7 @@ from bench.compute.house import ComputeHouse, housed
 from bench.loops import run
 from bench.region.commits import CountingLane
 from bench.report import Measure, at_most, figure
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import NotFound
 from remuda.quota.reservation import is_provisioned
 from remuda.store.sqlite.store import SqlitePorts

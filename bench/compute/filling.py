@@ -15,9 +15,8 @@ from bench.kinds import name_of
 from bench.region.files import BareStore
 from bench.region.filling import BareCloud, copies
 from bench.region.filling import Model as ServerModel
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.tags import INCARNATION
-from remuda.compute.tags import INSTANCE as INSTANCE_TAG
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.datadir import DataDirectory
 from remuda.identity.kinds.quotas import Allocation, Amounts, Quota
 from remuda.identity.quotas.allocation_state import allocation_id

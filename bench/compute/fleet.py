@@ -17,7 +17,7 @@ from bench.heap import give_back
 from bench.kinds import KEYRING
 from bench.region.fleet import NETWORKS, model_of
 from bench.region.house import TENANT
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.datadir import DataDirectory
 from remuda.identity.kinds.quotas import Allocation, Quota, owner_value
 from remuda.kernel.files import write_private

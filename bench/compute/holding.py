@@ -18,8 +18,7 @@ from bench.http.inside import Request
 from bench.region.holding import Case, watch
 from bench.region.house import TENANT
 from bench.report import Measure
-from remuda.compute.monitor.allocations import Allocations
-from remuda.compute.monitor.sweep import Sweep
+from remuda.compute.monitor.monitor import Allocations, Sweep
 from remuda.identity.quotas.monitor import drift_of
 from remuda.reconcile.leader import Pace
 

@@ -20,7 +20,7 @@ from bench.loops import run
 from bench.region.house import TENANT
 from bench.region.idling import eyes, poll_share, searching, share_at_rest
 from bench.report import Measure, at_most, figure
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.compute.monitor.monitor import Monitor, monitor_of
 from remuda.identity.kinds.quotas import Allocation
 from remuda.identity.quotas.monitor import compared, pause_s

@@ -26,7 +26,7 @@ from bench.report import Measure, at_most
 from bench.rounds import Subject, alternate, good_time
 from remuda.compute.instances.server_lookup import servers_naming
 from remuda.compute.instances.server_watch import Following
-from remuda.compute.kinds.instances import ComputeInstance, PowerState
+from remuda.compute.kinds import ComputeInstance, PowerState
 from remuda.region.kinds.networks import Network
 from remuda.store.contract import Change, Event
 from remuda.store.readside.reader import ReaderSettings

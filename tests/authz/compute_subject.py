@@ -9,10 +9,8 @@ from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
 
-from remuda.compute.api import TABLE
-from remuda.compute.kinds import KINDS
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.kinds.policies import ProjectPolicy
+from remuda.compute.app import TABLE
+from remuda.compute.kinds import KINDS, ComputeInstance, ProjectPolicy
 from remuda.http.server.server import Address, Server
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

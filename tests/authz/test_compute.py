@@ -3,7 +3,7 @@
 import msgspec
 import pytest
 
-from remuda.compute.api import TABLE
+from remuda.compute.app import TABLE
 from remuda.compute.instances import service as instances
 from remuda.identity.kinds.roles import Grant, Role
 from remuda.identity.rbac.roles import role_id

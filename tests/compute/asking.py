@@ -4,7 +4,7 @@ import base64
 from dataclasses import dataclass
 from typing import Any
 
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.identity.kinds.quotas import Allocation
 from remuda.operations.kinds import OPEN, Operation
 from remuda.region.kinds.servers import Server

@@ -12,9 +12,8 @@ from msgspec.structs import replace
 from prometheus_client import CollectorRegistry
 
 from remuda.compute.app import ComputeApp
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.tags import INCARNATION
-from remuda.compute.tags import INSTANCE as INSTANCE_TAG
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.providers.contract.servers import Server as CloudServer
 from remuda.reconcile.ports import DriverSettings

@@ -6,8 +6,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from remuda.compute.history.explanation import Known
-from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec, InstanceStatus
-from remuda.compute.seen import NetworkSeen, ServerFacts, ServerSeen
+from remuda.compute.kinds import ComputeInstance, InstanceSpec, InstanceStatus
+from remuda.compute.ports import NetworkSeen, ServerFacts, ServerSeen
 from remuda.kernel.conditions import Condition
 from remuda.operations.kinds import Operation, OperationSpec, OperationStatus, Phase
 from remuda.quota.ports import Place

@@ -25,8 +25,7 @@ from typing import Any, TypeVar
 
 from remuda.app import registry
 from remuda.app.linking import identity_link, region_link
-from remuda.compute.api import TABLE
-from remuda.compute.app import ComputeApp
+from remuda.compute.app import TABLE, ComputeApp
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness

@@ -10,7 +10,7 @@ import msgspec
 from remuda.compute.instances import rules
 from remuda.compute.instances.status import REBUILDING
 from remuda.compute.instances.updates import subject_of
-from remuda.compute.kinds.instances import (
+from remuda.compute.kinds import (
     Applied,
     ComputeInstance,
     InstanceNetworking,
@@ -19,10 +19,9 @@ from remuda.compute.kinds.instances import (
     PowerState,
     Protection,
 )
-from remuda.compute.plans.blocking import quota_blockers
-from remuda.compute.plans.plan import plan_change
+from remuda.compute.plans.diff import Side
+from remuda.compute.plans.plan import plan_change, quota_blockers
 from remuda.compute.plans.schema import PlanRead
-from remuda.compute.plans.sides import Side
 from remuda.kernel.conditions import Condition
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from remuda.compute.api import TABLE
+from remuda.compute.app import TABLE
 from remuda.compute.instances.rules import instance_id
 from tests.compute.house import INSTANCES
 from tests.compute.sim_book import ANEW, ComputeBook, Firm, made_of, wishes_of

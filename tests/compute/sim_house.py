@@ -7,10 +7,8 @@ from contextlib import suppress
 from typing import Any, cast
 
 from remuda.app.linking import identity_link, region_link
-from remuda.compute.api import TABLE
-from remuda.compute.app import ComputeApp
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.kinds.policies import ProjectPolicy
+from remuda.compute.app import TABLE, ComputeApp
+from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.identity.kinds.users import User, UserSpec, user_id
 from remuda.kernel.errors import AlreadyExists, Unavailable

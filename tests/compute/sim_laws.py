@@ -5,8 +5,8 @@ from collections.abc import Callable, Hashable, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Any
 
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.tags import INCARNATION
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.names import INCARNATION
 from remuda.quota.reservation import is_charged
 from remuda.region.kinds.servers import Server
 from remuda.resources.conventions import ORGANIZATION, PROJECT, RESOURCE_ID, network_of

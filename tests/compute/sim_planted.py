@@ -8,16 +8,18 @@ from typing import Any
 
 from remuda.clients.identity import IdentityLink
 from remuda.clients.region import RegionLink
-from remuda.compute.consumers.networks import NetworkConsumer
+from remuda.compute.consumers import NetworkConsumer
 from remuda.compute.instances import convergence as asking
-from remuda.compute.instances import keeping, making, service
+from remuda.compute.instances import convergence as keeping
+from remuda.compute.instances import convergence as making
+from remuda.compute.instances import service
 from remuda.compute.instances.controller import InstanceController
 from remuda.compute.instances.convergence import Asked, Asking
-from remuda.compute.instances.paying import charge_for
+from remuda.compute.instances.rules import charge_for
 from remuda.compute.instances.status import projected
 from remuda.compute.instances.updates import Updates
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.seen import Replacement, ServerSeen, ServerWanted
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.ports import Replacement, ServerSeen, ServerWanted
 from remuda.kernel.ids import derived_id, random_id
 from remuda.quota import sagas as changing
 from remuda.quota.ports import Charge

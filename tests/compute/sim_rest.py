@@ -4,9 +4,8 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.tags import INCARNATION
-from remuda.compute.tags import INSTANCE as INSTANCE_TAG
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.conditions import Condition, find_condition
 from remuda.region.kinds.servers import Server
 from remuda.region.servers.rules import read_server

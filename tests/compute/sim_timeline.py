@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.compute.kinds.instances import INSTANCE
+from remuda.compute.kinds import INSTANCE
 from remuda.store.logs import Log, subject_of
 from tests.compute.sim_book import ComputeBook
 

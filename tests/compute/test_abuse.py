@@ -5,8 +5,7 @@ from typing import Any
 
 import pytest
 
-from remuda.compute.kinds import KINDS
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import KINDS, ComputeInstance
 from remuda.operations.kinds import Operation
 from remuda.region.kinds import KINDS as REGION_KINDS
 from tests.compute.asking import ABSENT, Home, at, encoded, made, settle

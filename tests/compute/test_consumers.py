@@ -1,7 +1,6 @@
 """What ends with something else: instances with their network, a policy with its project."""
 
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.kinds.policies import ProjectPolicy
+from remuda.compute.kinds import ComputeInstance, ProjectPolicy
 from remuda.reconcile.controller import Driver
 from remuda.region.kinds.networks import Network
 from remuda.region.kinds.servers import Server

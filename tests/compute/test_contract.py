@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.compute.api import TABLE
+from remuda.compute.app import TABLE
 from remuda.http.openapi import document
 from tests.compute.house import ComputeHouse, in_a_compute
 from tests.wire import contract as wire

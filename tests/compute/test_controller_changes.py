@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.clients.region import RegionLink
-from remuda.compute.seen import Replacement, ServerSeen
+from remuda.compute.ports import Replacement, ServerSeen
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.tags import Tag
 from remuda.region.kinds.servers import Server

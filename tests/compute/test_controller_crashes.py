@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import AnswerNotKept, Conflict, Unavailable
 from remuda.region.kinds.servers import Server
 from tests.compute.asking import at, held, is_nothing

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from remuda.compute.instances.rules import SCOPE
 from remuda.compute.instances.server_lookup import sorted_out
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.resources.conventions import MODIFIED, NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.compute import explained
 from tests.compute.asking import ABSENT, at, held

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.compute.tags import INSTANCE
+from remuda.compute.names import INSTANCE_TAG
 from remuda.kernel.tags import Tag
 from remuda.quota.ports import Place
 from remuda.region.kinds.servers import Server
@@ -72,7 +72,7 @@ def test_what_another_service_has_written_on_the_server_is_left_to_it() -> None:
         await rest(house)
         after = await house.store.get(Server, instance)
         assert after.spec.tags == tags
-        assert INSTANCE in {tag.name for tag in after.spec.tags}
+        assert INSTANCE_TAG in {tag.name for tag in after.spec.tags}
         assert await events(house, instance) == ["ServerMade"]
 
     in_a_compute(scenario)

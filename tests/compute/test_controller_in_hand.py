@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from remuda.clients.identity import IdentityLink
 from remuda.clients.region import RegionLink
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.seen import ServerSeen, ServerWanted
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.ports import ServerSeen, ServerWanted
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge

@@ -4,9 +4,9 @@ import asyncio
 
 import pytest
 
-from remuda.compute.instances.paying import charge_for
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.tags import INCARNATION, INSTANCE
+from remuda.compute.instances.rules import charge_for
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.ids import derived_id
 from remuda.quota.ports import Late
 from remuda.quota.reservation import settle_charge
@@ -41,7 +41,7 @@ def test_m11_c01_the_server_is_linked_before_it_is_there_and_carries_the_tag() -
         server = await server_of(house, before.spec.server_id)
         assert server is not None
         tags = {tag.name: tag.value for tag in server.spec.tags}
-        assert tags == {INSTANCE: instance, INCARNATION: before.uid}
+        assert tags == {INSTANCE_TAG: instance, INCARNATION: before.uid}
         assert server.metadata.labels[NAME] == "web"
         assert server.metadata.labels[PAYING_PROJECT] == house.region.project
         assert len(at_cloud(house)) == 1
@@ -190,11 +190,14 @@ def test_c01_an_instance_of_an_existing_cluster_finds_its_server_by_the_tag_and_
         network = await network_of(house)
         instance = await made(house, network, "web")
         body = (await as_compute(house).get(f"/api/v2/servers/{instance}")).json
-        wanted = {"metadata": {"name": "web", "tags": [{"name": INSTANCE, "value": instance}]}, "spec": body["spec"]}
+        wanted = {
+            "metadata": {"name": "web", "tags": [{"name": INSTANCE_TAG, "value": instance}]},
+            "spec": body["spec"],
+        }
         assert (await as_compute(house).put(f"/api/v2/servers/{instance}", wanted)).status == 202
         await rest(house)
         server = await house.store.get(Server, instance)
-        assert {tag.name for tag in server.spec.tags} == {INSTANCE, INCARNATION}
+        assert {tag.name for tag in server.spec.tags} == {INSTANCE_TAG, INCARNATION}
         assert "Replacing" not in await events(house, instance)
         assert (await house.read(instance))["metadata"]["provisioningStatus"] == "provisioned"
 

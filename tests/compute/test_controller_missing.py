@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from remuda.compute.instances.server_watch import Following
-from remuda.compute.seen import AllTold
+from remuda.compute.ports import AllTold
 from remuda.region.kinds.servers import Server
 from tests.compute.controlling import UNHURRIED, Counting, begun_anew, events, made, network_of, rest, server_of
 from tests.compute.house import ComputeHouse, in_a_compute

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.tags import INCARNATION, INSTANCE
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.names import INCARNATION, INSTANCE_TAG
 from remuda.kernel.errors import RemudaError
 from remuda.providers.contract.common import WrongState
 from remuda.region.kinds.servers import Server
@@ -91,8 +91,8 @@ async def _agree(house: ComputeHouse) -> None:
     instances = {each.name: each for each in (await house.store.list(ComputeInstance)).items}
     servers = (await house.store.list(Server)).items
     tags = [{tag.name: tag.value for tag in server.spec.tags} for server in servers]
-    assert Counter(each[INSTANCE] for each in tags) == Counter(list(instances)), "one server for each, and no other"
-    assert all(each[INCARNATION] == instances[each[INSTANCE]].uid for each in tags)
+    assert Counter(each[INSTANCE_TAG] for each in tags) == Counter(list(instances)), "one server for each, and no other"
+    assert all(each[INCARNATION] == instances[each[INSTANCE_TAG]].uid for each in tags)
     for server in servers:
         spec = instances[server.name].spec
         assert (server.spec.flavor_id, server.spec.image.id) == (spec.flavor_id, spec.image_id)

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.compute.instances.server_watch import Following
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.seen import ServerFacts, ServerSeen
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.ports import ServerFacts, ServerSeen
 from remuda.quota.ports import Place
 from remuda.reconcile.reporter import PassOutcome, Silent
 from remuda.reconcile.results import Run

@@ -6,11 +6,10 @@ from datetime import timedelta
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.history.explanation import explain, explain_gone
-from remuda.compute.history.gone import End, GoneInstance
+from remuda.compute.history.explanation import End, GoneInstance, explain, explain_gone
 from remuda.compute.history.reasons import REASONS
-from remuda.compute.kinds.instances import Protection
-from remuda.compute.seen import NetworkSeen
+from remuda.compute.kinds import Protection
+from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
 from remuda.resources.conventions import MODIFIED
 from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing

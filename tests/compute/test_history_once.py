@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Conflict, Unavailable
 from tests.compute.controlling import (
     SMALL,

@@ -6,10 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.compute.history.operating import read_operation
-from remuda.compute.history.reading import read_entries
 from remuda.compute.history.schema import EventRead
-from remuda.compute.history.timeline import sentence_of
+from remuda.compute.history.timeline import read_entries, read_operation, sentence_of
 from remuda.operations.kinds import Failure, Operation, OperationSpec, OperationStatus, Phase
 from remuda.operations.saga import Saga, Sagas, Step, Work
 from remuda.store.logs import Entry

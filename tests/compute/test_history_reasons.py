@@ -12,7 +12,7 @@ import remuda
 from remuda.compute.history.reasons import REASONS, reason_of
 from remuda.compute.history.schema import Who
 from remuda.compute.history.timeline import EVENTS
-from remuda.compute.instances.making import NET_S
+from remuda.compute.instances.convergence import NET_S
 from remuda.reconcile.ports import DriverSettings
 
 SOURCES = Path(remuda.__file__).parent

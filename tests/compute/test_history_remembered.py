@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from remuda.compute.kinds.instances import INSTANCE
+from remuda.compute.kinds import INSTANCE
 from remuda.resources.conventions import ORGANIZATION, PROJECT
 from remuda.store.logs import Record, subject_of
 from tests.compute.asking import at, made, settle

@@ -11,10 +11,10 @@ import msgspec
 import pytest
 
 from remuda.compute.history.explanation import Known, explain
-from remuda.compute.history.noting import PowerAsked
+from remuda.compute.history.reasons import PowerAsked
 from remuda.compute.history.schema import ExplanationRead
-from remuda.compute.kinds.instances import Applied, Protection
-from remuda.compute.seen import NetworkSeen
+from remuda.compute.kinds import Applied, Protection
+from remuda.compute.ports import NetworkSeen
 from remuda.operations.kinds import Failure
 from tests.compute.explained import FINE, NOW, PLACE, SINCE, instance, known, operation, said, server, showing
 

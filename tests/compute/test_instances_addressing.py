@@ -4,9 +4,9 @@ import dataclasses
 
 from msgspec.structs import replace
 
-from remuda.compute.instances.addressing import moved, with_addresses
-from remuda.compute.kinds.instances import Addresses, ComputeInstance, InstanceNetworking
-from remuda.compute.seen import ServerSeen
+from remuda.compute.instances.status import moved, with_addresses
+from remuda.compute.kinds import Addresses, ComputeInstance, InstanceNetworking
+from remuda.compute.ports import ServerSeen
 from tests.compute.asking import at
 from tests.compute.controlling import delete_server, made, network_of, rest
 from tests.compute.explained import instance, server

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from remuda.compute.api import TABLE
+from remuda.compute.app import TABLE
 from remuda.http.server.access_log import Observe
 from remuda.http.server.metrics import Metrics
 from tests.compute.apart import EITHER_WAY, Begun, databases

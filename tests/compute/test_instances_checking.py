@@ -2,9 +2,9 @@
 
 import pytest
 
-from remuda.compute.catalogue.rules import regions_for_instances, usable_flavors, usable_images
-from remuda.compute.instances.checking import check_fit, check_network, find_flavor, find_image, gpus_of
-from remuda.compute.seen import NetworkSeen
+from remuda.compute.catalogue import regions_for_instances, usable_flavors, usable_images
+from remuda.compute.instances.service import check_fit, check_network, find_flavor, find_image, gpus_of
+from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import Invalid, Malformed, RemudaError
 from remuda.quota.ports import Place
 from remuda.resources.schema import FlavorRead, ImageRead

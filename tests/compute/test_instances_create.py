@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.identity.kinds.quotas import Allocation, owner_value
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret

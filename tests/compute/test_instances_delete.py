@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from remuda.compute.instances import service
-from remuda.compute.kinds.instances import ComputeInstance, Protection
-from remuda.compute.plans.protecting import refuse_if_protected
+from remuda.compute.kinds import ComputeInstance, Protection
+from remuda.compute.policies import refuse_if_protected
 from remuda.store.contract import Store
 from tests.compute.asking import NOT_FOUND, at, is_nothing, made, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute

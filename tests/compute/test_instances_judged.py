@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from remuda.access.principal import Context, Principal
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import Operation
 from tests.compute.asking import held, made, make_authority, make_group, settle
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute

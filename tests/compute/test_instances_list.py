@@ -3,7 +3,7 @@
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.http.sse import EventReader
 from remuda.resources.conventions import NAME, NETWORK, ORGANIZATION, PROJECT, REGION
 from tests.compute.asking import ABSENT, NOT_FOUND, OUT_OF_ORGANIZATION, OUT_OF_PROJECT, at, forbidden, made, settle

@@ -17,7 +17,7 @@ from remuda.compute.instances.schema import (
     NetworkingWire,
     ProtectionWire,
 )
-from remuda.compute.kinds.instances import ComputeInstance, Protection
+from remuda.compute.kinds import ComputeInstance, Protection
 from remuda.kernel.errors import Invalid
 from remuda.kernel.ids import derived_id
 from remuda.kernel.secrets import Secret

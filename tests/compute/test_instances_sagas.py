@@ -4,13 +4,11 @@ import msgspec
 import pytest
 
 from remuda.access.principal import Principal, asker_of
-from remuda.compute.instances.paying import charge_for
-from remuda.compute.instances.rules import instance_id
+from remuda.compute.instances.rules import charge_for, instance_id
 from remuda.compute.instances.sagas import CREATE_INSTANCE, InstancePorts, NameTaken, NewInstance, bound
 from remuda.compute.instances.schema import InstanceCreate, InstanceCreateSpec, NetworkingWire
-from remuda.compute.kinds import KINDS
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.seen import NetworkSeen
+from remuda.compute.kinds import KINDS, ComputeInstance
+from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.operations.kinds import OPERATION, Operation

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import Principal
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.clock import Clock
 from remuda.quota.ports import Charge
 from remuda.region.kinds.servers import Server

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from remuda.compute.instances.actions import with_provenance
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.tags import INCARNATION, INSTANCE, PROVENANCE
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.names import INCARNATION, INSTANCE_TAG, PROVENANCE
 from remuda.kernel.errors import Invalid
 from remuda.region.kinds.servers import Server
 from remuda.resources.schema import MetadataWrite, TagWire
@@ -97,7 +97,7 @@ def test_m10_a_snapshot_has_the_callers_tags_but_none_of_a_service_and_says_what
         image = told(reply, 201)
         tags = {tag["name"]: tag["value"] for tag in image["metadata"]["tags"]}
         assert (tags["team"], tags[PROVENANCE]) == ("blue", instance)
-        assert INSTANCE not in tags
+        assert INSTANCE_TAG not in tags
         assert "forged" not in tags.values()
         again = await home.client.post(at(instance, "snapshot"), body, idempotency_key="once")
         assert told(again, 201)["metadata"]["id"] == image["metadata"]["id"]
@@ -174,7 +174,7 @@ def test_m09_c02_an_instance_with_several_servers_is_inconsistent_and_nothing_is
         home = await settle(house)
         instance = await _running(house, home)
         await _stop_drivers(house)
-        tags = [{"name": INSTANCE, "value": instance}]
+        tags = [{"name": INSTANCE_TAG, "value": instance}]
         wanted = {
             "metadata": {"name": "twin", "tags": tags},
             "spec": {"networkId": home.network, "flavorId": home.wanted(house)["spec"]["flavorId"], "imageId": DEBIAN},

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from remuda.compute.instances.paying import charge_for
-from remuda.compute.instances.rules import SCOPE
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.instances.rules import SCOPE, charge_for
+from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.settings import ComputeSettings
 from remuda.identity.kinds.quotas import Allocation
 from remuda.quota.ports import Amount, Charge, Place

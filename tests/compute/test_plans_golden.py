@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.compute.kinds.instances import ComputeInstance, InstanceStatus
+from remuda.compute.kinds import ComputeInstance, InstanceStatus
 from remuda.compute.plans.diff import KINDS
 from remuda.compute.plans.schema import PlanRead
 from remuda.kernel.secrets import Secret

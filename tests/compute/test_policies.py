@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from remuda.compute.kinds.policies import ProjectPolicy
+from remuda.compute.kinds import ProjectPolicy
 from tests.compute.asking import ABSENT, Home, at, forbidden, made, settle
 from tests.compute.changing import LARGE, plan, put, wanted
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.operations.kinds import OPEN, Operation
 from tests.compute.apart import EITHER_WAY, Begun, databases
 from tests.compute.asking import (

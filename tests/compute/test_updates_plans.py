@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from tests.compute.asking import GPUS, Home, at, encoded, held, made, make_authority, settle
 from tests.compute.changing import LARGE, ROCKY, SMALL, kinds, named, plan, put, wanted
 from tests.compute.house import INSTANCES, ComputeHouse, in_a_compute

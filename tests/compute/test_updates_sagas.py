@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from remuda.access.principal import asker_of
-from remuda.compute.instances.paying import charge_for
-from remuda.compute.instances.rules import changed_instance, new_instance
+from remuda.compute.instances.rules import changed_instance, charge_for, new_instance
+from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts
+from remuda.compute.instances.sagas import bound_update as bound
 from remuda.compute.instances.schema import (
     InstanceCreate,
     InstanceCreateSpec,
@@ -18,9 +19,7 @@ from remuda.compute.instances.schema import (
     NetworkingWire,
     ProtectionWire,
 )
-from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance, UpdatePorts, bound
-from remuda.compute.kinds import KINDS
-from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec
+from remuda.compute.kinds import KINDS, ComputeInstance, InstanceSpec
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPERATION, OperationSpec
 from remuda.operations.saga import Sagas, Work, read_input, stored_input

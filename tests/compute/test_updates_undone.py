@@ -6,7 +6,7 @@ Found by the simulation: the instance had its public address again, and nobody h
 import pytest
 
 from remuda.clients.identity import IdentityLink
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.kinds import ComputeInstance
 from remuda.kernel.errors import Unavailable
 from remuda.operations.kinds import OPEN, Operation
 from remuda.quota.ports import Charge

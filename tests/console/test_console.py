@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from remuda.app.console import console_over
-from remuda.compute.api import TABLE
+from remuda.compute.app import TABLE
 from remuda.config.schema import Server
 from remuda.datadir import DataDirectory
 from remuda.http.server.access_log import Observe

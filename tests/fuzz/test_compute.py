@@ -2,7 +2,7 @@
 
 import pytest
 
-from remuda.compute.api import TABLE
+from remuda.compute.app import TABLE
 from tests.fuzz.apart import EXAMPLES, fuzzed, said
 from tests.fuzz.running import PHASES, Report
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import msgspec
 import pytest
 
-from remuda.compute.api import TABLE
+from remuda.compute.app import TABLE
 from remuda.http.binding import in_small_letters
 from remuda.http.bodies import BodyReader
 from remuda.http.routes import Id, Wire

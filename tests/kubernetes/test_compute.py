@@ -10,8 +10,7 @@ import pytest
 from structlog.testing import capture_logs
 
 from remuda.app import registry
-from remuda.compute.kinds import KINDS
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
+from remuda.compute.kinds import INSTANCE, KINDS, ComputeInstance
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.randomness import SystemRandomness
 from remuda.region.kinds.servers import Server

@@ -10,8 +10,8 @@ import pytest
 from remuda.access.principal import Principal
 from remuda.clients.region import SERVERS, RegionLink
 from remuda.clients.watch import Anew, Synced, Told, Watch
-from remuda.compute.seen import AllTold
-from remuda.compute.tags import INSTANCE
+from remuda.compute.names import INSTANCE_TAG
+from remuda.compute.ports import AllTold
 from remuda.kernel.randomness import SystemRandomness
 from tests.identity.household import told
 from tests.links.ground import SERVICE, WAYS, Ground, followed
@@ -66,7 +66,7 @@ async def _servers(ground: Ground) -> list[Any]:
 async def _tagged(house: RegionHouse, network: str, name: str) -> str:
     """Make a server that says it belongs to an instance."""
     body = {
-        "metadata": {"name": name, "tags": [{"name": INSTANCE, "value": OWNER}]},
+        "metadata": {"name": name, "tags": [{"name": INSTANCE_TAG, "value": OWNER}]},
         "spec": {"networkId": network, "flavorId": STANDARD, "imageId": UBUNTU},
     }
     service = house.service(SERVICE, actor="ann@example.com", organization=house.organization, project=house.project)

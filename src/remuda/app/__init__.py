@@ -15,7 +15,7 @@ from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, screens_api
 from remuda.app.region import begun_region
 from remuda.app.services import Counting, Telling, begun_identity
 from remuda.app.small import small_server
-from remuda.compute.api import TABLE as COMPUTE
+from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
 from remuda.config import effect
 from remuda.config.effect_compute import compute_settings

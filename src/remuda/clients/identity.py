@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Context, Principal
 from remuda.clients.transport import Send, ServiceNow
-from remuda.compute.seen import Held
+from remuda.compute.ports import Held
 from remuda.identity.names import OrganizationPath, ProjectPath
 from remuda.identity.quotas.allocation_state import allocation_id
 from remuda.identity.quotas.schema import (

@@ -17,8 +17,8 @@ from remuda.access.principal import Context
 from remuda.clients.seeing import changed, created, place_of, replaced, see_network, see_server
 from remuda.clients.transport import Send, ServiceNow
 from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch
-from remuda.compute.seen import AllTold, AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
-from remuda.compute.tags import INSTANCE
+from remuda.compute.names import INSTANCE_TAG
+from remuda.compute.ports import AllTold, AuthoritySeen, GroupSeen, NetworkSeen, Replacement, ServerSeen, ServerWanted
 from remuda.http.authentication import acting_for
 from remuda.http.routes import NOTHING
 from remuda.http.transport import claim_of
@@ -125,7 +125,7 @@ class RegionLink:
 
     async def servers_anywhere(self, instance: str, payer: Place) -> Sequence[ServerSeen]:
         """Return all servers that say they belong to an instance."""
-        query = NetworkedQuery(tag=(f"{INSTANCE}={instance}",))
+        query = NetworkedQuery(tag=(f"{INSTANCE_TAG}={instance}",))
         found: list[ServerRead] = await self.acting.ask("list_servers", NOTHING, await self._own(payer), query=query)
         return [see_server(each) for each in found]
 

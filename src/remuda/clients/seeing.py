@@ -2,8 +2,8 @@
 
 from msgspec import UNSET, UnsetType
 
-from remuda.compute.seen import NetworkSeen, Replacement, ServerFacts, ServerSeen, ServerWanted
-from remuda.compute.tags import INCARNATION, INSTANCE
+from remuda.compute.names import INCARNATION, INSTANCE_TAG
+from remuda.compute.ports import NetworkSeen, Replacement, ServerFacts, ServerSeen, ServerWanted
 from remuda.kernel.secrets import Secret
 from remuda.quota.ports import Place
 from remuda.region.networks.schema import NetworkRead
@@ -48,7 +48,7 @@ def see_server(server: ServerRead, *, is_gone: bool = False) -> ServerSeen:
         place=place_of(about),
         region=status.region_id,
         network=status.network_id,
-        instance=tags.get(INSTANCE, ""),
+        instance=tags.get(INSTANCE_TAG, ""),
         incarnation=tags.get(INCARNATION, ""),
         facts=_facts(server),
         settling=about.provisioning_status,

@@ -1,16 +1,131 @@
-"""Compute put together: the rooms over their ports, the API before them, and what goes on by itself behind them."""
+"""Compute put together: the rooms over their ports, the API before them, and what goes on by itself behind them.
 
-from collections.abc import Iterable
+Compute's route table: the routes of all its rooms.
 
-from remuda.compute import control
-from remuda.compute.api import TABLE
+What goes on behind compute's rooms: the operations that they begin, and what makes intent true.
+
+The compute service: its rooms, each with a port of its own.
+
+The rooms of compute over their ports.
+"""
+
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from remuda.compute import catalogue, policies, recovery
+from remuda.compute.catalogue import Catalogue
+from remuda.compute.consumers import NetworkConsumer, ProjectConsumer
+from remuda.compute.history import routes as history
+from remuda.compute.history.service import History
+from remuda.compute.instances import controller as instance_control
+from remuda.compute.instances import routes as instances
+from remuda.compute.instances import sagas as instance_sagas
+from remuda.compute.instances.actions import Verbs
+from remuda.compute.instances.convergence import leftover_breaker
+from remuda.compute.instances.server_lookup import Matches
+from remuda.compute.instances.server_watch import Following
+from remuda.compute.instances.service import Instances
+from remuda.compute.instances.updates import Updates
+from remuda.compute.monitor.monitor import monitor_of
+from remuda.compute.monitor.orphans import stray_breaker
+from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
-from remuda.compute.rooms import rooms
+from remuda.compute.recovery import Recovery
 from remuda.http.api import Api
+from remuda.http.mounting import within
+from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
-from remuda.operations.recovery import Recovery
+from remuda.operations.recovery import Recovery as OperationRecovery
+from remuda.operations.saga import AnyBound
+from remuda.operations.service import Operations
+from remuda.reconcile.controller import Driver
 from remuda.service import api_ports, not_begun, operations_of
 from remuda.store.background import Duties
+from remuda.version import release
+
+TABLE = Table(
+    "compute",
+    title="Compute",
+    description="Instances: what they are, what a change would do to them, and what happened to them.",
+    routes=[
+        *within(lambda compute: compute.catalogue, catalogue.routes()),
+        *within(lambda compute: compute.instances, instances.routes()),
+        *within(lambda compute: compute.updates, instances.update_routes()),
+        *within(lambda compute: compute.verbs, instances.verb_routes()),
+        *within(lambda compute: compute.history, history.routes()),
+        *within(lambda compute: compute.policies, policies.routes()),
+        *within(lambda compute: compute.recovery, recovery.routes()),
+    ],
+)
+"""The whole API, which `assembly` mounts with a `Compute`."""
+
+
+Duty = Callable[[], Coroutine[Any, Any, None]]
+"""What is done for as long as the service runs."""
+
+
+def sagas(ports: ComputePorts) -> Sequence[AnyBound]:
+    """Return the operations of all rooms."""
+    store, identity = ports.store, ports.identity
+    making = instance_sagas.InstancePorts(store=store, identity=identity, region=ports.region)
+    return (
+        *instance_sagas.bound(making),
+        *instance_sagas.bound_update(instance_sagas.UpdatePorts(store=store, identity=identity)),
+    )
+
+
+def drivers(ports: ComputePorts) -> Mapping[str, Driver]:
+    """Return the controllers of all rooms, by name."""
+    found = (instance_control.driver(ports),)
+    return {driver.name: driver for driver in found}
+
+
+def duties(ports: ComputePorts, controllers: Mapping[str, Driver]) -> Iterator[tuple[str, Duty]]:
+    """Yield what is done beside the controllers."""
+    instances = controllers["instances"]
+    monitor = monitor_of(ports, instances.wake)
+    yield "server watch", Following(ports, instances, monitor.strays.suspect).keep
+    yield "instance watch", monitor.strays.departures.keep
+    yield "network consumer", NetworkConsumer(ports).keep
+    yield "project consumer", ProjectConsumer(ports).keep
+    yield "monitor", monitor.keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compute:
+    """All rooms."""
+
+    catalogue: Catalogue
+    instances: Instances
+    updates: Updates
+    verbs: Verbs
+    policies: Policies
+    history: History
+    recovery: Recovery
+
+
+def rooms(ports: ComputePorts, operations: Operations) -> Compute:
+    """Return all of them."""
+    store, clock, region = ports.store, ports.clock, ports.region
+    instances = Instances(
+        store=store,
+        clock=clock,
+        identity=ports.identity,
+        region=region,
+        operations=operations,
+    )
+    return Compute(
+        catalogue=Catalogue(region=region, settings=ports.settings, version=release()),
+        instances=instances,
+        updates=Updates(instances),
+        verbs=Verbs(instances=instances, region=region, matches=Matches.over(region, ports.metrics), log=ports.log),
+        policies=Policies(store=store, identity=ports.identity),
+        history=History(
+            store=store, log=ports.log, clock=clock, sealer=ports.sealer, region=region, operations=operations
+        ),
+        recovery=Recovery(breakers=(leftover_breaker(ports.reconciling), stray_breaker(ports.reconciling))),
+    )
 
 
 class ComputeApp:
@@ -19,19 +134,19 @@ class ComputeApp:
     def __init__(self, ports: ComputePorts) -> None:
         self.ports = ports
         self.table = TABLE
-        self.operations = operations_of(ports, control.sagas(ports))
+        self.operations = operations_of(ports, sagas(ports))
         self.service = rooms(ports, self.operations)
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
         self.api = Api(TABLE, self.service, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url))
-        self.drivers = control.drivers(ports)
-        self._recovery = Recovery(self.operations, is_alone=ports.is_alone)
+        self.drivers = drivers(ports)
+        self._recovery = OperationRecovery(self.operations, is_alone=ports.is_alone)
         self._duties = Duties(ports.clock)
 
     async def start(self) -> None:
         """Take up what was left, and begin."""
         self._duties.start("recovery", self._recovery.keep)
         self._duties.start("forgetting", self._recovery.keep_forgetting)
-        for name, duty in control.duties(self.ports, self.drivers):
+        for name, duty in duties(self.ports, self.drivers):
             self._duties.start(name, duty)
         for driver in self.drivers.values():
             await driver.start()

@@ -2,14 +2,24 @@
 
 Each tells what is the matter, who can do something about it, and what. A test walks the controllers of compute and of
 region's servers, and fails on a reason that is not here.
+
+How what keeps an instance is said: what is the matter and since when, then who can unblock it, and how.
+
+What somebody might wonder about an instance that keeps it from nothing: it is off, ill, drifted or protected.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 
-from remuda.compute.history.schema import Who
-from remuda.compute.instances.making import NET_S
+from remuda.compute.history.schema import WaitRead, Who
+from remuda.compute.history.timeline import account
+from remuda.compute.instances.convergence import NET_S
+from remuda.compute.instances.status import DRIFTED
+from remuda.compute.kinds import ComputeInstance, Protection
+from remuda.kernel.conditions import Condition, find_condition
 from remuda.reconcile.ports import DriverSettings
+from remuda.reconcile.status import STALLED
 
 _CONTROL = DriverSettings()
 _SOON_S = int(NET_S)
@@ -162,3 +172,114 @@ REASONS: Mapping[str, Reason] = {
 def reason_of(word: str) -> Reason:
     """Return what is behind a word; of one that nobody thought of, that somebody has to look."""
     return REASONS.get(word, _UNFORESEEN)
+
+
+_WHO: dict[Who, str] = {
+    "itself": "Nobody has to unblock it: it goes on by itself.",
+    "user": "Whoever may change the instance can unblock it.",
+    "operator": "It takes an operator to unblock it.",
+}
+
+
+def wait_of(
+    word: str, *, since: datetime | None = None, detail: str = "", next_try: datetime | None = None
+) -> WaitRead:
+    """Return what there is to know of something that keeps an instance; `detail` is what is known beyond the word."""
+    behind = reason_of(word)
+    began = f" (since {at(since)})" if since is not None else ""
+    detail = clause(detail)
+    more = f": {detail}" if detail and detail.lower() not in behind.says.lower() else ""
+    return WaitRead(
+        reason=word,
+        sentence=f"{behind.says}{began}{more}.",
+        since=since,
+        next_try=next_try,
+        retry_within=behind.retry_within_s,
+        who=behind.who,
+        remedy=behind.remedy,
+    )
+
+
+def lines_of(wait: WaitRead) -> Iterator[str]:
+    """Yield all of it, for people."""
+    yield wait.sentence
+    if wait.next_try is not None:
+        yield f"It is tried again at {at(wait.next_try)}."
+    elif wait.who != "itself" and wait.retry_within:
+        yield f"It is looked at again as soon as something changes, and at least every {wait.retry_within} seconds."
+    yield _WHO[wait.who] if wait.remedy == PATIENCE else f"{_WHO[wait.who]} {wait.remedy}"
+
+
+def at(moment: datetime) -> str:
+    """Return a moment as people read it."""
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"
+
+
+def clause(text: str) -> str:
+    """Return a sentence as a part of another."""
+    return text.strip().rstrip(".")
+
+
+@dataclass(frozen=True, slots=True)
+class PowerAsked:
+    """Who last asked for an instance to be on or off."""
+
+    stopped: bool
+    actor: str
+    time: datetime
+
+
+def notes(instance: ComputeInstance, power: PowerAsked | None, policy: Protection | None) -> Iterator[str]:
+    """Yield what there is to note, each in a sentence."""
+    stalled = find_condition(instance.status.conditions, STALLED)
+    if stalled is not None and stalled.status == "True":
+        yield f"It has not moved since {at(stalled.last_transition_time)}, which is too long: somebody should look."
+    yield from _ill(instance)
+    yield from _drifted(instance)
+    if instance.is_marked:
+        return
+    if instance.status.power_state == "Stopped":
+        yield _off(power)
+    yield from _protected(instance.spec.protection, policy or Protection())
+
+
+def broken_since(instance: ComputeInstance) -> Condition | None:
+    """Return what is said of the server of an instance that ran and then broke; nothing, if it did not."""
+    healthy = find_condition(instance.status.conditions, "Healthy")
+    has_broken = healthy is not None and (healthy.status, healthy.reason) == ("False", "Errored")
+    return healthy if has_broken else None
+
+
+def _ill(instance: ComputeInstance) -> Iterator[str]:
+    healthy = find_condition(instance.status.conditions, "Healthy")
+    if healthy is not None and healthy.status == "False" and broken_since(instance) is None:
+        how = clause(healthy.message)
+        yield f"It is not healthy (since {at(healthy.last_transition_time)}){': ' if how else ''}{how}."
+
+
+def _drifted(instance: ComputeInstance) -> Iterator[str]:
+    drifted = find_condition(instance.status.conditions, DRIFTED)
+    if drifted is not None and drifted.status == "True":
+        yield (
+            f"At its provider it is not what it was made any more (since {at(drifted.last_transition_time)}): "
+            f"{clause(drifted.message)}. It is left so, since somebody did that there: give it another flavor or image "
+            "to have it made anew, which loses its disk."
+        )
+
+
+def _off(power: PowerAsked | None) -> str:
+    if power is not None and power.stopped:
+        return f"It is off because {account(power.actor)} asked for that at {at(power.time)}: start it to have it run."
+    return (
+        "Nobody asked here for it to be off: it was shut down from inside, or at its provider. Start it to have it run."
+    )
+
+
+def _protected(own: Protection, policy: Protection) -> Iterator[str]:
+    if own.deletion:
+        yield "It is protected from deletion: whoever may change it has to lift that before it can be deleted."
+    elif policy.deletion:
+        yield "Its project protects it from deletion: whoever may change the project has to lift that first."
+    if own.plan or policy.plan:
+        whose = "It" if own.plan else "Its project"
+        yield f"{whose} demands a plan: a change that destroys something has to carry the hash of its plan."

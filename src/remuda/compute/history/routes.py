@@ -1,12 +1,37 @@
-"""The history room's routes."""
+"""The history room's routes.
+
+The history room's handlers: each asks the service and renders what it says.
+"""
 
 from typing import Any
 
-from remuda.compute.history import handlers
+import msgspec
+
 from remuda.compute.history import schema as wire
-from remuda.compute.history.service import READ
+from remuda.compute.history.schema import EventRead, ExplanationRead, OperationRead
+from remuda.compute.history.service import READ, History
 from remuda.compute.names import INSTANCE, InstancePath
-from remuda.http.routes import AnyRoute, ListQuery, PageQuery, Route
+from remuda.http.pagination import page_headers
+from remuda.http.responses import Collection, Rendered
+from remuda.http.routes import AnyRoute, Call, ListQuery, Nothing, PageQuery, Route
+from remuda.operations.kinds import Operation
+
+
+async def list_timeline(history: History, call: Call[InstancePath, PageQuery, Nothing]) -> Rendered[list[EventRead]]:
+    page = await history.timeline(call.context, call.path.instance, call.query)
+    return Rendered(msgspec.json.encode(page.events), headers=page_headers(call.query, page.next))
+
+
+async def list_operations(
+    history: History, call: Call[InstancePath, ListQuery, Nothing]
+) -> Collection[Operation, list[OperationRead]]:
+    return await history.list_operations(call.context, call.path.instance)
+
+
+async def explain_instance(history: History, call: Call[InstancePath, Nothing, Nothing]) -> ExplanationRead:
+    """Say why an instance is as it is."""
+    return await history.explain(call.context, call.path.instance)
+
 
 _KEPT = "It is there for as long as it is remembered, also after the instance has gone."
 
@@ -22,7 +47,7 @@ def routes() -> list[AnyRoute]:
             "had one id, each event says which it means.",
             query_type=PageQuery,
             answer_type=list[wire.EventRead],
-            handler=handlers.list_timeline,
+            handler=list_timeline,
         ),
         _route(
             path=f"{INSTANCE}/operations",
@@ -31,14 +56,14 @@ def routes() -> list[AnyRoute]:
             description=f"By id, as every list. {_KEPT}",
             query_type=ListQuery,
             answer_type=list[wire.OperationRead],
-            handler=handlers.list_operations,
+            handler=list_operations,
         ),
         _route(
             path=f"{INSTANCE}/explain",
             name="explain_instance",
             summary="Say why an instance is as it is: what it waits for, since when, and who can unblock it",
             answer_type=wire.ExplanationRead,
-            handler=handlers.explain_instance,
+            handler=explain_instance,
         ),
     ]
 

@@ -9,18 +9,31 @@ from dataclasses import dataclass, field
 
 from remuda.access.checks import allow_for_object
 from remuda.access.principal import Context
-from remuda.compute.history.explanation import Known, explain, explain_gone
-from remuda.compute.history.gone import STREAM, GoneInstance, find_end, find_gone, find_power_asked
-from remuda.compute.history.noting import PowerAsked
-from remuda.compute.history.operating import OperationView, is_refusal
-from remuda.compute.history.reading import images_in, incarnation_of, read_entries, refused_in, without_refused
+from remuda.compute.history.explanation import (
+    STREAM,
+    GoneInstance,
+    Known,
+    explain,
+    explain_gone,
+    find_end,
+    find_gone,
+    find_power_asked,
+)
+from remuda.compute.history.reasons import PowerAsked
 from remuda.compute.history.schema import EventRead, ExplanationRead, OperationRead
+from remuda.compute.history.timeline import (
+    OperationView,
+    images_in,
+    incarnation_of,
+    is_refusal,
+    read_entries,
+    refused_in,
+    without_refused,
+)
 from remuda.compute.instances.rules import has_scope
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.kinds.policies import ProjectPolicy
-from remuda.compute.permissions import permission
-from remuda.compute.ports import RegionPort
-from remuda.compute.seen import NetworkSeen, ServerSeen
+from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
+from remuda.compute.names import permission
+from remuda.compute.ports import NetworkSeen, RegionPort, ServerSeen
 from remuda.http.pagination import PageTokens
 from remuda.http.responses import Collection
 from remuda.http.routes import PageQuery

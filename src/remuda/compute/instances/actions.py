@@ -12,12 +12,11 @@ from typing import Any
 import msgspec
 
 from remuda.access.principal import Context, Verb
-from remuda.compute.instances.matching import Matches
+from remuda.compute.instances.server_lookup import Matches
 from remuda.compute.instances.service import Instances
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.permissions import permission
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.names import PROVENANCE, permission
 from remuda.compute.ports import RegionPort
-from remuda.compute.tags import PROVENANCE
 from remuda.kernel.errors import Invalid, Malformed, NotFound
 from remuda.kernel.secrets import Secret
 from remuda.resources.crud import requested

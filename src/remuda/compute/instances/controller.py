@@ -11,30 +11,53 @@ takes one write of its own; only if that takes longer than a moment, its way the
 
 It goes in the other order: all its servers, then what it cost, then the instance. One whose labels are damaged stays
 as it is, and says so: what is not found where they point may be somewhere else.
+
+What is kept of an instance that goes, where nothing else is: whose it was is found, however much is told later.
+
+Who asks for its name once more and is refused leaves entries under the id of an instance that is gone, and there is no
+end to those.
+
+The controller of instances, and what wakes it: instances, their operations, and (`following`) their servers.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+import msgspec
 from prometheus_client import CollectorRegistry, Counter
 
-from remuda.compute.instances.damage import broken_spec
-from remuda.compute.instances.keeping import Keeping
-from remuda.compute.instances.leaving import departure
-from remuda.compute.instances.making import NET_S, Making, Step
-from remuda.compute.instances.paying import charge_for, give_back, is_to_give_back, with_less
-from remuda.compute.instances.server_lookup import Linked, is_ambiguous, linked_to
+from remuda.compute.instances.convergence import NET_S, Asking, Keeping, Making, Step, leftover_breaker
+from remuda.compute.instances.rules import charge_for, give_back, is_to_give_back, with_less
+from remuda.compute.instances.server_lookup import Linked, broken_spec, is_ambiguous, linked_to
 from remuda.compute.instances.status import UNTOLD
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import IdentityPort, RegionPort
-from remuda.compute.seen import ServerSeen
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.ports import ComputePorts, IdentityPort, RegionPort, ServerSeen
 from remuda.kernel.conditions import find_condition
+from remuda.operations.kinds import Operation
+from remuda.providers.absence import Absences
 from remuda.quota.lock import is_in_hand
 from remuda.quota.reservation import OPERATION_OPEN, begins, is_being_made, payer_of, with_charged
-from remuda.reconcile.lifecycle import Outcome
+from remuda.quota.sagas import about
+from remuda.reconcile.controller import Driver
+from remuda.reconcile.lifecycle import LET_GO, Lifecycle, Outcome
 from remuda.reconcile.results import Again, Blocked, Done, Result, Run
+from remuda.reconcile.sources import Source
 from remuda.reconcile.status import AVAILABLE
+from remuda.resources.conventions import IN_CARE
 from remuda.store.contract import Store
+from remuda.store.logs import Record
+
+
+def departure(instance: ComputeInstance, run: Run) -> Record:
+    """Return what to keep of an instance in the commit by which it goes."""
+    entry = run.entry(instance, LET_GO, labels=instance.metadata.labels)
+    return msgspec.structs.replace(entry, subject=departures_under(entry.subject))
+
+
+def departures_under(subject: str) -> str:
+    """Return under which subject the instances are kept that went, by that of what happened to them."""
+    return f"{subject}/gone"
+
 
 AMBIGUOUS = "AmbiguousServer"
 """Why nothing is done to an instance with several servers."""
@@ -139,3 +162,41 @@ class InstanceController:
 def _what_keeps(server: ServerSeen) -> str:
     is_usual = not server.is_marked or server.reason in {"", "Deprovisioning", "Provisioning", "Provisioned"}
     return "" if is_usual or not server.message else f": {server.message}"
+
+
+def driver(ports: ComputePorts) -> Driver:
+    """Return the controller of instances. Have `Following` done beside it, or it hears nothing of their servers."""
+    reconciling = ports.reconciling
+    breaker = leftover_breaker(reconciling)
+    instances = InstanceController(
+        store=reconciling.store,
+        identity=ports.identity,
+        region=ports.region,
+        making=Making(
+            store=reconciling.store,
+            identity=ports.identity,
+            region=ports.region,
+            absences=Absences(ports.clock, apart_s=ports.settings.look_again.total_seconds()),
+            breaker=breaker,
+        ),
+        keeping=Keeping(clock=ports.clock, asking=Asking(ports.region)),
+        ambiguous=ambiguities(ports.metrics),
+    )
+    return Driver(
+        "instances",
+        Lifecycle(
+            ComputeInstance,
+            provision=instances.provision,
+            deprovision=instances.deprovision,
+            finalizer=IN_CARE,
+            ports=reconciling,
+        ),
+        kind=ComputeInstance,
+        ports=reconciling,
+        sources=(
+            Source(ComputeInstance),
+            Source(Operation, when=lambda operation: operation.phase, keys=about(INSTANCE)),
+        ),
+        breakers=(breaker,),
+        settings=ports.control.for_many(),
+    )

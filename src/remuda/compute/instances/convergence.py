@@ -4,18 +4,42 @@ What the server was last asked to be is compared with what is wanted now, never 
 people see comes from the same decision. One thing is asked for in each pass, and everything may be asked for again: a
 change says all of what is wanted, and a replacement is named after what it is for. Whoever decides late, on a wish that
 was taken back or beside another who controls, is refused: each says which revision of the server it has seen.
+
+Making the server of an instance that has none: once it is clear that it should have one, and that there is room.
+
+What an earlier instance of the name has left behind goes first. A server that vanished is looked for twice and then
+made again, while its network is there. What it costs is held for good before anything is asked for.
+
+Keeping the server of an instance as it is wanted, and showing how it is.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from remuda.compute.instances.rules import facts_of
-from remuda.compute.instances.status import Anew, takes_images
-from remuda.compute.kinds.instances import ComputeInstance
+from remuda.compute.instances.rules import charge_for, facts_of
+from remuda.compute.instances.server_lookup import servers_naming
+from remuda.compute.instances.status import (
+    UNTOLD,
+    Anew,
+    is_being_changed,
+    is_rebuilding,
+    is_to_be_anew,
+    is_under_way,
+    is_untold,
+    moved,
+    projected,
+    rebuild_under_way,
+    takes_images,
+    with_rebuild_ended,
+    with_rebuilding,
+)
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.names import RESERVED
 from remuda.compute.plans.diff import Field, StepKind, decide
-from remuda.compute.ports import RegionPort
-from remuda.compute.seen import Replacement, ServerFacts, ServerSeen, ServerWanted
-from remuda.compute.tags import RESERVED
+from remuda.compute.ports import IdentityPort, RegionPort, Replacement, ServerFacts, ServerSeen, ServerWanted
+from remuda.kernel.clock import Clock
 from remuda.kernel.errors import (
+    AlreadyExists,
     AnswerNotKept,
     Conflict,
     Invalid,
@@ -28,9 +52,16 @@ from remuda.kernel.errors import (
     Unavailable,
 )
 from remuda.kernel.ids import derived_id
-from remuda.quota.reservation import payer_of
-from remuda.reconcile.results import Blocked
+from remuda.providers.absence import Absences
+from remuda.quota.reservation import is_charged, payer_of, settle_charge, with_charged
+from remuda.reconcile.deletion_guard import Breaker
+from remuda.reconcile.lifecycle import Outcome
+from remuda.reconcile.ports import ReconcilePorts
+from remuda.reconcile.results import Again, Blocked, Done, Result, Run
 from remuda.resources.conventions import NAME, PAYING_CREATOR, network_of
+from remuda.resources.crud import find
+from remuda.store.contract import Store
+from remuda.store.logs import Record
 
 REFUSALS = frozenset({"NoCapacity", "DependencyNotFound", "Errored"})
 """The reasons for which an instance is not made what is wanted, as `refusal_of` has them."""
@@ -166,3 +197,215 @@ def _actor(instance: ComputeInstance) -> str:
 def comparable(facts: ServerFacts) -> ServerFacts:
     """Return what a server was asked to be by us: what other services have written on it is theirs."""
     return replace(facts, tags=tuple(tag for tag in facts.tags if tag[0].startswith(RESERVED)))
+
+
+NET_S = 10.0
+"""When to look again at what region does: the watch of servers tells at once, and this is for what it has missed."""
+
+Step = Result | Outcome[ComputeInstance]
+"""What comes of a step."""
+
+_BEING_MADE = Again(NET_S, message="its server is being made", patience_s=UNTOLD.total_seconds())
+
+
+def leftover_breaker(ports: ReconcilePorts) -> Breaker:
+    """Return what keeps the servers of earlier instances from being removed by the dozen."""
+    return Breaker("leftovers", ComputeInstance, ports=ports)
+
+
+def made_again(instance: ComputeInstance, run: Run, why: str) -> Record:
+    """Return the entry for a server that is made again: it starts from its image, and runs, whatever it was before."""
+    return run.entry(instance, "MadeAgain", why=why, lost="disk", was=instance.status.power_state)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Making:
+    """Makes servers."""
+
+    store: Store
+    identity: IdentityPort
+    region: RegionPort
+    absences: Absences
+    breaker: Breaker
+    _unanswered: set[str] = field(default_factory=set)
+    """The uids of instances whose server was asked for without an answer: it may yet come to be."""
+
+    async def clear(self, instance: ComputeInstance, leftovers: Sequence[ServerSeen], run: Run) -> Step:
+        """Remove what an earlier instance of the name has left behind: it has the id of the server to be made."""
+        waiting = Again(NET_S, "ServerDeleting", "what an earlier instance of its name left behind is being removed")
+        standing = [each for each in leftovers if not each.is_marked]
+        if not standing:
+            return waiting
+        stopped = await self.breaker.allow(instance, run)
+        if stopped is not None:
+            return stopped
+        for server in standing:
+            await self.region.delete_server(server.id, payer_of(instance))
+        entries = [run.entry(instance, "LeftoverRemoved", server=each.id, of=each.incarnation) for each in standing]
+        return Outcome(waiting, instance, entries)
+
+    async def make(self, instance: ComputeInstance, run: Run) -> Step:
+        """Ask for a server."""
+        held = await self._kept_from(instance) or await settle_charge(self.identity, charge_for(instance))
+        if held is not None:
+            return held
+        await self._check_wanted(instance)
+        run.acted = True
+        try:
+            await self._create(instance, run)
+        except AlreadyExists:
+            return await self._taken(instance)
+        except RemudaError as error:
+            refusal = refusal_of(error)
+            self._unanswered.discard(instance.uid)
+            return refusal
+        self.is_there(instance)
+        if not instance.status.has_server:
+            return _BEING_MADE
+        why = "it was not there any more, and nobody had asked us for that"
+        return Outcome(_BEING_MADE, instance, [made_again(instance, run, why)])
+
+    def is_there(self, instance: ComputeInstance) -> None:
+        """Note that the server of an instance is there."""
+        self._unanswered.discard(instance.uid)
+        self.absences.is_there(instance.uid)
+
+    def may_come(self, instance: ComputeInstance) -> bool:
+        """Note that a server is not there; tell whether it may yet come to be, since an answer is missing."""
+        return instance.uid in self._unanswered and not self.absences.is_gone(instance.uid)
+
+    async def _kept_from(self, instance: ComputeInstance) -> Result | None:
+        """Return why no server is made, or not yet."""
+        network = await self.region.find_network(network_of(instance))
+        if network is None:
+            return Blocked("NetworkGone", "its network is gone")
+        if network.is_marked:
+            return Blocked("NetworkDeleting", "its network is being deleted, and takes it along")
+        if instance.status.has_server and not self.absences.is_gone(instance.uid):
+            return Again(self.absences.apart_s, "ServerVanished", "its server is not there, looking for it once more")
+        return None
+
+    async def _check_wanted(self, instance: ComputeInstance) -> None:
+        """Raise Conflict if an instance goes by now, or is gone: who slept would make a server that is nobody's."""
+        found = await find(self.store, ComputeInstance, instance.name, marked=False)
+        if found is None or found.uid != instance.uid:
+            raise Conflict("ComputeInstance", instance.name)
+
+    async def _create(self, instance: ComputeInstance, run: Run) -> None:
+        """Ask for the server, each time anew: there is one of its id at most, and it says whose it is."""
+        self._unanswered.add(instance.uid)
+        await self.region.create_server(wanted_server(instance, facts_of(instance), instance.spec.server_id), run.id)
+
+    async def _taken(self, instance: ComputeInstance) -> Result:
+        """Say what to do about a server that has the id: ours, if an answer was lost, or somebody else's."""
+        if await servers_naming(self.region, instance):
+            return Again(0, message=_BEING_MADE.message, patience_s=_BEING_MADE.patience_s)
+        self._unanswered.discard(instance.uid)
+        return Blocked("NameTaken", "a server that is not its own has its name on its network")
+
+
+_USUAL = {"", "Changed", "Pending", "Provisioning", "Provisioned"}
+_BEING_CHANGED = "its server is being changed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Keeping:
+    """Keeps servers."""
+
+    clock: Clock
+    asking: Asking
+
+    async def keep(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Step:
+        """Look after a server that is there. What it costs was held for good before it was asked for."""
+        if is_untold(instance, self.clock.now()) and is_under_way(server) and is_asked_for(instance, server):
+            return replace(_waiting(instance, server), patience_s=UNTOLD.total_seconds())
+        outcome = await self._outcome(instance, server, run)
+        return replace(outcome, news=[*_news(instance, server, run), *outcome.news, *_moved(instance, outcome, run)])
+
+    async def _outcome(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
+        known = instance if is_charged(instance) else with_charged(instance, self.clock)
+        try:
+            asked = await self.asking.converge(instance, server)
+        except RemudaError as error:
+            return Outcome(refusal_of(error), projected(known, server, self.clock.now()))
+        if asked is not None:
+            run.acted = True
+            return self._told(known, server, asked, run)
+        return self._under_way(known, server) if is_under_way(server) else self._ended(known, server, run)
+
+    def _told(self, instance: ComputeInstance, before: ServerSeen, asked: Asked, run: Run) -> Outcome[ComputeInstance]:
+        now, server = self.clock.now(), asked.server
+        facts = {"fields": list(asked.fields), "server": server.id}
+        if asked.anew is None:
+            entry = run.entry(instance, "ServerChanged" if asked.fields else "TakenBack", **facts)
+            is_all = bool(asked.fields) and is_asked_for(instance, server)
+            if is_all and not is_under_way(server):  # what was changed means nothing to its provider
+                return replace(self._ended(instance, server, run), entries=[entry])
+            return Outcome(Again(NET_S, message=_BEING_CHANGED), projected(instance, server, now), [entry])
+        entry = run.entry(
+            instance,
+            asked.anew,
+            **facts,
+            flavor=server.facts.flavor,
+            image=server.facts.image,
+            was={"flavor": before.facts.flavor, "image": before.facts.image},
+        )
+        begun = with_rebuilding(instance, asked.anew, server, now)
+        return Outcome(Again(NET_S, "Rebuilding", "its server is made anew"), projected(begun, server, now), [entry])
+
+    def _under_way(self, instance: ComputeInstance, server: ServerSeen) -> Outcome[ComputeInstance]:
+        """Show how far region is with what was asked for."""
+        now, said = self.clock.now(), rebuild_under_way(instance)
+        if not is_rebuilding(instance, server):
+            return Outcome(_waiting(instance, server), projected(instance, server, now))
+        how: Anew = "Replacing" if said is not None and said.reason == "Replacing" else "Rebuilding"
+        seen = projected(with_rebuilding(instance, how, server, now), server, now)
+        return Outcome(Again(NET_S, "Rebuilding", f"its server is made anew: {_message(server)}"), seen)
+
+    def _ended(self, instance: ComputeInstance, server: ServerSeen, run: Run) -> Outcome[ComputeInstance]:
+        """Show what has come of it."""
+        now, rebuild = self.clock.now(), rebuild_under_way(instance)
+        has_failed = server.settling == "error"
+        news = []
+        if rebuild is not None or is_to_be_anew(instance):
+            event, message = ("RebuildFailed", _message(server)) if has_failed else ("Rebuilt", "it was made anew")
+            news.append(run.entry(instance, event, server=server.id, message=message))
+            instance = with_rebuild_ended(instance, "Failed" if has_failed else "Rebuilt", message, now)
+        return Outcome(_failure(server) if has_failed else Done(), projected(instance, server, now), news=news)
+
+
+def _news(instance: ComputeInstance, server: ServerSeen, run: Run) -> list[Record]:
+    """Return what its server tells for the first time: that it is there, or that it was gone meanwhile."""
+    if not instance.status.has_server:
+        return [run.entry(instance, "ServerMade", server=server.id)]
+    if server.remade <= instance.status.remade:
+        return []
+    why = "it was gone from its provider, and nobody had asked us for that"
+    return [made_again(instance, run, why)]
+
+
+def _moved(before: ComputeInstance, outcome: Outcome[ComputeInstance], run: Run) -> list[Record]:
+    """Return what its addresses were and are now, if they have become others."""
+    changes = moved(before.status, outcome.resource.status)
+    return [run.entry(before, "AddressesChanged", changes=changes)] if changes else []
+
+
+def _waiting(instance: ComputeInstance, server: ServerSeen) -> Again:
+    """Return what a server waits for, where that is more than its turn."""
+    if server.reason not in _USUAL:
+        return Again(NET_S, server.reason, _message(server))
+    if not is_being_changed(instance, server):
+        return Again(NET_S, message="its server is being made")
+    how_far = server.message if server.reason == "Provisioning" else ""
+    return Again(NET_S, message=how_far or _BEING_CHANGED)
+
+
+def _failure(server: ServerSeen) -> Blocked:
+    """Return why a server has failed, in region's own word where it has one."""
+    if server.reason in _USUAL:
+        return Blocked("Errored", _message(server))
+    return Blocked(server.reason, _message(server))
+
+
+def _message(server: ServerSeen) -> str:
+    return server.message or "nobody says how far it is"

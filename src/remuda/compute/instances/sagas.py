@@ -5,6 +5,10 @@ the same name the later one takes back what it held itself, and nothing else.
 
 Its network may have been marked between the judgement and the write. It is looked at once more when the instance is
 there: either that is seen here, or whoever ends the instances of a marked network has seen the instance.
+
+What takes more than one effect: to change an instance together with what it costs.
+
+Its user data is in what the operation remembers, before and after; so its record is sealed.
 """
 
 from dataclasses import dataclass
@@ -14,14 +18,15 @@ import msgspec
 
 from remuda.access.principal import Asker
 from remuda.compute.instances import rules
-from remuda.compute.instances.schema import InstanceCreate
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.seen import NetworkSeen
+from remuda.compute.instances.rules import changed_instance, charge_for
+from remuda.compute.instances.schema import InstanceCreate, InstanceUpdate
+from remuda.compute.kinds import INSTANCE, ComputeInstance, InstanceSpec
+from remuda.compute.ports import NetworkSeen
 from remuda.kernel.errors import AlreadyExists, Malformed
 from remuda.operations.saga import AnyBound, Bound, Saga, Step, Work
 from remuda.quota.ports import Charge, Ledger, Place
 from remuda.quota.reservation import hold
-from remuda.quota.sagas import unmake
+from remuda.quota.sagas import Change, change_saga, unmake
 from remuda.resources.crud import find
 from remuda.store.contract import Store
 
@@ -136,3 +141,33 @@ CREATE_INSTANCE: Saga[InstancePorts, NewInstance] = Saga(
 def bound(ports: InstancePorts) -> list[AnyBound]:
     """Return the sagas of this room with what they reach the world through."""
     return [Bound(CREATE_INSTANCE, ports)]
+
+
+class ChangedInstance(Change[InstanceSpec, InstanceUpdate], frozen=True, kw_only=True):
+    """What is needed to change an instance that is to cost something else."""
+
+    gpus: int
+    """How many physical ones the wanted flavor has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePorts:
+    """What the steps reach the world through."""
+
+    store: Store
+    identity: Ledger
+
+
+def _changed(instance: ComputeInstance, change: ChangedInstance) -> ComputeInstance:
+    return changed_instance(instance, change.wanted, change.by.principal, change.now, gpus=change.gpus)
+
+
+UPDATE_INSTANCE = change_saga(
+    "instance.update", INSTANCE, ChangedInstance, changed=_changed, charge=charge_for, holds_secret=True
+)
+"""Gives an instance another flavor, or a public address, or takes one away, with whatever else is changed with it."""
+
+
+def bound_update(ports: UpdatePorts) -> list[AnyBound]:
+    """Return the saga with what it reaches the world through."""
+    return [Bound(UPDATE_INSTANCE, ports)]

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import msgspec
 
-from remuda.compute.kinds.instances import PowerState
+from remuda.compute.kinds import PowerState
 from remuda.http.routes import Id, Parameters, Wire
 from remuda.kernel.secrets import Secret
 from remuda.resources.schema import MetadataWrite, ProjectMetadataRead

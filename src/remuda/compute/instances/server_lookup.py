@@ -7,16 +7,70 @@ nothing is done then, as if there were two of its own, and it is not removed wit
 
 Servers are looked for where the labels of the instance say that it is. One of its own that is elsewhere tells that
 these labels are damaged: then nothing is done, and above all the instance is not let go without it.
+
+What can be wrong with a stored instance: its labels and its spec can be damaged behind our back.
+
+Nothing is done to one that is damaged, and nothing is destroyed: its controller says what is wrong, and so does the
+monitor. What is wrong with its spec alone keeps nobody from deleting it.
+
+The one server of an instance: found by where the instance is and by the tag, and never guessed.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from remuda.compute.instances.damage import broken_link, displaced, missing_labels, wrong_labels
-from remuda.compute.instances.rules import place_of
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import RegionPort
-from remuda.compute.seen import ServerSeen
+from prometheus_client import CollectorRegistry, Counter
+
+from remuda.compute.instances.rules import SCOPE, instance_id, place_of, source_prefix
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.ports import RegionPort, ServerSeen
+from remuda.kernel.errors import Inconsistent, Malformed, NotFound
+from remuda.resources import conventions as labels
+from remuda.resources import conventions as regional
+
+_DAMAGED = "its labels are damaged: "
+
+
+def missing_labels(instance: ComputeInstance) -> str:
+    """Return which of the labels are missing that say where an instance is; nothing, if none is."""
+    missing = [label for label in SCOPE if not instance.metadata.labels.get(label)]
+    return f"{_DAMAGED}{', '.join(missing)} is missing" if missing else ""
+
+
+def wrong_labels(instance: ComputeInstance, server: ServerSeen) -> Mapping[str, str]:
+    """Return the labels that an instance where this server is would have, and this one has not."""
+    there = {
+        labels.ORGANIZATION: server.place.organization,
+        labels.PROJECT: server.place.project,
+        regional.REGION: server.region,
+        regional.NETWORK: server.network,
+    }
+    found = instance.metadata.labels
+    return {label: value for label, value in there.items() if found.get(label) != value}
+
+
+def displaced(instance: ComputeInstance, server: ServerSeen) -> str:
+    """Return what is wrong with an instance whose own server is elsewhere than its labels say."""
+    found, right = instance.metadata.labels, wrong_labels(instance, server)
+    told = [f"{label} is {found.get(label, '')} and should be {value}" for label, value in right.items()]
+    return f"{_DAMAGED}{', '.join(told)}, as its server has it"
+
+
+def broken_link(instance: ComputeInstance) -> str:
+    """Return what is wrong with an instance that is linked to a server of another network or name."""
+    found, linked = instance.metadata.labels, instance.spec.server_id
+    if not linked or linked == instance_id(found[regional.NETWORK], found[labels.NAME]):
+        return ""
+    return f"{_DAMAGED}network and name are not those that its id follows from"
+
+
+def broken_spec(instance: ComputeInstance) -> str:
+    """Return what is wanted of an instance that no server can be asked for; nothing, if all of it can."""
+    broken = [repr(each) for each in instance.spec.networking.allowed_source_addresses if source_prefix(each) is None]
+    if not broken:
+        return ""
+    what = "which is no IPv4 prefix: replace what is in it"
+    return f"its spec is damaged: networking.allowedSourceAddresses has {', '.join(broken)}, {what}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,3 +141,38 @@ def _is_own(instance: ComputeInstance, server: ServerSeen) -> bool:
 def _is_linked(instance: ComputeInstance, server: ServerSeen) -> bool:
     """Tell whether a server is of this incarnation wherever it is: it says so, or is the very one."""
     return server.incarnation == instance.uid or (not server.incarnation and server.id == instance.spec.server_id)
+
+
+@dataclass(frozen=True, slots=True)
+class Matches:
+    """Finds the one server of an instance, and counts where there is another number of them."""
+
+    region: RegionPort
+    odd: Counter
+
+    @classmethod
+    def over(cls, region: RegionPort, registry: CollectorRegistry) -> "Matches":
+        """Return one that counts in a registry, in which all counts begin at nought."""
+        text = "Requests that found no server of an instance that has one, or several."
+        odd = Counter("remuda_compute_odd_matches", text, ["found"], registry=registry)
+        for found in ("none", "several"):
+            odd.labels(found)
+        return cls(region, odd)
+
+    async def one(self, instance: ComputeInstance) -> ServerSeen:
+        """Return the server of an instance, or raise Inconsistent; an instance that has none yet is told so.
+
+        One whose labels are damaged, so that its server is elsewhere, is nobody's: it is not found.
+        """
+        linked = sorted_out(instance, await servers_naming(self.region, instance))
+        found = linked.standing or linked.going
+        if len(found) == 1 and not is_ambiguous(instance, found):
+            return found[0]
+        if linked.elsewhere and not found:
+            self.odd.labels("none").inc()
+            raise NotFound("ComputeInstance", instance.name)
+        if not found and (instance.is_marked or not instance.status.has_server):
+            raise Malformed("instance has no server at the moment: wait until it is provisioned")
+        count = len(found) if len(found) > 1 else 0  # a single one that it is not linked to is none of its own
+        self.odd.labels("several" if count else "none").inc()
+        raise Inconsistent("instance", instance.name, part="server", found=count)

@@ -20,9 +20,8 @@ from prometheus_client import CollectorRegistry, Counter
 
 from remuda.compute.instances.convergence import is_asked_for
 from remuda.compute.instances.status import is_shown, is_under_way, is_untold
-from remuda.compute.kinds.instances import ComputeInstance
-from remuda.compute.ports import ComputePorts
-from remuda.compute.seen import AllTold, ServerSeen
+from remuda.compute.kinds import ComputeInstance
+from remuda.compute.ports import AllTold, ComputePorts, ServerSeen
 from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import RemudaError, Unreadable, Unsealable

@@ -2,36 +2,175 @@
 
 Every method takes the context of the call, checks the caller's rights itself, and has at most one effect, or is an
 operation. A change is in `updates`, and what can be done to a running instance in `verbs`.
+
+What an instance cannot be, judged before anything is made: region must never have to refuse its server later.
+
+Whatever region knows is asked as the caller: what it may not see is not there, or refused, in region's own words.
+
+The end of instances that nobody asked for by name: their network goes, and takes them along.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
+import structlog
 from msgspec.structs import replace
 
 from remuda.access.checks import allow_new_in_project
 from remuda.access.principal import Context, Permission, asker_of
+from remuda.cloudinit.user_data import check_user_data, read_user_data
+from remuda.compute.catalogue import is_for_instances, usable_flavors
 from remuda.compute.instances import rules
-from remuda.compute.instances.checking import check_access, check_network, choose
 from remuda.compute.instances.sagas import CREATE_INSTANCE, NewInstance
-from remuda.compute.instances.schema import InstanceCreate, InstanceRead
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.permissions import permission
-from remuda.compute.plans.protecting import refuse_if_protected
-from remuda.compute.ports import IdentityPort, RegionPort
+from remuda.compute.instances.schema import InstanceCreate, InstanceRead, InstanceSpecWire, NetworkingWire
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.names import permission
+from remuda.compute.policies import refuse_if_protected
+from remuda.compute.ports import IdentityPort, NetworkSeen, RegionPort
 from remuda.http.responses import Collection
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import AnswerNotKept, KeyReused, NotFound
+from remuda.kernel.errors import (
+    AnswerNotKept,
+    Conflict,
+    Invalid,
+    KeyReused,
+    Malformed,
+    NotFound,
+    Unreadable,
+    Unsealable,
+)
+from remuda.kernel.randomness import Randomness
 from remuda.kernel.tags import Tag
 from remuda.operations.kinds import Operation
 from remuda.operations.saga import read_input
 from remuda.operations.service import Operations
 from remuda.quota.ports import Place, paying_for
-from remuda.resources.crud import find, request_deletion, requested, until_written, witnessed
+from remuda.reconcile.results import Run
+from remuda.reconcile.sources import names
+from remuda.resources.conventions import NETWORK
+from remuda.resources.crud import each_once, find, request_deletion, requested, until_written, witnessed
+from remuda.resources.ipv4 import prefix_or_refuse
 from remuda.resources.metadata import check_tags, stored_tags
 from remuda.resources.query import NetworkedQuery, allow_for, allow_naming, filters_of
+from remuda.resources.schema import FlavorRead, ImageRead
 from remuda.resources.tags import own_tags
 from remuda.store.contract import Store
+
+_GB, _GIB = 10**9, 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What an instance is made of."""
+
+    flavor: FlavorRead
+    image: ImageRead
+
+    @property
+    def gpus(self) -> int:
+        """How many physical GPUs it has."""
+        return gpus_of(self.flavor)
+
+
+def gpus_of(flavor: FlavorRead) -> int:
+    """Return how many physical GPUs a flavor has."""
+    return 0 if flavor.spec.gpu is None else flavor.spec.gpu.physical_count
+
+
+def check_network(network: NetworkSeen, place: Place) -> None:
+    """Refuse a network of another project, or one that is about to go. Where the network is, the instance is."""
+    if network.place != place:
+        raise Invalid(
+            "spec.networkId",
+            "is of another project than spec.projectId says",
+            remedy="name a network of that project, or the project that the network is in",
+        )
+    if network.is_marked:
+        raise Malformed("network is being deleted")
+
+
+async def choose(region: RegionPort, context: Context, network: NetworkSeen, wanted: InstanceSpecWire) -> Choice:
+    """Return the flavor and image that are wanted in a network's region, if they are offered there and fit."""
+    organization = network.place.organization
+    flavor = find_flavor(await region.flavors(context, organization, network.region), wanted.flavor_id)
+    image = find_image(await region.images(context, organization, network.region), wanted.image_id)
+    check_fit(flavor, image)
+    return Choice(flavor, image)
+
+
+def find_flavor(flavors: Iterable[FlavorRead], flavor: str) -> FlavorRead:
+    """Return a flavor that instances can have."""
+    for each in usable_flavors(flavors):
+        if each.metadata.id == flavor:
+            return each
+    raise Malformed("requested flavor does not exist or is not accessible")
+
+
+def find_image(images: Iterable[ImageRead], image: str) -> ImageRead:
+    """Return an image that is meant for instances, in whatever state."""
+    for each in images:
+        if each.metadata.id == image and is_for_instances(each):
+            return each
+    raise Malformed("requested image does not exist or is not accessible")
+
+
+def check_fit(flavor: FlavorRead, image: ImageRead) -> None:
+    """Refuse an image that cannot be used, or not with this flavor."""
+    has, needs = flavor.spec, image.spec
+    if image.status.state != "ready":
+        raise Malformed(f"requested image is not ready for use: it is {image.status.state}")
+    if needs.architecture != has.architecture:
+        raise Malformed(
+            f"image architecture {needs.architecture} is not compatible with flavor architecture {has.architecture}"
+        )
+    # A flavor without a disk boots from a volume. On the wire a disk is in whole GB, rounded down: the most that it can
+    # have been is what counts, which is exact for disks of whole GiB, as images are.
+    if has.disk and (has.disk + 1) * _GB <= needs.size_gib * _GIB:
+        raise Malformed(f"flavor disk of {has.disk} GB is too small for an image of {needs.size_gib} GiB")
+    runs_on = "baremetal" if has.baremetal else "virtualized"
+    if needs.virtualization not in {"any", runs_on}:
+        raise Malformed(f"image virtualization {needs.virtualization} is not compatible with a {runs_on} flavor")
+
+
+async def check_access(region: RegionPort, context: Context, network: NetworkSeen, wanted: InstanceSpecWire) -> None:
+    """Refuse what lets traffic or people in, where it is not the network's or the project's own."""
+    await check_groups(region, context, wanted.networking, network.id)
+    await check_authority(region, context, wanted.ssh_certificate_authority_id, network.place)
+    check_said(wanted)
+
+
+async def check_groups(region: RegionPort, context: Context, networking: NetworkingWire | None, network: str) -> None:
+    """Refuse security groups that the caller cannot read, or that are another network's."""
+    for group in () if networking is None else each_once(networking.security_groups):
+        if (await region.security_group(context, group)).network != network:
+            raise Invalid(
+                "spec.networking.securityGroups",
+                "a referenced security group must belong to the same network as the instance",
+            )
+
+
+async def check_authority(region: RegionPort, context: Context, authority: str | None, place: Place) -> None:
+    """Refuse an SSH certificate authority that the caller cannot read, or that is another project's."""
+    if authority is not None and (await region.authority(context, authority)).place != place:
+        raise Invalid(
+            "spec.sshCertificateAuthorityId",
+            "sshCertificateAuthorityId must reference an SSH certificate authority in the same organization and "
+            "project as the instance",
+        )
+
+
+def check_said(wanted: InstanceSpecWire) -> None:
+    """Refuse user data and prefixes that are none."""
+    has_authority = wanted.ssh_certificate_authority_id is not None
+    check_user_data(read_user_data(wanted.user_data), with_authority=has_authority)
+    check_sources(wanted.networking)
+
+
+def check_sources(networking: NetworkingWire | None) -> None:
+    """Refuse prefixes that are none."""
+    for prefix in () if networking is None else networking.allowed_source_addresses:
+        prefix_or_refuse(prefix, "failed to parse IPv4 prefix")  # the words that clients know
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,3 +280,22 @@ class Instances:
 
 def _tags(instance: ComputeInstance) -> Sequence[Tag]:
     return instance.spec.tags
+
+
+async def end_instances_on(store: Store, network: str, randomness: Randomness, *, controller: str) -> int:
+    """Ask for every instance on a network to go, and return of how many that was asked. To ask twice is fine."""
+    count = 0
+    async for name in names(store, ComputeInstance, labels={NETWORK: network}):
+        try:
+            instance = await find(store, ComputeInstance, name, marked=False)
+        except (Unreadable, Unsealable):
+            structlog.get_logger().exception("instance not ended", instance=name, network=network)
+            continue
+        if instance is None:
+            continue
+        run = Run(controller=controller, key=name, cause="event", registry=store.registry, randomness=randomness)
+        entry = run.entry(instance, "NetworkDeleted", network=network, why="its network goes, and takes it along")
+        with suppress(NotFound, Conflict):  # it went meanwhile, or is another one by now, which is told anew
+            await store.delete(ComputeInstance, name, uid=instance.uid, log=[entry])
+            count += 1
+    return count

@@ -8,8 +8,13 @@ A change that carries the hash of a plan is done if that plan is what would be d
 otherwise it is refused, with the present plan. So is one without a hash that destroys something, where the instance or
 its project's policy demands one. The judgement and the write are about the same version of the instance: what changes
 in between is judged again.
+
+What an instance is while it is not what is wanted: region refuses that, and its server runs on as it was.
+
+A change is then judged by what stands. To want again what there is destroys nothing, and needs no room.
 """
 
+import dataclasses
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
@@ -17,27 +22,85 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Context, asker_of
 from remuda.compute.instances import rules
-from remuda.compute.instances.checking import check_access, check_fit, check_network, find_flavor, find_image, gpus_of
-from remuda.compute.instances.paying import charge_for, charged_gpus
+from remuda.compute.instances.convergence import REFUSALS, comparable
+from remuda.compute.instances.rules import charge_for, charged_gpus, facts_of
+from remuda.compute.instances.sagas import UPDATE_INSTANCE, ChangedInstance
 from remuda.compute.instances.schema import InstanceUpdate
-from remuda.compute.instances.service import Instances
-from remuda.compute.instances.standing import facts_before, standing_of
-from remuda.compute.instances.status import is_made_anew
-from remuda.compute.instances.update_sagas import UPDATE_INSTANCE, ChangedInstance
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.permissions import permission
-from remuda.compute.plans.blocking import quota_blockers
-from remuda.compute.plans.plan import plan_change
-from remuda.compute.plans.protecting import protection_of
+from remuda.compute.instances.server_lookup import is_ambiguous, servers_naming, sorted_out
+from remuda.compute.instances.service import (
+    Instances,
+    check_access,
+    check_fit,
+    check_network,
+    find_flavor,
+    find_image,
+    gpus_of,
+)
+from remuda.compute.instances.status import is_kept, is_made_anew, takes_images
+from remuda.compute.kinds import INSTANCE, ComputeInstance
+from remuda.compute.names import permission
+from remuda.compute.plans.diff import FIELDS, Side, Subject
+from remuda.compute.plans.plan import plan_change, quota_blockers
 from remuda.compute.plans.schema import BlockerRead, PlanRead
-from remuda.compute.plans.sides import Side, Subject
-from remuda.compute.seen import ServerFacts
+from remuda.compute.policies import protection_of
+from remuda.compute.ports import RegionPort, ServerFacts, ServerSeen
+from remuda.kernel.conditions import find_condition
 from remuda.kernel.errors import Invalid, Malformed, NoRoom, PlanChanged, PlanRequired
 from remuda.kernel.ids import derived_id
 from remuda.quota.lock import before_of, refuse_while_in_hand
+from remuda.reconcile.status import AVAILABLE
 from remuda.resources.conventions import NAME, network_of, region_of
 from remuda.resources.crud import Turns, check_state, requested, until_written, witnessed
 from remuda.resources.schema import FlavorRead, ImageRead
+
+_OF_THE_SERVER = frozenset(fact for fact, kind in FIELDS.values() if kind in {"rebuild", "replace"})
+"""The facts of which none becomes another without the server being made anew, and then all do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The server of an instance, as a change finds it."""
+
+    facts: ServerFacts
+    """What it was last asked to be; that is what is wanted, unless it was refused."""
+    takes_images: bool = True
+    """Whether it stays the same server with another image."""
+
+
+async def standing_of(region: RegionPort, instance: ComputeInstance, *, is_to_be_anew: bool) -> Standing:
+    """Return how the server of an instance stands; nobody is asked where that makes no difference to a change."""
+    wanted, is_refused = facts_of(instance), _is_refused(instance)
+    if not is_refused and not is_to_be_anew:
+        return Standing(wanted)
+    standing = sorted_out(instance, await servers_naming(region, instance)).standing
+    if not standing or is_ambiguous(instance, standing):
+        return Standing(wanted)
+    return Standing(_facts_of(standing[0], instance) if is_refused else wanted, takes_images(standing[0]))
+
+
+def facts_before(wanted: ServerFacts, standing: ServerFacts, after: ServerFacts) -> ServerFacts:
+    """Return what a change is compared with: what it changes stands as it does, all else was wanted before."""
+    facts = [fact for fact, _ in FIELDS.values()]
+    changed = {fact for fact in facts if getattr(wanted, fact) != getattr(after, fact)}
+    if changed & _OF_THE_SERVER:
+        changed |= _OF_THE_SERVER
+    return dataclasses.replace(wanted, **{fact: getattr(standing, fact) for fact in changed})
+
+
+def _facts_of(server: ServerSeen, instance: ComputeInstance) -> ServerFacts:
+    """Return what a server was asked to be; if it keeps its place until there is another, what it was before that."""
+    facts, applied = comparable(server.facts), instance.status.applied
+    if applied is None or not is_kept(server):
+        return facts
+    authority = applied.ssh_certificate_authority_id
+    return dataclasses.replace(facts, flavor=applied.flavor_id, image=applied.image_id, authority=authority)
+
+
+def _is_refused(instance: ComputeInstance) -> bool:
+    """Tell whether region was asked for what is wanted now, and would not do it."""
+    said = find_condition(instance.status.conditions, AVAILABLE)
+    return said is not None and said.reason in REFUSALS and said.observed_generation == instance.metadata.generation
+
 
 _MAY_RUN = {None, "Running"}
 

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 import structlog
 from prometheus_client import CollectorRegistry, Counter, Gauge
 
-from remuda.compute.kinds.instances import ComputeInstance, InstanceSpec
+from remuda.compute.kinds import ComputeInstance, InstanceSpec
 from remuda.compute.ports import ComputePorts
 from remuda.quota.ports import Place
 from remuda.reconcile.results import Run

@@ -4,23 +4,78 @@ The watch of servers tells of them, and where an instance goes without its serve
 that is there in two looks in a row is a finding. It is removed only if our own timeline tells that its instance was let
 go (a call took effect after everybody had forgotten it), and no more of them than the breaker of mass destruction lets
 pass. Everything else waits for an operator: whoever has lost the store would lose the servers as well.
+
+Instances that go, and the servers that they leave behind.
+
+No server changes when its instance goes without it, as one does whose finalizer somebody has taken away, so the watch
+of servers tells nothing of that. Whatever goes is remembered, and its servers are looked for at the next look of the
+monitor: one lookup for each deletion, and nothing while nothing is deleted. What was left while nobody followed is
+found when all servers are told the next time (`following`).
 """
 
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import dataclass, field
+from typing import cast
 
-from remuda.compute.history.gone import find_gone
-from remuda.compute.kinds.instances import INSTANCE, ComputeInstance
-from remuda.compute.monitor.departures import Departures
+import structlog
+
+from remuda.compute.history.explanation import find_gone
+from remuda.compute.instances.rules import has_scope
+from remuda.compute.instances.server_lookup import servers_naming, sorted_out
+from remuda.compute.kinds import INSTANCE, ComputeInstance
 from remuda.compute.monitor.findings import Findings, stand_in
-from remuda.compute.ports import ComputePorts
-from remuda.compute.seen import ServerSeen
-from remuda.kernel.errors import Conflict, Unreadable, Unsealable
+from remuda.compute.ports import ComputePorts, ServerSeen
+from remuda.kernel.errors import Conflict, Gone, Unreadable, Unsealable
 from remuda.reconcile.deletion_guard import Breaker, BreakerSettings, Limit
+from remuda.reconcile.leader import Pace, while_leading
 from remuda.reconcile.ports import ReconcilePorts
 from remuda.resources.crud import find
+from remuda.store.contract import Change, Event
 from remuda.store.logs import subject_of
+
+_MOST_REMEMBERED = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Departures:
+    """Follows instances as they go. Have `keep` done as a duty."""
+
+    ports: ComputePorts
+    pace: Pace
+    _departed: dict[str, ComputeInstance] = field(default_factory=dict)
+    """The last state of each, by its uid."""
+
+    async def keep(self) -> None:
+        """Follow for ever, while this process leads: a duty."""
+        await while_leading(self.ports.leader, self._follow)
+
+    async def left_behind(self) -> AsyncIterator[ServerSeen]:
+        """Yield the servers that are still there of instances that went since the last time."""
+        for uid, instance in list(self._departed.items()):
+            await self.pace.step()
+            for server in sorted_out(instance, await servers_naming(self.ports.region, instance)).standing:
+                yield server
+            self._departed.pop(uid, None)
+
+    async def _follow(self) -> None:
+        store = self.ports.store
+        while True:
+            version = (await store.list_names(ComputeInstance, limit=1)).version
+            watch = cast("AsyncGenerator[Event[ComputeInstance]]", store.watch(ComputeInstance, since=version))
+            try:
+                async with aclosing(watch) as events:
+                    async for event in events:
+                        if isinstance(event, Change) and event.type == "deleted":
+                            self._remember(event.resource)
+            except Gone:
+                structlog.get_logger().info("departures are followed anew")
+
+    def _remember(self, instance: ComputeInstance) -> None:
+        """Remember one that went; of too many at once, and of one that does not say where it was, nothing is known."""
+        if len(self._departed) < _MOST_REMEMBERED and has_scope(instance):
+            self._departed[instance.uid] = instance
+
 
 _MOST_SUSPECTS = 10_000
 _FEW = Limit(always=20)

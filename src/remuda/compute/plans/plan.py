@@ -4,16 +4,71 @@ A pure function of what was wanted, what is wanted now, what the catalogue says 
 provider can do, and can do with a server that has failed. What else is known of the instance (its addresses, whether
 it runs, whether its server is being made anew) is told, and decides nothing: neither what is done, nor what needs
 consent, nor the hash.
+
+The hash of a plan: whoever sends it back has seen this plan, and no other.
+
+It covers which instance it is about (its uid, so not one that was made again under the same name), all that a client
+may change of it, before and after, and the flavors and images involved, as they are on offer. So another PUT in
+between, or a flavor that has become another one, makes another plan. What is only observed is not in it: addresses,
+power, how many of a flavor are free, whether an image is ready, what is held of the quota until now.
+
+Why a change would be refused if it were made now, although it could be: what it costs is not there.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
 
 from remuda.compute.plans import messages as wording
-from remuda.compute.plans.changes import change_sentence
-from remuda.compute.plans.diff import Field, StepKind, decide
-from remuda.compute.plans.hashing import hash_of
-from remuda.compute.plans.schema import ChangeRead, Extent, PlanRead, QuotaChangeRead, StepRead, Thing, ThingRead
-from remuda.compute.plans.sides import Side, Subject
+from remuda.compute.plans.diff import Field, Side, StepKind, Subject, decide
+from remuda.compute.plans.messages import change_sentence
+from remuda.compute.plans.schema import (
+    BlockerRead,
+    ChangeRead,
+    Extent,
+    PlanRead,
+    QuotaChangeRead,
+    StepRead,
+    Thing,
+    ThingRead,
+)
+from remuda.kernel.encoding import digest
+from remuda.resources.schema import FlavorRead, ImageRead
+
+_DIGITS = 32
+
+
+def hash_of(
+    uid: str,
+    before: Side,
+    after: Side,
+    *,
+    steps: tuple[StepRead, ...],
+    lost: tuple[Thing, ...],
+) -> str:
+    """Return the hash of a plan. What is done and lost follows from the rest, and from what the provider can do."""
+    facts = {
+        "uid": uid,
+        "before": _side(before),
+        "after": _side(after),
+        "steps": [(step.kind, [change.field for change in step.changes]) for step in steps],
+        "lost": lost,
+    }
+    return digest(facts)[:_DIGITS]
+
+
+def _side(side: Side) -> dict[str, Any]:
+    return {"writable": side.writable, "flavor": _flavor(side.flavor), "image": _image(side.image)}
+
+
+def _flavor(flavor: FlavorRead | None) -> Any:
+    return None if flavor is None else (flavor.metadata.id, replace(flavor.spec, free=None))
+
+
+def _image(image: ImageRead | None) -> Any:
+    return None if image is None else (image.metadata.id, image.spec)
+
 
 _ANEW: frozenset[StepKind] = frozenset({"rebuild", "replace"})
 """Steps after which it starts from a new disk."""
@@ -125,3 +180,17 @@ def _quota(before: Side, after: Side) -> Iterator[QuotaChangeRead]:
         ("floatingips", int(before.facts.public_ip), int(after.facts.public_ip)),
     ):
         yield QuotaChangeRead(kind=kind, before=was, after=is_, delta=is_ - was)
+
+
+def quota_blockers(changes: Sequence[QuotaChangeRead], free: Mapping[str, int]) -> Sequence[BlockerRead]:
+    """Return what of a change's cost there is no room for. What nobody limits is not among what is free."""
+    dearer = [each for each in changes if each.delta > 0 and each.kind in free]
+    return [_blocker(each, free[each.kind]) for each in dearer if each.delta > free[each.kind]]
+
+
+def _blocker(change: QuotaChangeRead, free: int) -> BlockerRead:
+    sentence = (
+        f"It would be refused: it takes {change.delta} more of {change.kind}, and the quota of its project and "
+        f"organization leaves {max(free, 0)}. Delete something that is not needed, or have the quota raised."
+    )
+    return BlockerRead(reason="QuotaExceeded", sentence=sentence)

@@ -1,6 +1,12 @@
 """The recovery room: for operators, where compute has stopped to remove what nobody asked it to remove.
 
 The right to it is the one that region's recovery asks for: both are for those who run the platform.
+
+What an operator can do where compute does not go on by itself.
+
+The room's handlers: each asks the service and renders what it says.
+
+The room's routes. Only platform administrators have the right to them.
 """
 
 from collections.abc import Sequence
@@ -8,6 +14,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission
+from remuda.http.routes import AnyRoute, Call, Nothing, Route
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 
@@ -31,3 +38,27 @@ class Recovery:
         for breaker in self.breakers:
             for group in sorted({EVERYTHING, *await breaker.tripped()}):
                 await breaker.release(group)
+
+
+async def release(recovery: Recovery, call: Call[Nothing, Nothing, Nothing]) -> None:
+    """Let what is nobody's be removed again."""
+    await recovery.release(call.context)
+
+
+def routes() -> list[AnyRoute]:
+    """Return all of them."""
+    return [
+        Route(
+            method="POST",
+            path="/api/v2/recovery/removals/release",
+            name="release_removals",
+            summary="Let servers and quota that are nobody's be removed again",
+            scope="everywhere",
+            permission=MAY_RELEASE,
+            success=202,
+            tag="recovery",
+            description="Servers and allocations of instances that are gone are removed, and servers that an earlier "
+            "instance of the same name has left behind. That stops, in a project or everywhere, if there are too many.",
+            handler=release,
+        ),
+    ]

@@ -2,19 +2,35 @@
 
 The server is linked explicitly, before it exists: its id follows from network and name, and so a second try finds the
 first one's. What the server says is projected into the status; nothing is observed here.
+
+The API groups that compute's kinds belong to.
+
+What a project demands of all its instances, named after the project.
+
+What compute stores. `KINDS` is all of it.
+
+Instances have the fields that existing clusters know, and some of our own beside them. Kinds of the group
+`compute.remuda` are ours alone.
 """
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from remuda.compute.kinds.api_groups import SHARED, VERSION
 from remuda.kernel.secrets import Secret
 from remuda.kernel.tags import Tag
 from remuda.reconcile.status import unsettled_index
 from remuda.resources.conventions import UNSOUGHT, LifecycleStatus, given
 from remuda.store.kinds import Index, Kind
 from remuda.store.objects import Resource, StoredStruct
+
+SHARED = "compute.unikorn-cloud.org"
+"""Kinds that existing clusters have too."""
+OURS = "compute.remuda"
+"""Kinds that only we have."""
+VERSION = "v1alpha1"
+"""The version of all of them."""
+
 
 PowerState = Literal["Pending", "Queued", "Building", "Running", "Stopping", "Stopped", "Rebuilding", "Error"]
 """Where in its life an instance is."""
@@ -129,3 +145,19 @@ INSTANCE = Kind(
 )
 """Instances, found by their labels, by the operation that made them, and by their server; and those that are unsettled,
 which cannot wait after a start. What happens to the servers of the others is told by the watch of servers."""
+
+
+class ProjectPolicy(Resource, frozen=True):
+    """A project's policy: it holds for each of its instances, whatever the instance itself says."""
+
+    spec: Protection = Protection()
+
+
+POLICY = Kind(type=ProjectPolicy, group=OURS, version=VERSION, plural="projectpolicies")
+"""Policies, by the ids of their projects."""
+
+
+__all__ = ["KINDS"]
+
+KINDS: tuple[Kind[Any], ...] = (INSTANCE, POLICY)
+"""Every kind of the compute service."""

@@ -3,13 +3,24 @@
 A project that is marked comes to its end, so its policy goes at once. That a project is gone is not told. So now and
 then all policies are held against the projects there are, of which there are few; one whose project is not there in
 two looks in a row goes.
+
+Ends of things in other services that are ends of things here.
+
+The end of a network is the end of the instances on it: that is how a project's end reaches them, too.
+
+An instance looks at its network once more when it is there, so once a network is marked no new one comes to stay, and
+to look once after the mark is enough. To ask twice is fine, so every process asks, whoever leads. A network that went
+while nobody watched is not told of. But its instances have no server any more, which is noticed at once (`following`),
+and the monitor ends them.
 """
 
 import asyncio
 from contextlib import aclosing, suppress
+from dataclasses import dataclass
 
 from remuda.compute.instances.server_watch import followed
-from remuda.compute.kinds.policies import ProjectPolicy
+from remuda.compute.instances.service import end_instances_on
+from remuda.compute.kinds import ProjectPolicy
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.errors import Conflict, NotFound
 from remuda.providers.absence import Absences
@@ -17,6 +28,22 @@ from remuda.reconcile.leader import every
 from remuda.reconcile.sources import names
 from remuda.resources.conventions import ORGANIZATION
 from remuda.resources.crud import find
+
+
+@dataclass(frozen=True, slots=True)
+class NetworkConsumer:
+    """Watches networks end. Have `keep` done as a duty."""
+
+    ports: ComputePorts
+
+    async def keep(self) -> None:
+        """Watch for ever: a duty. Whatever goes wrong, all networks are looked at again."""
+        ports = self.ports
+        networks = followed(ports.region.networks, "networks", ports.clock, ports.randomness)
+        async with aclosing(networks):
+            async for seen in networks:
+                if seen.is_marked or seen.is_gone:
+                    await end_instances_on(ports.store, seen.id, ports.randomness, controller="networks")
 
 
 class ProjectConsumer:

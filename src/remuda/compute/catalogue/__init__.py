@@ -1,1 +1,0 @@
-"""What an instance can be made of, and which release answers."""

@@ -1,1 +1,0 @@
-"""Ends of things in other services that are ends of things here."""

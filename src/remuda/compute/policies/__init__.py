@@ -1,1 +1,0 @@
-"""What a project demands of all its instances."""

@@ -1,1 +1,0 @@
-"""What an operator can do where compute does not go on by itself."""
