@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import IO, Any, Self
 
 ROOT = Path(__file__).parents[1]
-MODULES = ("remuda.cli.commands.up", "remuda.cli.token", "remuda.cli.commands.sim")
+MODULES = ("remuda.cli.commands.up", "remuda.cli.commands.token", "remuda.cli.commands.sim")
 """What nearly all of them need."""
 _LONGEST = 1 << 20
 

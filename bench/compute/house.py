@@ -10,8 +10,7 @@ from bench.identity.client import Client
 from bench.region.catalogue import FLAVOR, IMAGE
 from bench.region.house import TENANT, House
 from bench.region.house import housed as region_housed
-from remuda.app.compute import begun_compute
-from remuda.app.services import Counting
+from remuda.app.services import Counting, begun_compute
 from remuda.compute.app import ComputeApp
 from remuda.compute.settings import ComputeSettings
 from remuda.config.schema import Server as ServerSection

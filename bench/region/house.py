@@ -19,9 +19,8 @@ from bench.identity.tenants import Tenant
 from bench.kinds import SEALER
 from bench.region.catalogue import CLOUD, FLAVOR, IMAGE, roomy
 from remuda.app import registry
-from remuda.app.clouds import OpenClouds
-from remuda.app.region import begun_region
-from remuda.app.services import Counting
+from remuda.app.providers import OpenClouds
+from remuda.app.services import Counting, begun_region
 from remuda.config.schema import Server as ServerSection
 from remuda.datadir import DataDirectory
 from remuda.http.server.server import Address

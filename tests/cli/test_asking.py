@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from remuda.cli.client import watching
-from remuda.cli.client.connecting import connected
+from remuda.cli.client import session as watching
 from remuda.cli.client.contexts import Context, ContextsFile, Tokens
 from remuda.cli.client.session import Session
+from remuda.cli.client.transport import connected
 from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unauthenticated, Unavailable
 from remuda.kernel.secrets import Secret
 from tests.cli.answering import Answer, Server, refusal, told
@@ -208,7 +208,7 @@ def test_who_is_trusted_is_read_only_where_something_is_encrypted() -> None:
 
 
 def test_a_command_that_asks_imports_nothing_heavy() -> None:
-    code = "import remuda.cli.app, remuda.cli.commands.looking, sys; print(*sys.modules)"
+    code = "import remuda.cli.app, remuda.cli.commands.instance, sys; print(*sys.modules)"
     loaded = set(
         subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     )

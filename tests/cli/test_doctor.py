@@ -15,8 +15,7 @@ import pytest
 from remuda.app import registry
 from remuda.cli import main
 from remuda.cli.commands.config import loaded
-from remuda.cli.commands.doctor import examine
-from remuda.cli.findings import Finding
+from remuda.cli.commands.doctor import Finding, examine
 from remuda.datadir import DataDirectory
 from remuda.kernel.clock import SystemClock
 from remuda.operations.kinds import Operation, OperationSpec

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from remuda.cli import main
-from remuda.cli.command_table import ALONE, NOUNS
+from remuda.cli.app import ALONE, NOUNS
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 COMMON = {"--output", "--context", "--organization", "--project"}

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from remuda.cli.commands.changing import carry_out
+from remuda.cli.commands.instance import carry_out
 from remuda.kernel.errors import PlanChanged, Unusable
 from tests.cli.using import JAMMY, SMALL, Terminal, make
 

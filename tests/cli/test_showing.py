@@ -11,15 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from remuda.cli import progress
-from remuda.cli.commands.plans import plan_text
+from remuda.cli.commands.instance import plan_text
 from remuda.cli.crud import agreed
-from remuda.cli.naming import among, looks_like_id
+from remuda.cli.lookup import among, looks_like_id
 from remuda.cli.options import About
-from remuda.cli.output import room
+from remuda.cli.output import as_facts, as_table, dump, room
 from remuda.cli.progress import OutOfSight, OutOfTime
-from remuda.cli.rules import parse_rule, rule_text
-from remuda.cli.showing.formats import dump
-from remuda.cli.showing.tables import as_facts, as_table
+from remuda.cli.resources import parse_rule, rule_text
 from remuda.kernel.errors import Invalid, NotFound, RemudaError, TooMany, Unavailable, Unusable
 
 PLANS = Path(__file__).parents[1] / "golden" / "plans"

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from remuda.app.small import small_server
-from remuda.config.schema_region import Region
+from remuda.app.services import small_server
+from remuda.config.schema import Region
 from remuda.config.settings import catalogues
 from remuda.identity.credentials import SmallServer
 from remuda.providers.simulated.catalogue import Catalogue

@@ -10,7 +10,7 @@ import pytest
 
 from remuda.cli import progress
 from remuda.cli.client.contexts import Context, Contexts, ContextsFile, Named, Tokens
-from remuda.cli.client.pausing import pause
+from remuda.cli.client.transport import pause
 from remuda.kernel.secrets import Secret
 from tests.cli.answering import Answer, Server, told
 from tests.cli.running import running

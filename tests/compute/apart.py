@@ -18,8 +18,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import Context, Principal
-from remuda.clients.identity import IdentityLink
-from remuda.clients.projects import watch_projects
+from remuda.clients.identity import IdentityLink, watch_projects
 from remuda.clients.region import RegionLink
 from remuda.clients.transport import ServiceNow, There
 from remuda.clients.watch import WatchThere

@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.app import registry
-from remuda.app.linking import identity_link, region_link
+from remuda.app.services import identity_link, region_link
 from remuda.compute.app import TABLE, ComputeApp
 from remuda.compute.ports import ComputePorts
 from remuda.kernel.clock import SystemClock

@@ -6,7 +6,7 @@ It is the house of region with compute in each of its processes, and with instan
 from contextlib import suppress
 from typing import Any, cast
 
-from remuda.app.linking import identity_link, region_link
+from remuda.app.services import identity_link, region_link
 from remuda.compute.app import TABLE, ComputeApp
 from remuda.compute.kinds import INSTANCE, ComputeInstance, ProjectPolicy
 from remuda.compute.ports import ComputePorts

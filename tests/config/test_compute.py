@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from remuda.compute.settings import ComputeSettings
-from remuda.config.effect_compute import compute_settings
-from remuda.config.load import Misconfigured, load
+from remuda.config.loader import Misconfigured, load
 from remuda.config.schema import Configuration
+from remuda.config.settings import compute_settings
 
 URL = "http://127.0.0.1:8080"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from remuda.config.load import Loaded, Misconfigured, load
+from remuda.config.loader import Loaded, Misconfigured, load
 from remuda.config.schema import SETTINGS, Account
 from remuda.http.server.server import Address
 from remuda.kernel.errors import Invalid

@@ -6,10 +6,19 @@ import tomllib
 from functools import reduce
 from pathlib import Path
 
-from remuda.config.about import Setting
-from remuda.config.load import load
-from remuda.config.schema import SETTINGS, Account, GroupRoles, Provider, SubjectRoles, Trust
-from remuda.config.schema_region import Cluster, ClusterNode, NodeGpu
+from remuda.config.fields import Setting
+from remuda.config.loader import load
+from remuda.config.schema import (
+    SETTINGS,
+    Account,
+    Cluster,
+    ClusterNode,
+    GroupRoles,
+    NodeGpu,
+    Provider,
+    SubjectRoles,
+    Trust,
+)
 from remuda.config.show import toml_value
 from remuda.config.values import plain
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from remuda.config import effect
-from remuda.config.load import Misconfigured, load
+from remuda.config import settings as effect
+from remuda.config.loader import Misconfigured, load
 from remuda.config.schema import Configuration, Provider, Trust
 from remuda.config.show import as_toml
 from remuda.identity.kinds.oauth import BearerTrust

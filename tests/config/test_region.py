@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from remuda.config import effect
-from remuda.config.load import Misconfigured, load
-from remuda.config.schema import Configuration
-from remuda.config.schema_region import Region
+from remuda.config import settings as effect
+from remuda.config.loader import Misconfigured, load
+from remuda.config.schema import Configuration, Region
 from remuda.config.settings import catalogues, region_settings
 from remuda.kernel.secrets import Secret
 from remuda.region.kinds.regions import Region as StoredRegion

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from remuda.config.load import load
+from remuda.config.loader import load
 from remuda.config.schema import SETTINGS
 from remuda.config.show import as_toml, toml_value
 

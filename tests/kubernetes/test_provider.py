@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
+from remuda.app.providers import cluster_of
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret
 from remuda.providers.kubernetes.provider import KubernetesCloud
-from remuda.region.catalogue.clusters import cluster_of
 from remuda.region.kinds.common import Cpu, Gpu
 from remuda.region.kinds.regions import KubernetesNode, RegionKubernetes, RegionSpec
 from tests.kubernetes.cluster import OwnCluster

@@ -18,8 +18,7 @@ from typing import Any
 from starlette.types import ASGIApp
 
 from remuda.access.principal import Context, Principal
-from remuda.clients.identity import IdentityLink
-from remuda.clients.projects import watch_projects
+from remuda.clients.identity import IdentityLink, watch_projects
 from remuda.clients.transport import Here, Send, ServiceNow, There
 from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch, WatchHere, WatchThere
 from remuda.http.client import Client

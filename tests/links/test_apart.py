@@ -4,8 +4,7 @@ import asyncio
 from pathlib import Path
 
 from remuda.access.principal import Principal
-from remuda.clients.identity import IdentityLink
-from remuda.clients.projects import watch_projects
+from remuda.clients.identity import IdentityLink, watch_projects
 from remuda.clients.transport import There
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.kernel.randomness import SystemRandomness

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx2
 
-from remuda.clients.projects import PROJECTS
+from remuda.clients.identity import PROJECTS
 from remuda.clients.watch import WatchThere
 from remuda.http.client import Client
 from remuda.identity.app import TABLE as IDENTITY

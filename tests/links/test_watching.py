@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
-from remuda.clients.projects import PROJECTS, watch_projects
+from remuda.clients.identity import PROJECTS, watch_projects
 from remuda.clients.region import NETWORKS, SERVERS
 from remuda.clients.watch import Anew, Followed, Synced, Told
 from remuda.http.routes import Table

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from remuda.app import registry
-from remuda.app.linking import identity_link
+from remuda.app.services import identity_link
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit

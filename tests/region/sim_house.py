@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager, suppress
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from remuda.app.linking import identity_link
+from remuda.app.services import identity_link
 from remuda.http.api import ApiSettings
 from remuda.http.authentication import TrustedProxies
 from remuda.http.ratelimit import RateLimit

@@ -8,19 +8,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from remuda.app.clouds import opened_clouds
-from remuda.app.compute import begun_compute
 from remuda.app.console import console_over
-from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, screens_api
-from remuda.app.region import begun_region
-from remuda.app.services import Counting, Telling, begun_identity
-from remuda.app.small import small_server
+from remuda.app.providers import CONSOLES, CONSOLES_PREFIX, opened_clouds, screens_api
+from remuda.app.services import Counting, Telling, begun_compute, begun_identity, begun_region, small_server
 from remuda.compute.app import TABLE as COMPUTE
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
-from remuda.config import effect
-from remuda.config.effect_compute import compute_settings
+from remuda.config import settings as effect
 from remuda.config.schema import Configuration
-from remuda.config.settings import catalogues, region_settings
+from remuda.config.settings import catalogues, compute_settings, region_settings
 from remuda.http.routes import Table
 from remuda.http.server.health import PROCESS, Mounted
 from remuda.identity.app import TABLE as IDENTITY

@@ -7,10 +7,9 @@ from starlette.types import ASGIApp
 
 from remuda.access.principal import Context, Principal
 from remuda.compute.app import ComputeApp
-from remuda.config import effect
+from remuda.config import settings as effect
 from remuda.config.schema import Server
-from remuda.console.app import Console, ConsolePorts
-from remuda.console.pages import ConsolePages
+from remuda.console.app import Console, ConsolePages, ConsolePorts
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages

@@ -1,13 +1,33 @@
-"""Identity in a process: put together, started for the first time, and looked after."""
+"""Identity in a process: put together, started for the first time, and looked after.
 
-from collections.abc import AsyncIterator, Callable, Mapping
+How the services of one process reach each other: as services with the rights that their accounts have.
+
+Region in a process: beside identity, which it reaches as any other process would, but without the network.
+
+Compute in a process: beside identity and region, which it reaches as from any other, but without the network.
+
+A small server, for scripts that want any: which region, flavor and image it is made of.
+
+It is chosen from the catalogue, before anything runs, so that it is the same at every start with the same catalogue.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from remuda.config import effect
+from remuda.access.principal import Principal
+from remuda.clients.identity import IdentityLink, watch_projects
+from remuda.clients.region import RegionLink
+from remuda.clients.transport import Here, ServiceNow
+from remuda.clients.watch import WatchHere
+from remuda.compute.app import ComputeApp
+from remuda.compute.ports import ComputePorts
+from remuda.compute.settings import ComputeSettings
+from remuda.config import settings as effect
 from remuda.config.schema import Configuration, Server
+from remuda.identity.app import TABLE as IDENTITY
 from remuda.identity.app import IdentityApp
 from remuda.identity.bootstrap import FirstStart, Welcome
 from remuda.identity.credentials import CredentialsFile, SmallServer
@@ -16,7 +36,16 @@ from remuda.identity.ports import IdentityPorts
 from remuda.identity.settings import IdentitySettings
 from remuda.operations.reporter import Metrics as OperationMetrics
 from remuda.process import Ground
+from remuda.providers.contract.catalogue import Flavor, Image
+from remuda.providers.simulated.catalogue import Catalogue
 from remuda.reconcile.reporter import Reporter
+from remuda.region.app import TABLE as REGION
+from remuda.region.app import RegionApp
+from remuda.region.catalogue.rules import size_of
+from remuda.region.catalogue.seed import region_id
+from remuda.region.kinds.common import GIB
+from remuda.region.ports import Providers, RegionPorts
+from remuda.region.settings import ConfiguredRegion, RegionSettings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,3 +134,160 @@ def _ports(ground: Ground, server: Server, told: IdentitySettings, fetch: Fetche
         rate=effect.rate_limit(server),
         api=effect.api_settings(server),
     )
+
+
+def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
+    """Return a service's way to identity."""
+    service, ports = _service(identity, name), identity.ports
+    clock, randomness = ports.clock, ports.randomness
+    watch = WatchHere(
+        IDENTITY, identity.service, reader=service, clock=clock, randomness=randomness, watched=ports.watched
+    )
+    return IdentityLink(
+        send=Here(IDENTITY, identity.service),
+        service=service,
+        randomness=randomness,
+        watch=lambda: watch_projects(watch),
+    )
+
+
+def region_link(identity: IdentityApp, region: RegionApp, name: str) -> RegionLink:
+    """Return a service's way to region."""
+    service, ports = _service(identity, name), region.ports
+    clock, randomness = ports.clock, ports.randomness
+    return RegionLink(
+        asking=Here(REGION, region.service, impersonating=service),
+        acting=Here(REGION, region.service),
+        service=service,
+        watch=WatchHere(
+            REGION, region.service, reader=service, clock=clock, randomness=randomness, watched=ports.watched
+        ),
+        randomness=randomness,
+    )
+
+
+def _service(identity: IdentityApp, name: str) -> ServiceNow:
+    """Return what tells a service's rights as they are now."""
+    known: Principal | None = None
+
+    async def service() -> Principal:
+        nonlocal known
+        access = (await identity.service.rights.of_system(name)).access
+        if known is None or known.access is not access:
+            known = Principal(subject=name, type="system", access=access)
+        return known
+
+    return service
+
+
+_REGION = "unikorn-region"
+
+
+@asynccontextmanager
+async def begun_region(
+    ground: Ground,
+    server: Server,
+    settings: RegionSettings,
+    counting: Counting,
+    *,
+    identity: IdentityApp,
+    providers: Providers,
+) -> AsyncIterator[RegionApp]:
+    """Run region for as long as the block runs."""
+    region = RegionApp(
+        RegionPorts(
+            store=ground.store,
+            log=ground.store,
+            clock=ground.clock,
+            randomness=ground.randomness,
+            sealer=ground.sealer,
+            authenticator=identity.authenticator,
+            identity=identity_link(identity, _REGION),
+            providers=providers,
+            settings=settings,
+            metrics=ground.metrics,
+            counts=counting.operations,
+            closing=ground.closing,
+            reporter=counting.controllers,
+            rate=effect.rate_limit(server),
+            api=effect.api_settings(server),
+        )
+    )
+    try:
+        await region.start()
+        yield region
+    finally:
+        await region.stop()
+
+
+_COMPUTE = "unikorn-compute"
+
+
+@asynccontextmanager
+async def begun_compute(
+    ground: Ground,
+    server: Server,
+    settings: ComputeSettings,
+    counting: Counting,
+    *,
+    identity: IdentityApp,
+    region: RegionApp,
+) -> AsyncIterator[ComputeApp]:
+    """Run compute for as long as the block runs."""
+    compute = ComputeApp(
+        ComputePorts(
+            store=ground.store,
+            log=ground.store,
+            clock=ground.clock,
+            randomness=ground.randomness,
+            sealer=ground.sealer,
+            authenticator=identity.authenticator,
+            identity=identity_link(identity, _COMPUTE),
+            region=region_link(identity, region, _COMPUTE),
+            settings=settings,
+            metrics=ground.metrics,
+            counts=counting.operations,
+            closing=ground.closing,
+            reporter=counting.controllers,
+            rate=effect.rate_limit(server),
+            api=effect.api_settings(server),
+        )
+    )
+    try:
+        await compute.start()
+        yield compute
+    finally:
+        await compute.stop()
+
+
+_DISTRO = "ubuntu"
+_NODE = "kubernetes"
+"""What an image for a cluster's nodes has on it: no instance is made of one."""
+
+
+def small_server(regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue]) -> SmallServer | None:
+    """Return what a small server is made of: in the first simulated region by name that everybody sees, if any is."""
+    for region in sorted(regions, key=lambda each: each.name):
+        found = catalogues.get(region.name)
+        if found is None or region.spec.organizations:
+            continue
+        for flavor in sorted(filter(_is_for_all, found.flavors), key=size_of):
+            image = max((each for each in found.images if _fits(each, flavor)), key=_rank, default=None)
+            if image is not None:
+                return SmallServer(region_id=region_id(region.name), flavor_id=flavor.id, image_id=image.id)
+    return None
+
+
+def _is_for_all(flavor: Flavor) -> bool:
+    return flavor.architecture == "x86_64" and not (flavor.is_pinned_only or flavor.is_baremetal)
+
+
+def _fits(image: Image, flavor: Flavor) -> bool:
+    is_for_it = image.architecture == flavor.architecture and image.virtualization != "baremetal"
+    is_for_it &= _NODE not in image.software_versions
+    return is_for_it and image.state == "ready" and image.gpu is None and image.size_gib * GIB <= flavor.disk_bytes
+
+
+def _rank(image: Image) -> tuple[bool, str, str]:
+    """Rank the one that most people expect highest, and of those the newest."""
+    return image.os.distro == _DISTRO, image.os.version, image.id

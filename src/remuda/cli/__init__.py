@@ -66,8 +66,7 @@ def _version() -> int:
 def _command(words: list[str]) -> int:
     from cyclopts import App, CycloptsError  # noqa: PLC0415  importing cyclopts takes longer than printing the version
 
-    from remuda.cli.app import build_app  # noqa: PLC0415  same
-    from remuda.cli.mistakes import explain  # noqa: PLC0415  same
+    from remuda.cli.app import build_app, explain  # noqa: PLC0415  same
     from remuda.cli.output import shown  # noqa: PLC0415  same
 
     code: int | None = None

@@ -1,23 +1,58 @@
-"""What can be done to every noun: list it, watch it, show one, make one, change one, give one up."""
+"""What can be done to every noun: list it, watch it, show one, make one, change one, give one up.
+
+Names where tables would have ids: people know what they called things.
+
+What instances hold: if it cannot be given up for that, the instances are named.
+"""
 
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Final
 
 import msgspec
 
-from remuda.cli.client.session import Query
-from remuda.cli.client.watching import changes
-from remuda.cli.lookup import Asked
-from remuda.cli.naming import looks_like_id, resolve
+from remuda.cli.client.session import Query, changes
+from remuda.cli.lookup import Asked, looks_like_id, resolve
 from remuda.cli.options import About, Format, Waiting
-from remuda.cli.output import is_terminal, note, say, show
+from remuda.cli.output import Columns, as_rows, dump, is_terminal, json_text, note, say, show, show_many, show_one
 from remuda.cli.progress import status_of, until, until_gone
-from remuda.cli.referring import named, names_of
-from remuda.cli.resources import Noun
-from remuda.cli.showing.formats import dump, json_text, show_many, show_one
-from remuda.cli.showing.tables import as_rows
-from remuda.kernel.errors import Unusable
+from remuda.cli.resources import INSTANCE, NETWORK, REGION, SECURITY_GROUP, SSH_CA, Noun
+from remuda.kernel.errors import Forbidden, RemudaError, Unusable
+
+
+def named(columns: Columns, names: Mapping[str, str]) -> Columns:
+    """Return columns that show names; where none is known, and of the thing itself, the id."""
+    return {heading: cell if heading == "ID" else _named(cell, names) for heading, cell in columns.items()}
+
+
+def names_of(asked: Asked, noun: Noun, things: Sequence[Any], columns: Columns) -> dict[str, str]:
+    """Return the names of what these columns of these things name by id, without those that cannot be read."""
+    unknown = {
+        word
+        for heading, cell in columns.items()
+        for thing in things
+        for word in cell(thing).split(", ")
+        if heading != "ID" and looks_like_id(word)
+    }
+    names: dict[str, str] = {}
+    for each in noun.refers:
+        if unknown - names.keys():
+            names |= _names(asked, each)
+    return names
+
+
+def _named(cell: Callable[[Any], str], names: Mapping[str, str]) -> Callable[[Any], str]:
+    return lambda thing: ", ".join(names.get(word, word) for word in cell(thing).split(", "))
+
+
+def _names(asked: Asked, noun: Noun) -> dict[str, str]:
+    try:
+        found = asked.session.get_all(noun.service, noun.path, None if noun is REGION else asked.place.query)
+    except RemudaError:
+        return {}
+    return {each["metadata"]["id"]: each["metadata"]["name"] for each in found}
+
 
 _WIDTHS = {"ID": 36, "STATUS": 14, "POWER": 10, "PRIVATE IP": 15, "PUBLIC IP": 15, "PREFIX": 18, "MADE": 16}
 """Of the columns of a table that is written row by row."""
@@ -146,3 +181,40 @@ def _document(value: Any, output: Format) -> str:
     if output == "yaml":
         return f"---\n{dump(value, output)}"
     return json_text(msgspec.json.encode(value)) + "\n"
+
+
+_SHOWN = 5
+_REFUSED = "is in use"
+_HELD: Final[Mapping[str, Callable[[Any], Sequence[str]]]] = {
+    NETWORK.word: lambda instance: [instance["status"]["networkId"]],
+    SECURITY_GROUP.word: lambda instance: (instance["spec"].get("networking") or {}).get("securityGroups", ()),
+    SSH_CA.word: lambda instance: [instance["spec"].get("sshCertificateAuthorityId", "")],
+}
+"""The ids of what an instance holds, by what sort of thing that is."""
+
+
+@contextmanager
+def naming_holders(asked: Asked, noun: Noun, wanted: str) -> Iterator[None]:
+    """Have the refusal to give something up say which instances hold it, as far as they can be seen."""
+    try:
+        yield
+    except Forbidden as refused:
+        if _REFUSED in refused.sentence and (names := _holders(asked, noun, wanted)):
+            refused.sentence = refused.sentence.replace(_REFUSED, f"{_REFUSED} by {_told(names)}", 1)
+        raise
+
+
+def _holders(asked: Asked, noun: Noun, wanted: str) -> list[str]:
+    try:
+        held = id_of(find(asked, noun, wanted))
+        instances = asked.session.get_all(INSTANCE.service, INSTANCE.path, asked.place.query)
+    except RemudaError:
+        return []
+    return sorted(each["metadata"]["name"] for each in instances if held in _HELD[noun.word](each))
+
+
+def _told(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return f"the instance {names[0]}"
+    shown, left = ", ".join(names[:_SHOWN]), len(names) - _SHOWN
+    return f"{len(names)} instances ({shown}{f' and {left} more' if left > 0 else ''})"

@@ -1,15 +1,18 @@
-"""What regions offer, flavors and images: shown, and found by name or id in one region or in all of them."""
+"""What regions offer, flavors and images: shown, and found by name or id in one region or in all of them.
+
+Waiting for images.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from remuda.cli.crud import id_of
-from remuda.cli.lookup import Asked
-from remuda.cli.naming import among, resolve
-from remuda.cli.options import Format
+from remuda.cli.lookup import Asked, among, resolve
+from remuda.cli.options import Format, Waiting
+from remuda.cli.output import Columns, show_many, show_one
+from remuda.cli.progress import until
 from remuda.cli.resources import IMAGE, REGION, Noun
-from remuda.cli.showing.formats import Columns, show_many, show_one
 from remuda.kernel.errors import Unusable
 
 
@@ -85,3 +88,16 @@ def _placed(columns: Columns, where: Mapping[int, str]) -> Columns:
     """Return columns with that of the region after the first; `where` each thing is, by its identity in memory."""
     first, *rest = columns.items()
     return dict([first, ("REGION", lambda thing: where[id(thing)]), *rest])
+
+
+def until_ready(asked: Asked, region: str, image: Any, waiting: Waiting) -> Any:
+    """Wait until instances can be made of an image, and return it; raise if they never will be."""
+    return until(
+        lambda: among(offers(asked, IMAGE, region), id_of(image), IMAGE.word),
+        lambda now: now["status"]["state"] == "ready",
+        lambda now: now["status"]["state"] == "failed",
+        limit_s=waiting.limit_s,
+        look=IMAGE.look(image["metadata"]["name"]),
+        progress=lambda now: f"{now['metadata']['name']} is {now['status']['state']}",
+        remedy="delete it, and try again",
+    )

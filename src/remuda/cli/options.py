@@ -1,12 +1,22 @@
-"""Options that many commands have: each is explained once, with its type."""
+"""Options that many commands have: each is explained once, with its type.
+
+Files that people name in options.
+
+Addresses as they are typed: what is none is refused before anybody is asked.
+
+The words of the API are those that its clients know, and name no option.
+"""
 
 from dataclasses import dataclass
+from ipaddress import IPv4Network
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from remuda.config.durations import parse_duration
+from remuda.config.values import parse_duration
 from remuda.kernel.errors import Invalid
+from remuda.resources.ipv4 import hinted, read_address, read_prefix
 
 _LONGEST_S = 600.0
 
@@ -100,3 +110,34 @@ def _tag(text: str) -> dict[str, str]:
     if not name or not equals:
         raise Invalid("--tag", f"{text} is no tag", remedy="give it as name=value")
     return {"name": name, "value": value}
+
+
+def bytes_of(path: Path, option: str) -> bytes:
+    """Return what is in a file."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        cause = error.strerror or str(error)
+        raise Invalid(option, f"{path} cannot be read ({cause})", remedy="name a file that is there") from None
+
+
+def text_of(path: Path, option: str) -> str:
+    """Return the text in a file."""
+    try:
+        return bytes_of(path, option).decode()
+    except UnicodeDecodeError:
+        raise Invalid(option, f"{path} is no text", remedy="name the right file") from None
+
+
+def checked_prefix(option: str, text: str) -> IPv4Network:
+    """Return a prefix, or refuse what is none."""
+    prefix = read_prefix(text)
+    if prefix is None:
+        raise Invalid(option, hinted(f"{text} is no IPv4 prefix", text), remedy="write one such as 10.0.0.0/24")
+    return prefix
+
+
+def check_address(option: str, text: str) -> None:
+    """Refuse what is no address."""
+    if read_address(text) is None:
+        raise Invalid(option, hinted(f"{text} is no IPv4 address", text), remedy="write one such as 10.0.0.1")

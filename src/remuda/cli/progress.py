@@ -6,9 +6,9 @@ from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
-from remuda.cli.client.pausing import pause
+from remuda.cli.client.transport import pause
 from remuda.cli.output import is_terminal, note
-from remuda.config.durations import duration_text
+from remuda.config.values import duration_text
 from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
 Progress = Callable[[Any], str]

@@ -2,15 +2,19 @@
 
 Every call is made as the service that asks, for whoever pays. An allocation is named after its operation, so what was
 asked for twice is held once, and it can be found again without being told its id.
+
+Projects as other services follow them: which there are in all organizations, and which of them are ending.
 """
 
 from collections.abc import AsyncGenerator, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 
 from msgspec.structs import replace
 
 from remuda.access.principal import Context, Principal
 from remuda.clients.transport import Send, ServiceNow
+from remuda.clients.watch import Followed, Told, Watch
 from remuda.compute.ports import Held
 from remuda.identity.names import OrganizationPath, ProjectPath
 from remuda.identity.quotas.allocation_state import allocation_id
@@ -24,7 +28,8 @@ from remuda.identity.quotas.schema import (
     TurnQuery,
     UsageQuery,
 )
-from remuda.identity.tenancy.schema import ReferencePath
+from remuda.identity.tenancy.rules import read_project
+from remuda.identity.tenancy.schema import ProjectRead, ReferencePath
 from remuda.kernel.errors import AlreadyExists, NotFound, PreconditionFailed
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import Randomness
@@ -194,3 +199,23 @@ def _held(found: AllocationRead) -> Held:
         amounts=frozenset(Amount(each.kind, each.committed) for each in spec.allocations if each.committed),
         is_confirmed=found.status.life == "confirmed",
     )
+
+
+PROJECTS = Followed("list_all_projects", ProjectRead, read_project)
+"""All projects there are."""
+
+
+async def watch_projects(watch: Watch) -> AsyncGenerator[ProjectSeen]:
+    """Yield every project there is, then each that changes; all of them again when changes are no longer known.
+
+    What is gone is not told: a project goes when nothing needs it any more, so there is nobody to tell.
+    """
+    async with aclosing(watch(PROJECTS)) as news:
+        async for each in news:
+            if isinstance(each, Told) and each.type != "deleted":
+                yield _seen(each.item)
+
+
+def _seen(project: ProjectRead) -> ProjectSeen:
+    about = project.metadata
+    return ProjectSeen(place=Place(about.organization_id, about.id), is_marked=about.deletion_time is not None)

@@ -157,7 +157,5 @@ POLICY = Kind(type=ProjectPolicy, group=OURS, version=VERSION, plural="projectpo
 """Policies, by the ids of their projects."""
 
 
-__all__ = ["KINDS"]
-
 KINDS: tuple[Kind[Any], ...] = (INSTANCE, POLICY)
 """Every kind of the compute service."""

@@ -9,8 +9,8 @@ from functools import reduce
 from textwrap import wrap
 from typing import Any
 
-from remuda.config.about import Setting
-from remuda.config.load import DEFAULT, Loaded
+from remuda.config.fields import Setting
+from remuda.config.loader import DEFAULT, Loaded
 from remuda.config.schema import SETTINGS
 from remuda.config.values import plain
 

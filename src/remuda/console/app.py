@@ -3,26 +3,99 @@
 A browser has a cookie and no token, so the console asks for whom it is, and follows the instances in that one's name on
 the server's side. It answers GET only and changes nothing. A request that another site began is refused: browsers do
 not send it the cookie, and say where it comes from (`Sec-Fetch-Site`). A stream ends with the login that it is for.
+
+The page, and what it loads: a script and styles of our own, and nothing else.
+
+What somebody else wrote, such as the name of an instance, is text in it and never markup: the template escapes it, and
+the script sets text only.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+import base64
+import hashlib
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from http import HTTPStatus
+from importlib.resources import files
 from typing import Any
 
 import msgspec
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import Principal
-from remuda.console.pages import STREAM, ConsolePages, script
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.pages import answer_page
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.request import Observation, observation_of
-from remuda.http.responses import JSON, Answer, Collection
-from remuda.http.server.health import DOCS, PAGES, ProcessPages
+from remuda.http.responses import JSON, Answer, Collection, Page, wire_headers
+from remuda.http.server.health import DOCS, PAGES, Mounted, ProcessPages
 from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthenticated, Unavailable
+from remuda.version import ServiceDescriptor
+
+STREAM = "/console/instances"
+"""Where the script follows the instances."""
+
+_SCRIPT = "console.js"
+_PLACE = f"/console/{_SCRIPT}"
+
+
+class ConsolePages:
+    """Renders the page."""
+
+    def __init__(self, *, description: ServiceDescriptor, mounted: Sequence[Mounted], account: str) -> None:
+        """Take where somebody logs in and out as `account`."""
+        self._template = _environment().get_template("console.html")
+        self._about = {"version": str(description), "mounted": mounted, "account": account}
+        self._about |= {"script": _PLACE, "stream": STREAM}
+        own = ("page.css", "console.css")
+        styles = " ".join(f"'sha256-{_digest(_environment().get_template(name).render())}'" for name in own)
+        self._policy = (
+            f"default-src 'none'; script-src 'self'; connect-src 'self'; style-src {styles}; "
+            "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        )
+
+    def front(self, *, known: str, problems: Sequence[tuple[str, str]], pages: Mapping[str, str]) -> Page:
+        """Show the page to whoever is logged in, or to somebody who is not yet (`known` is empty then)."""
+        standing = "Remuda is not ready" if problems else "Remuda is ready"
+        title = "Your instances" if known else standing
+        html = self._template.render(title=title, known=known, problems=problems, pages=pages, **self._about)
+        return Page(html, headers={"Content-Security-Policy": self._policy})
+
+
+def script() -> Answer:
+    """Return the script. A browser asks for it each time, so that it never has one of an earlier release."""
+    return _script()
+
+
+@cache
+def _script() -> Answer:
+    content = files("remuda.console").joinpath("static", _SCRIPT).read_bytes()
+    headers = {
+        "Content-Type": "text/javascript; charset=utf-8",
+        "Cache-Control": "no-cache",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "X-Content-Type-Options": "nosniff",
+    }
+    return Answer(200, content, tuple(wire_headers(headers)))
+
+
+def _digest(style: str) -> str:
+    return base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+
+
+@cache
+def _environment() -> Environment:
+    own, shared = PackageLoader("remuda.console"), PackageLoader("remuda.http")
+    return Environment(
+        loader=ChoiceLoader([own, shared]),
+        auto_reload=False,
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+    )
+
 
 _METHODS = ("GET", "HEAD")
 _HERE = {b"same-origin", b"none"}

@@ -2,6 +2,8 @@
 
 What a service refuses is raised as the error that it told, in its own sentence. A write carries a key, so that it is
 done once however often it has to be sent.
+
+Following a list as it changes, also over streams that end: each is taken up where the last one was left.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,13 +14,12 @@ from typing import Any, Literal, Self
 import httpx2
 import msgspec
 
-from remuda.cli.client.connecting import connected
 from remuda.cli.client.contexts import Context, Contexts, ContextsFile
-from remuda.cli.client.pausing import pause
-from remuda.cli.client.tokens import end, reach, renewed
-from remuda.cli.client.transport import refusal
+from remuda.cli.client.oauth import end, reach, renewed
+from remuda.cli.client.transport import connected, pause, refusal
+from remuda.http.sse import EventReader
 from remuda.http.transport import error_from
-from remuda.kernel.errors import InFlight, RemudaError, ServerUnreachable, Unauthenticated, Unusable
+from remuda.kernel.errors import Gone, InFlight, RemudaError, ServerUnreachable, Unauthenticated, Unavailable, Unusable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness
 
@@ -208,3 +209,26 @@ def _is_for_later(answer: httpx2.Response, url: str) -> bool:
 
 def _given(query: Query) -> dict[str, str | Sequence[str]]:
     return {name: value for name, value in query.items() if value is not None}
+
+
+_PAUSE_S = 1.0
+
+
+def changes(session: Session, service: Service, path: str, query: Query) -> Iterator[tuple[str, Any]]:
+    """Yield what is there, each as added, and then each change, for as long as somebody listens."""
+    place = ""
+    while True:
+        try:
+            with session.stream(service, path, {**query, "watch": "true"}, place) as chunks:
+                reader = EventReader()
+                for chunk in chunks:
+                    for event in reader.feed(chunk):
+                        place = place if event.id is None else event.id
+                        if event.type in {"added", "modified", "deleted"}:
+                            yield event.type, msgspec.json.decode(event.data)
+        except Gone:
+            place = ""
+        except Unavailable:
+            if not place:
+                raise
+        pause(_PAUSE_S)

@@ -2,15 +2,83 @@
 
 Some sentences are words that existing clients of the API know, and have no remedy of their own; and some have one for
 whoever speaks to the API, which commands call otherwise.
+
+Connections to a Remuda. Whom to trust is what this machine trusts, or what SSL_CERT_FILE says.
+
+Waiting, as a command does: nobody else's work stands still meanwhile.
+
+Which argument of a command a fault of a request's body comes from: commands have no JSON pointers.
 """
 
-from collections.abc import Mapping
+import re
+import ssl
+import time
+from collections.abc import Iterable, Mapping, Sequence
 
 import httpx2
+import msgspec
 
-from remuda.cli.client.pointing import in_options
 from remuda.http.transport import error_from
 from remuda.kernel.errors import Malformed, RemudaError
+
+_PATIENCE = httpx2.Timeout(40.0, connect=5.0)
+"""A stream is never silent for longer than 15 s, and an answer takes no longer than 30."""
+
+
+def connected(urls: Iterable[str]) -> httpx2.Client:
+    """Return what asks these servers."""
+    is_encrypted = any(url.startswith("https:") for url in urls)
+    trust = ssl.create_default_context() if is_encrypted else _nobody()
+    return httpx2.Client(timeout=_PATIENCE, verify=trust, trust_env=False)
+
+
+def _nobody() -> ssl.SSLContext:
+    """Trust nobody: where nothing is encrypted, reading whom to trust would take longer than most requests."""
+    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+
+
+def pause(seconds: float) -> None:
+    """Do nothing for a while."""
+    time.sleep(seconds)  # noqa: TID251  a command is a process by itself, on the machine's own time
+
+
+_NAME = "/metadata/name"
+_OPTIONS: Mapping[str, str] = {
+    "/metadata/description": "--description",
+    "/metadata/tags": "--tag",
+    "/metadata/tags/[0-9]+/name": "The name of a --tag",
+    "/metadata/tags/[0-9]+/value": "The value of a --tag",
+    "/spec/rules(/.*)?": "--allow",
+    "/spec/dnsNameservers(/.*)?": "--dns",
+    "/spec/networking/securityGroups(/.*)?": "--security-group",
+    "/spec/networking/allowedSourceAddresses(/.*)?": "--source",
+    "/spec/userData": "--user-data",
+    "/spec/publicKey": "--key",
+    "/spec/uri": "--url",
+    "/spec/os/distro": "--distro",
+    "/spec/os/family": "--family",
+    "/spec/os/version": "--release",
+}
+
+
+def in_options(problems: Sequence[tuple[str, str]], body: bytes) -> str:
+    """Return what is wrong with a body in words of the command line, or nothing if that has none for all of it."""
+    told = [_about_name(body) if pointer == _NAME else _told(pointer, reason) for pointer, reason in problems]
+    return "; ".join(dict.fromkeys(told)) if all(told) else ""
+
+
+def _about_name(body: bytes) -> str:
+    name = msgspec.json.decode(body)["metadata"]["name"]
+    return (
+        f"NAME {name!r} cannot be: write 1 to 63 letters, digits, '_', '.' and '-', beginning and ending with a letter "
+        "or digit"
+    )
+
+
+def _told(pointer: str, reason: str) -> str:
+    option = next((option for form, option in _OPTIONS.items() if re.fullmatch(form, pointer)), "")
+    return f"{option} {reason}" if option else ""
+
 
 _REMEDIES = {
     "operation 'update' on endpoint 'identity:quotas'": "whoever runs the platform can do that, so ask them",

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from remuda.cli.output import say
 from remuda.cli.output import show as write
-from remuda.config import effect
-from remuda.config.load import Loaded, Misconfigured, load
+from remuda.config import settings as effect
+from remuda.config.loader import Loaded, Misconfigured, load
 from remuda.config.show import as_toml
 
 

@@ -5,8 +5,7 @@ from msgspec.structs import replace
 from remuda.cli.client.contexts import Named
 from remuda.cli.client.session import Session
 from remuda.cli.lookup import logins, organization_called, project_called
-from remuda.cli.output import say
-from remuda.cli.showing.tables import table
+from remuda.cli.output import say, table
 from remuda.kernel.errors import Unusable
 
 

@@ -1,22 +1,169 @@
-"""What is looked at on a machine: releases, the data directory and its keys, the disk, the process and its address."""
+"""What is looked at on a machine: releases, the data directory and its keys, the disk, the process and its address.
+
+What a look at a machine finds, and how it is told.
+
+What is looked at in a store: whether it is whole, whether the clock fits it, and what waits for an operator.
+
+``remuda doctor``: whether everything on this machine is as it should be.
+"""
 
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
+from typing import Annotated, Any, Literal
 
-from remuda.cli.examining_store import examine_store
-from remuda.cli.findings import Finding, bad, good, odd
-from remuda.config.load import Loaded
+import msgspec
+from cyclopts import Parameter
+
+from remuda.cli.commands.config import loaded
+from remuda.cli.output import show
+from remuda.config.loader import Loaded
 from remuda.datadir import DataDirectory
 from remuda.http.server.server import Address, listen
-from remuda.kernel.clock import Clock
+from remuda.kernel.clock import Clock, SystemClock
 from remuda.kernel.errors import RemudaError, StoreLocked
 from remuda.kernel.sealing import load_keyring
+from remuda.operations.kinds import OPEN, OPERATION
+from remuda.reconcile.kinds import BREAKER
+from remuda.region.kinds.orphans import ORPHAN
+from remuda.store.sqlite.backup import Inspection, inspected
 from remuda.store.sqlite.file import take_lock
 from remuda.version import describe
+
+State = Literal["good", "odd", "bad"]
+"""As it should be, worth a look, or in need of somebody."""
+
+_GRAVITY: tuple[State, ...] = ("good", "odd", "bad")
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """Something that was looked at."""
+
+    part: str
+    state: State
+    sentence: str
+    remedy: str = ""
+
+
+def good(part: str, sentence: str) -> Finding:
+    """Return that something is as it should be."""
+    return Finding(part=part, state="good", sentence=sentence)
+
+
+def odd(part: str, sentence: str, remedy: str) -> Finding:
+    """Return that something is worth a look."""
+    return Finding(part=part, state="odd", sentence=sentence, remedy=remedy)
+
+
+def bad(part: str, sentence: str, remedy: str) -> Finding:
+    """Return that something needs somebody to act."""
+    return Finding(part=part, state="bad", sentence=sentence, remedy=remedy)
+
+
+def worst(findings: Sequence[Finding]) -> State:
+    """Return how it stands in all."""
+    return max((each.state for each in findings), key=_GRAVITY.index, default="good")
+
+
+def as_json(findings: Sequence[Finding]) -> str:
+    """Return them for programs."""
+    told = {"state": worst(findings), "findings": findings}
+    return f"{msgspec.json.format(msgspec.json.encode(told)).decode()}\n"
+
+
+def as_text(findings: Sequence[Finding]) -> str:
+    """Return them for people, a line for each, and in the end how it stands."""
+    width = max((len(each.part) for each in findings), default=0)
+    lines = [f"{each.state:<4}  {each.part:<{width}}  {each.sentence} {each.remedy}".rstrip() for each in findings]
+    return "".join(f"{line}\n" for line in (*lines, "", _verdict(findings)))
+
+
+def _verdict(findings: Sequence[Finding]) -> str:
+    count = {state: sum(each.state == state for each in findings) for state in _GRAVITY}
+    if count["bad"]:
+        return f"Somebody has to act: {count['bad']} bad, {count['odd']} odd."
+    return f"It works, but look at what is odd: {count['odd']}." if count["odd"] else "All is well."
+
+
+_SKEW = timedelta(seconds=5)
+_NAMED = 5
+_RELEASED_BY = {"orphans": "region", "leftovers": "compute", "strays": "compute"}
+"""Which service lets a controller remove things again that had stopped."""
+
+Document = Mapping[str, Any]
+
+
+def examine_store(path: Path, clock: Clock, *, is_running: bool) -> Iterator[Finding]:
+    """Look at a store, whether or not a process has it open."""
+    try:
+        with inspected(path) as store:
+            damage = store.damage()
+            if damage:
+                remedy = "Keep a copy of the data directory, then restore a backup with remuda restore."
+                yield bad("store", f"{path} is damaged: {damage}.", remedy)
+                return
+            yield good("store", f"{path} is whole.")
+            yield _clock(store, clock)
+            yield _operations(store, is_running=is_running)
+            yield _orphans(store)
+            yield _breakers(store)
+    except RemudaError as error:
+        yield bad("store", error.sentence, "")
+
+
+def _clock(store: Inspection, clock: Clock) -> Finding:
+    now, latest = clock.now(), store.latest()
+    if latest is not None and latest > now + _SKEW:
+        sentence = f"It is {now:%Y-%m-%d %H:%M:%S} UTC, but the store was written to at {latest:%Y-%m-%d %H:%M:%S}."
+        return bad("clock", sentence, "Set the clock: how long tokens and deadlines last hangs on it.")
+    return good("clock", f"It is {now:%Y-%m-%d %H:%M:%S} UTC, and the store has seen no later time.")
+
+
+def _operations(store: Inspection, *, is_running: bool) -> Finding:
+    found = list(store.documents(OPERATION, index=OPEN))
+    stuck = [each for each in found if _phase(each) == "stuck"]
+    if stuck:
+        named = _some(f"{each['spec']['saga']} {each['metadata']['name']}" for each in stuck)
+        remedy = "Each says in its undoError what keeps it from being undone: mend that, and it goes on by itself."
+        return bad("operations", f"{len(stuck)} are stuck: {named}.", remedy)
+    if found and not is_running:
+        return good("operations", f"{len(found)} were cut off: the next start takes them back.")
+    return good("operations", f"{len(found)} are under way, and none is stuck.")
+
+
+def _phase(operation: Document) -> str:
+    status = operation.get("status", {})
+    return str(status.get("phase", "running"))
+
+
+def _orphans(store: Inspection) -> Finding:
+    found = list(store.documents(ORPHAN))
+    if not found:
+        return good("orphans", "The clouds had nothing that is nobody's when they were last looked at.")
+    named = _some(f"{each['spec']['subject']} {each['spec']['providerName']}" for each in found)
+    remedy = "GET /region/api/v2/recovery/orphans tells of each what it is, and how to adopt or forget it."
+    return odd("orphans", f"{len(found)} things in the clouds are nobody's: {named}.", remedy)
+
+
+def _breakers(store: Inspection) -> Finding:
+    found = [each["spec"] for each in store.documents(BREAKER) if each.get("spec", {}).get("tripped")]
+    if not found:
+        return good("removals", "Nothing that nobody asked to remove was stopped from being removed.")
+    named = _some(f"{each.get('controller')} {each.get('group', '')}".strip() for each in found)
+    services = sorted({_RELEASED_BY.get(each.get("controller", ""), "region") for each in found})
+    release = " and ".join(f"POST /{service}/api/v2/recovery/removals/release" for service in services)
+    remedy = f"Find out why so much would go, and if it should, {release}."
+    return bad("removals", f"Too much would have gone at once, so nothing more is removed: {named}.", remedy)
+
+
+def _some(names: Iterable[str]) -> str:
+    known = sorted(names)
+    return ", ".join(known[:_NAMED]) + (" and more" if len(known) > _NAMED else "")
+
 
 _GIB, _MIB = 1 << 30, 1 << 20
 _LITTLE, _NEXT_TO_NOTHING = _GIB, 100 * _MIB
@@ -143,3 +290,32 @@ def _process(data: DataDirectory) -> Iterator[Finding]:
     if (release.get("version"), release.get("revision")) != (ours.version, ours.revision):
         named = f"{release.get('version')} (revision {release.get('revision')})"
         yield odd("process", f"It is another release than this command: {named}.", "Restart it to have this one.")
+
+
+def doctor(
+    *,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
+    data: Path | None = None,
+    listen: str | None = None,
+    config: Path | None = None,
+) -> int:
+    """Look whether everything on this machine is as it should be, and change nothing.
+
+    It works while a process runs and while none does: the release, the directory and its keys, the disk, the clock,
+    whether the store is whole, and what waits for an operator in it. The exit code is 1 if somebody has to act.
+
+    Parameters
+    ----------
+    output
+        How to print it: text for people, json for programs.
+    data
+        The data directory, as for remuda up.
+    listen
+        HOST:PORT, as for remuda up.
+    config
+        The configuration, as for remuda up.
+
+    """
+    findings = list(examine(loaded(config, data, listen), SystemClock()))
+    show(as_json(findings) if output == "json" else as_text(findings))
+    return 1 if worst(findings) == "bad" else 0

@@ -1,12 +1,22 @@
-"""``remuda openapi``: the API of a service, for programs that read one."""
+"""``remuda openapi``: the API of a service, for programs that read one.
+
+``remuda crds``: what a Kubernetes API server must know before Remuda can store its objects there.
+"""
 
 import msgspec
+import yaml
 
-from remuda.app import tables
+from remuda.app import registry, tables
 from remuda.cli.output import show
 from remuda.http.openapi import document
 from remuda.kernel.errors import Invalid
+from remuda.store.kubernetes.kinds import definitions
 from remuda.version import describe
+
+
+def crds() -> None:
+    """Print the custom resource definitions of all kinds, as YAML for ``kubectl apply -f -``."""
+    show(yaml.safe_dump_all(definitions(registry()), sort_keys=False))
 
 
 def openapi(service: str, /) -> None:

@@ -5,13 +5,11 @@ from typing import Annotated, Literal
 from cyclopts import Parameter
 
 from remuda.cli.crud import agreed, id_of
-from remuda.cli.imaging import until_ready
 from remuda.cli.lookup import HERE, Asked, Where
-from remuda.cli.offers import Offer, find_offer, list_offers, region_called, show_offer
+from remuda.cli.offers import Offer, find_offer, list_offers, region_called, show_offer, until_ready
 from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Yes
-from remuda.cli.output import say
+from remuda.cli.output import say, show_one
 from remuda.cli.resources import IMAGE
-from remuda.cli.showing.formats import show_one
 from remuda.kernel.errors import Unusable
 
 

@@ -10,8 +10,8 @@ from msgspec.structs import replace
 
 from remuda.cli.client.contexts import Context, Named, Tokens
 from remuda.cli.client.oauth import Invitation, log_in
-from remuda.cli.client.pausing import pause
 from remuda.cli.client.session import Session
+from remuda.cli.client.transport import pause
 from remuda.cli.lookup import logins, organization_called, project_called
 from remuda.cli.output import say
 from remuda.kernel.errors import Invalid, RemudaError, Unauthenticated, Unavailable

@@ -4,12 +4,9 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from remuda.cli.addresses import check_address, checked_prefix
-from remuda.cli.crud import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
-from remuda.cli.holders import naming_holders
-from remuda.cli.lookup import HERE, Where
-from remuda.cli.naming import resolve
-from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
+from remuda.cli.crud import change_one, delete_one, find, id_of, list_all, make_one, naming_holders, settled, show_found
+from remuda.cli.lookup import HERE, Where, resolve
+from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes, check_address, checked_prefix
 from remuda.cli.resources import NETWORK, REGION
 from remuda.kernel.errors import Invalid
 

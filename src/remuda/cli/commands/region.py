@@ -4,8 +4,8 @@ from remuda.cli.crud import show_found
 from remuda.cli.lookup import HERE, Where
 from remuda.cli.offers import region_called
 from remuda.cli.options import Output
+from remuda.cli.output import show_many
 from remuda.cli.resources import REGION
-from remuda.cli.showing.formats import show_many
 
 
 def list(*, output: Output = "table", where: Where = HERE) -> None:  # noqa: A001  the command's name

@@ -4,12 +4,10 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from remuda.cli.crud import change_one, delete_one, find, id_of, list_all, make_one, settled, show_found
-from remuda.cli.holders import naming_holders
+from remuda.cli.crud import change_one, delete_one, find, id_of, list_all, make_one, naming_holders, settled, show_found
 from remuda.cli.lookup import HERE, Where
 from remuda.cli.options import ABOUT, AT_ONCE, About, Many, Output, Waiting, Watch, Yes
-from remuda.cli.resources import NETWORK, SECURITY_GROUP
-from remuda.cli.rules import parse_rule, rule_text
+from remuda.cli.resources import NETWORK, SECURITY_GROUP, parse_rule, rule_text
 from remuda.kernel.errors import Invalid
 
 _RULE = (

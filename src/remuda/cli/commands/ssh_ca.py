@@ -3,11 +3,9 @@
 import re
 from pathlib import Path
 
-from remuda.cli.crud import delete_one, find, list_all, make_one, show_found
-from remuda.cli.files import text_of
-from remuda.cli.holders import naming_holders
+from remuda.cli.crud import delete_one, find, list_all, make_one, naming_holders, show_found
 from remuda.cli.lookup import HERE, Where
-from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Watch, Yes
+from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Watch, Yes, text_of
 from remuda.cli.resources import SSH_CA
 from remuda.kernel.errors import Invalid
 

@@ -8,7 +8,7 @@ import uvloop
 from remuda.app import Telling, registry, services, settings
 from remuda.cli.commands.config import loaded
 from remuda.cli.output import say
-from remuda.config import effect
+from remuda.config import settings as effect
 from remuda.http.server.server import Address
 from remuda.identity.bootstrap import Welcome
 from remuda.process import run
