@@ -1,0 +1,1 @@
+"""Tools for maintainers of this repository. The package is not installed."""
