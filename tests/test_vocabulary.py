@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pytest
 
+from tools.shape import homonyms
 from tools.source import (
     Module,
     Piece,
@@ -297,8 +298,8 @@ def test_predicates_return_a_bool_and_change_nothing() -> None:
     check(
         "predicates",
         {
-            "do not return a bool": [f"{each.path.name}: {each.node.name}" for each in untyped_predicates(found)],
-            "change something": [f"{each.path.name}: {each.node.name}" for each in mutating_predicates(found)],
+            "do not return a bool": [f"{each.module}.{each.node.name}" for each in untyped_predicates(found)],
+            "change something": [f"{each.module}.{each.node.name}" for each in mutating_predicates(found)],
         },
     )
 
@@ -327,6 +328,11 @@ def test_modules_are_named_after_nouns() -> None:
             "named by a retired word": [module.name for module in modules() if module.stem in MODULES],
         },
     )
+
+
+def test_a_public_class_name_has_one_meaning() -> None:
+    several, _ = homonyms(modules())
+    check("classes", {"of the same name": several})
 
 
 def test_files_are_short() -> None:

@@ -185,16 +185,16 @@ def gerund_modules(modules: Iterable[Module]) -> list[str]:
 
 
 class Predicate(NamedTuple):
-    """A function that answers a question, by its name, and where it stands."""
+    """A function whose name promises a yes or no, and its module."""
 
     node: Function
-    path: Path
+    module: str
 
 
 def predicates(modules: Iterable[Module]) -> list[Predicate]:
-    """Return the functions whose names promise a yes or no."""
+    """Return the predicates of modules."""
     return [
-        Predicate(node, module.path)
+        Predicate(node, module.name)
         for module in modules
         for node in ast.walk(module.tree)
         if isinstance(node, Function) and _PREDICATE.fullmatch(node.name)
@@ -277,10 +277,9 @@ def _imported(module: Module, known: set[str]) -> Iterator[str]:
     for node in _loaded(module.tree):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names if alias.name in known)
-        elif isinstance(node, ast.ImportFrom) and node.module in known:
-            for alias in node.names:
-                submodule = f"{node.module}.{alias.name}"
-                yield submodule if submodule in known else node.module
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            names = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from (names & known) | ({node.module} & known if names - known else set())
 
 
 def _loaded(node: ast.AST) -> Iterator[ast.AST]:
