@@ -2,6 +2,7 @@
 
 import ast
 import importlib
+import json
 import re
 import subprocess
 import sys
@@ -200,3 +201,10 @@ def is_there(name: str) -> bool:
         module, _, attribute = name.rpartition(".")
         return bool(module) and hasattr(importlib.import_module(module), attribute)
     return True
+
+
+def test_json_on_how_to_pages_is_json() -> None:
+    pages = sorted((ROOT / "docs" / "how-to").glob("*.md"))
+    texts = [text for page in pages for language, text in blocks(page) if language == "json"]
+    assert texts
+    assert all(json.loads(text) for text in texts)

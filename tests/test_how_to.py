@@ -23,7 +23,7 @@ MOST: Mapping[str, int] = {
 }
 """How many source files each change may touch."""
 
-_ROW = re.compile(r"^\| `([\w<>/.-]+)` \|", re.MULTILINE)
+_ROW = re.compile(r"^\| `((?:src|tests|pyproject)[\w<>/.-]*)`", re.MULTILINE)
 _PLACEHOLDER = re.compile(r"`(<\w+>)` = `(\w+)`")
 _TOML = re.compile(r"^( *)```toml\n(.*?)```", re.DOTALL | re.MULTILINE)
 
