@@ -81,12 +81,21 @@ def test_an_example_of_a_configuration_can_be_loaded(name: str, text: str, tmp_p
             assert reduce(getattr, (section_name, setting), configuration), f"{name}: {section_name}.{setting}"
 
 
-def test_links_of_the_pages_at_the_root_exist() -> None:
-    for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md"):
-        links = re.findall(r"\]\(([^):]+)\)", (ROOT / name).read_text())
-        assert links
-        missing = [link for link in links if not (ROOT / link.partition("#")[0]).exists()]
-        assert missing == [], name
+def headings(page: Path) -> set[str]:
+    """Return the anchors of a page, as GitHub derives them from its headings."""
+    found = re.findall(r"^#+ (.+)$", page.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).strip().lower().replace(" ", "-") for heading in found}
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))], ids=lambda page: page.name
+)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\(([^):]+)\)", page.read_text()):
+        path, _, anchor = link.partition("#")
+        target = page.parent / path if path else page
+        assert target.exists(), link
+        assert not anchor or anchor in headings(target), link
 
 
 def test_the_index_lists_every_page() -> None:
