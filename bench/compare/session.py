@@ -1,8 +1,8 @@
 """One turn of one program: its commands, its starts, and in between the same requests over and over.
 
 A turn repeats its work in short cycles, and of each measure the best cycle counts: other users of the machine can only
-slow a cycle down, and the best one differs least from turn to turn. Only what the contract of the API names is sent and
-read, so that both revisions understand it, and besides that `limit`.
+slow a cycle down, and for most measures the best one differs least from turn to turn. Only what the contract of the API
+names is sent and read, so that both revisions understand it, and besides that `limit`.
 """
 
 import asyncio
