@@ -14,12 +14,12 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
-import msgspec
-
-from remuda.cli.options import Format
 from remuda.kernel.errors import Unusable
+
+Format = Literal["table", "json", "yaml", "name"]
+"""How something is shown."""
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -161,6 +161,8 @@ def dump(things: Any, output: Format) -> str:
         import yaml  # noqa: PLC0415  only needed here
 
         return str(yaml.safe_dump(things, sort_keys=False, allow_unicode=writes_unicode()))
+    import msgspec  # noqa: PLC0415  the version is printed without it
+
     return json_text(msgspec.json.format(msgspec.json.encode(things), indent=2)) + "\n"
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from remuda.cli.client.transport import pause
 from remuda.cli.output import is_terminal, note
-from remuda.config.values import duration_text
+from remuda.config.durations import duration_text
 from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
 Progress = Callable[[Any], str]
