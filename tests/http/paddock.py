@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from starlette.types import ASGIApp
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
 from remuda.http.api import Api, ApiSettings
+from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import Credentials
 from remuda.http.responses import Collection, Rendered
 from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire

@@ -26,10 +26,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import structlog
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
 
 from remuda.access.principal import ANONYMOUS, Context, Principal
+from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
 from remuda.http.audit import Audit, Component
 from remuda.http.authentication import Authenticator, Credentials, TrustedProxies, read_credentials
 from remuda.http.cors import Cors

@@ -24,9 +24,9 @@ from http import HTTPStatus
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import ANONYMOUS, Context
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.cors import Cors
 from remuda.http.docs import Pages as Documents
 from remuda.http.errors import NO_CACHE, answer_to
