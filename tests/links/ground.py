@@ -175,7 +175,7 @@ async def _followed(house: RegionHouse, way: str, service: str) -> AsyncIterator
         yield Ground(
             house,
             WatchHere(IDENTITY, house.identity.app.service, reader=reader, **common),
-            WatchHere(REGION, house.app.service, reader=reader, **common),
+            WatchHere(REGION, house.app.services, reader=reader, **common),
             Here(IDENTITY, house.identity.app.service),
         )
         return
