@@ -45,7 +45,7 @@ TABLE = Table(
         *within(lambda compute: compute.updates, instances.update_routes()),
         *within(lambda compute: compute.actions, instances.verb_routes()),
         *history.ROUTES,
-        *within(lambda compute: compute.policies, policies.routes()),
+        *policies.ROUTES,
         *within(lambda compute: compute.recovery, recovery.routes()),
     ],
 )
