@@ -46,7 +46,7 @@ TABLE = Table(
         *within(lambda compute: compute.actions, instances.verb_routes()),
         *history.ROUTES,
         *policies.ROUTES,
-        *within(lambda compute: compute.recovery, recovery.routes()),
+        *recovery.ROUTES,
     ],
 )
 """The routes of all resource packages, which an `Api` mounts with `ComputeServices`."""
