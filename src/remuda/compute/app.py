@@ -40,7 +40,7 @@ TABLE = Table(
     title="Compute",
     description="Instances: their specification and status, the plan of an update, and their history.",
     routes=[
-        *within(lambda compute: compute.catalogue, catalogue.routes()),
+        *catalogue.ROUTES,
         *within(lambda compute: compute.instances, instances.routes()),
         *within(lambda compute: compute.updates, instances.update_routes()),
         *within(lambda compute: compute.actions, instances.verb_routes()),
