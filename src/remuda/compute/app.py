@@ -24,7 +24,6 @@ from remuda.compute.policies import Policies
 from remuda.compute.ports import ComputePorts
 from remuda.compute.recovery import Recovery
 from remuda.http.api import Api
-from remuda.http.mounting import within
 from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery as OperationRecovery
@@ -41,9 +40,7 @@ TABLE = Table(
     description="Instances: their specification and status, the plan of an update, and their history.",
     routes=[
         *catalogue.ROUTES,
-        *within(lambda compute: compute.instances, instances.routes()),
-        *within(lambda compute: compute.updates, instances.update_routes()),
-        *within(lambda compute: compute.actions, instances.verb_routes()),
+        *instances.ROUTES,
         *history.ROUTES,
         *policies.ROUTES,
         *recovery.ROUTES,
