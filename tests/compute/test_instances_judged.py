@@ -32,7 +32,7 @@ class Overheard:
 
 
 def _put_between(house: ComputeHouse, meddle: Callable[[], Awaitable[None]] | None = None) -> Overheard:
-    instances = house.app.service.instances
+    instances = house.app.services.instances
     overheard = Overheard(instances.region, meddle)
     object.__setattr__(instances, "region", overheard)
     return overheard
