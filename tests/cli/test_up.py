@@ -156,7 +156,7 @@ def test_a_store_that_is_damaged_or_somebody_elses_is_one_sentence(stopped: Path
     assert refused(stopped).startswith(f"The store {store} is damaged (")
     store.write_bytes(b"a diary, or something" * 100)
     assert refused(stopped) == (
-        f"The file {store} was not written by Remuda and is left as it is: use another directory (--data)."
+        f"The file {store} was not written by Remuda and is left unchanged: use another directory (--data)."
     )
     assert store.read_bytes() == b"a diary, or something" * 100
 
