@@ -4,7 +4,7 @@ Canonical JSON sorts keys, pads nothing and is UTF-8, so its bytes can be compar
 express is an error: a number that is not finite raises Invalid, a key that is not a string TypeError.
 
 Decoding base64url rejects padding, other characters, blanks and unused bits at the end, so that a secret or a signed
-header cannot be encoded_text in two ways.
+header cannot be written in two ways.
 """
 
 import base64
