@@ -192,7 +192,7 @@ def test_whoever_uses_a_key_again_that_is_long_forgotten_is_told_to_try_again_an
             await stage.store.delete(Operation, FIRST, uid=done.uid)
             again = await process.try_to_run(FIRST)
             assert isinstance(again, Unavailable)
-            assert str(again) == "What this operation held was given back for good: try again."
+            assert str(again) == "The quota reservation of this operation has expired. Retry the request."
             assert not country.identity.held
             assert await process.try_to_run(SECOND) is None
 

@@ -26,7 +26,7 @@ def test_who_is_late_with_a_change_is_refused_and_changes_nothing() -> None:
         assert (await _change(client, row, 5, turn=2)).status == 200
         late = await _change(client, row, 2, turn=1)
         assert (late.status, late.json["error"]) == (412, "precondition_failed")
-        assert late.json["error_description"].endswith("is not what turn says: read it again, then decide.")
+        assert late.json["error_description"].endswith("does not match turn: read it again, then decide.")
         assert (await quota(client))["used"] == 5
 
     in_quotas(scenario)

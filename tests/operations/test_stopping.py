@@ -99,7 +99,7 @@ def test_what_cannot_be_cut_off_does_not_hold_up_the_end() -> None:
         with capture_logs() as logs:
             await process.operations.stop(grace_s=10)
         assert stage.world.clock.monotonic() < 20
-        assert [(line["event"], line["operations"]) for line in logs] == [("operations do not end", [FIRST])]
+        assert [(line["event"], line["operations"]) for line in logs] == [("operations did not end in time", [FIRST])]
         ends.set()
         await caller
 

@@ -116,7 +116,7 @@ def test_retry_where_the_saga_is_unknown_is_refused_and_changes_nothing() -> Non
         await process.kill()
         version = await stage.version()
         stranger = stage.start(replace(PITCH, name="tent.burn"))
-        with pytest.raises(Invalid, match=r"tent\.pitch, unknown here: turn to"):
+        with pytest.raises(Invalid, match=r"tent\.pitch, which is unknown here: use its"):
             await stranger.operations.retry(FIRST)
         assert await stage.version() == version
 

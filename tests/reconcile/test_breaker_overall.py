@@ -20,7 +20,7 @@ def test_many_small_projects_are_no_way_around_it() -> None:
         assert await guard.tripped() == [EVERYTHING]
         verdict = await guard.allow(projects[-1][0], run_of(here))
         assert verdict is not None
-        assert verdict.message.startswith("too much in all would go")
+        assert verdict.message.startswith("too many objects in all groups would be deleted")
         await guard.release(EVERYTHING)
         assert await allowed(guard, here, projects[-1]) == 3
 

@@ -135,7 +135,7 @@ def test_what_a_reconciler_raises_is_told_in_the_log_and_the_others_go_on(error:
                 await here.store.create(animal("good"))
                 await here.rest(10)
         assert "good" in seen
-        failures = [line for line in logs if line["event"] == "pass failed"]
+        failures = [line for line in logs if line["event"] == "reconcile failed"]
         assert len(failures) == seen.count("bad") > 1
         assert all(line["exc_info"] and line["key"] == "bad" for line in failures)
 
@@ -185,7 +185,7 @@ def test_a_pass_that_does_not_end_is_cut_off_at_its_deadline() -> None:
                 await here.store.create(animal("bella"))
                 await here.rest(60)
         assert [outcome for _, _, outcome in here.notes.passes] == ["late", "done"]
-        assert [line["event"] for line in logs] == ["pass cut off"]
+        assert [line["event"] for line in logs] == ["reconcile timed out"]
 
     in_simulation(scenario)
 

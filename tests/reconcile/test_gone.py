@@ -195,8 +195,8 @@ def test_one_that_cannot_be_read_fails_alone_and_all_others_go_on() -> None:
             await here.store.create(animal("d"))
             await here.rest()
         assert here.barn.stalls.keys() == {"b", "d"}
-        assert {line["key"] for line in logs if line["event"] == "pass failed"} == {"a", "c"}
-        assert not [line for line in logs if line["event"] == "duty failed"]
+        assert {line["key"] for line in logs if line["event"] == "reconcile failed"} == {"a", "c"}
+        assert not [line for line in logs if line["event"] == "background task failed"]
         assert {key for key, _ in here.notes.retries} == {"a", "c"}
 
     in_simulation(scenario)

@@ -309,7 +309,7 @@ def test_children_go_first() -> None:
         child = await here.store.create(animal("foal", owner=ANIMAL.owner(bella), finalizers=(HELD_BY_OTHERS,)))
         await here.store.delete(Animal, "bella", uid=bella.uid)
         assert FOREGROUND in (await hands.get()).metadata.finalizers
-        assert await hands.look() == Blocked("HasChildren", "waiting for what it owns to go")
+        assert await hands.look() == Blocked("HasChildren", "waiting for its children to be deleted")
         child = await here.store.get(Animal, "foal")
         await here.store.update(replace(child, metadata=replace(child.metadata, finalizers=())))
         assert await hands.look() == Done()

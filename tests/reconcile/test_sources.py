@@ -242,7 +242,7 @@ class Look:
 
 
 def test_what_was_seen_of_very_many_objects_is_not_remembered_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sources, "_MOST_REMEMBERED", 10)
+    monkeypatch.setattr(sources, "_MAX_STORED", 10)
 
     async def scenario(here: Farm, ear: Ear) -> None:
         for number in range(40):

@@ -30,7 +30,7 @@ def test_an_update_that_never_succeeds_is_stalled_by_its_deadline() -> None:
         with pytest.raises(Unavailable):
             await hands.look(says=SILENCE)
         bella = await hands.get()
-        assert said(bella) == ("False", "Provisioning", "it could not be done yet and is tried again")
+        assert said(bella) == ("False", "Provisioning", "the last attempt failed and is retried")
         assert (condition(bella).observed_generation, bella.status.observed_generation) == (2, 2)
         assert not is_stalled(bella)
         assert hands.run is not None

@@ -219,7 +219,7 @@ def test_what_was_made_up_before_something_else_was_asked_for_is_refused_and_cha
         ):
             assert reply.status == 412
             assert reply.json["error_description"] == (
-                f"The Server {server} is not what revision says: read it again, then decide."
+                f"The Server {server} does not match revision: read it again, then decide."
             )
         assert await yard.stored(server) == before
         now = (await yard.read(server))["status"]["revision"]

@@ -47,7 +47,7 @@ def change(write: Write, previous: Write | None = None) -> Landed[Horse]:
 @given(steps=st.lists(st.lists(WRITES, min_size=1, max_size=4) | st.sampled_from(["all", "others"]), max_size=30))
 def test_whatever_changes_no_part_is_told_to_be_older_than_it_is(steps: list[list[Write] | str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_LATELY", FEW)
+        patch.setattr(module, "_MAX_RECENT_ENTRIES", FEW)
         stamps, present = Stamps(REGISTRY.kinds), dict[str, Write]()
         stamps.last(PARTS)
         for step in steps:
