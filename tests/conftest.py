@@ -5,7 +5,6 @@ Temporary files are in memory, where nobody waits for a disk: what a power cut l
 and a process that is killed loses nothing of either.
 """
 
-import asyncio
 import inspect
 import os
 import shutil
@@ -19,6 +18,7 @@ import structlog
 
 from tests.kit.distribution import FileOrSlice
 from tests.kit.durations import DurationReport, Durations, longest_first
+from tests.kit.environment import run_coroutine
 
 ROOT = Path(__file__).parents[1]
 DURATIONS = Path(__file__).with_name("durations.json")
@@ -91,9 +91,8 @@ def run_directory(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    """Run a test that is a coroutine function on a loop of its own, in real time."""
+    """Run a test that is a coroutine function, in its environment if it has one."""
     if not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
-    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
-    asyncio.run(pyfuncitem.obj(**arguments))
+    run_coroutine(pyfuncitem)
     return True
