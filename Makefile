@@ -44,10 +44,10 @@ test: $(READY) lint ## Everything fast: what must pass before each commit
 	@$(PYTEST) $(PARALLEL) $(USUAL)
 
 durations: $(READY) ## Record how long each test file takes, which decides the order of the next run
-	@REMUDA_RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) $(USUAL)
+	@RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) $(USUAL)
 
 prove: $(READY) ## Every step, crash and fault one by one; then more of what chance decides: 300 seeds, 30 kills
-	@REMUDA_RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) -m thorough $(addprefix --ignore=,$(CHANCE) $(NARROW))
+	@RECORD_DURATIONS=1 $(PYTEST) $(PARALLEL) -m thorough $(addprefix --ignore=,$(CHANCE) $(NARROW))
 	@REMUDA_SEEDS=300 $(PYTEST) -n 2 --dist worksteal $(NARROW)
 	@REMUDA_SEEDS=300 REMUDA_KILLS=30 $(PYTEST) -n 2 --dist worksteal $(CHANCE)
 

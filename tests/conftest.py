@@ -18,7 +18,8 @@ import structlog
 
 from tests.kit.distribution import FileOrSlice
 from tests.kit.durations import DurationReport, Durations, longest_first
-from tests.kit.environment import run_coroutine
+from tests.kit.environment import provided_by, run_coroutine
+from tests.sim.runner import simulate
 
 ROOT = Path(__file__).parents[1]
 DURATIONS = Path(__file__).with_name("durations.json")
@@ -77,6 +78,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Iterator[None]:
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileOrSlice | None:
     """Have workers share the slices of seeds of a file."""
     return FileOrSlice(config, log) if config.getoption("dist") == "loadfile" else None
+
+
+world = provided_by(simulate)
 
 
 @pytest.fixture

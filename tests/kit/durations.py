@@ -1,7 +1,7 @@
 """Recorded durations of test files, which decide the order in which workers take them.
 
 A worker that begins with the longest files waits for no other at the end. The durations are in `tests/durations.json`,
-seconds by file, apart for the usual and the thorough cases. With REMUDA_RECORD_DURATIONS set, a run replaces what is
+seconds by file, apart for the usual and the thorough cases. With RECORD_DURATIONS set, a run replaces what is
 recorded of the files that it runs: `make prove` does so for the thorough cases, `make durations` for the usual ones.
 """
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-RECORD = "REMUDA_RECORD_DURATIONS"
+RECORD = "RECORD_DURATIONS"
 _SHORTEST_S = 0.2
 """A file that takes less is not recorded: its place does not matter."""
 _SHOWN = 10

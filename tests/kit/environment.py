@@ -17,6 +17,7 @@ A launcher that hands several things over has a fixture for each, by position. A
 """
 
 import asyncio
+import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,14 +40,15 @@ def options(**chosen: Any) -> pytest.MarkDecorator:
     return pytest.mark.options.with_args(**chosen)
 
 
-def provided_by(launcher: Launcher, *, position: int = 0) -> Any:
-    """Return a fixture for what the launcher hands over at this position."""
+def provided_by(launcher: Launcher, *needed: str, position: int = 0) -> Any:
+    """Return a fixture for what the launcher hands over at this position; `needed` are fixtures that it depends on."""
 
-    @pytest.fixture
-    def provided() -> Provided:
+    def provided(**_: Any) -> Provided:
         return Provided(launcher=launcher, position=position)
 
-    return provided
+    parameters = [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in needed]
+    provided.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # pytest looks for it
+    return pytest.fixture(provided)
 
 
 def run_coroutine(item: pytest.Function) -> None:
