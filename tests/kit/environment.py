@@ -24,7 +24,7 @@ from typing import Any
 
 import pytest
 
-Launcher = Callable[..., None]
+Launcher = Callable[..., object]
 
 
 @dataclass(frozen=True, kw_only=True)
