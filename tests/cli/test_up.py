@@ -165,7 +165,10 @@ def test_a_store_that_was_emptied_is_one_sentence_and_no_first_start(stopped: Pa
     store, credentials = stopped / "remuda.db", stopped / "credentials.json"
     before = credentials.read_bytes()
     store.write_bytes(b"")
-    told = f"The store {store} is empty although it was in use: restore it from a backup, or remove it to start with an empty one."
+    told = (
+        f"The store {store} is empty although it was in use: "
+        "restore it from a backup, or remove it to start with an empty one."
+    )
     assert refused(stopped) == told
     asked = remuda("token", "issue", "--subject", "admin@remuda.local", "--data", str(stopped))
     assert (asked.returncode, asked.stdout, asked.stderr) == (1, "", f"{told}\n")
