@@ -19,6 +19,9 @@ One request of a connection and its answer, when the client leaves before the en
 How much we take from one client and how long we wait for it; and the watchman who sees to that.
 
 Deadlines cost nothing while they are kept: they are numbers, compared by one sweep over all connections now and then.
+
+All that we use of uvicorn is used in this file, because most of it is no public API: `HttpToolsProtocol` and
+`RequestResponseCycle` are subclassed, `_start_asgi_task` is overridden. Look here when uvicorn is upgraded.
 """
 
 import asyncio
@@ -37,7 +40,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from remuda.http.asgi import ClientDisconnect
+from remuda.http.asgi import ASGIApp, ClientDisconnect
 from remuda.http.errors import answer_to
 from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
@@ -381,3 +384,33 @@ class Connection(HttpToolsProtocol):
     def _cut(self, reason: str) -> None:
         self._watchman.count_cut(reason)
         self.abort()
+
+
+class ConnectionFactory:
+    """What the connections of one server share in uvicorn: the application, the tasks of requests, default headers."""
+
+    def __init__(self, app: ASGIApp, watchman: Watchman) -> None:
+        self._watchman, self._state = watchman, ServerState()
+        self._config = Config(
+            app=app,
+            interface="asgi3",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+        )
+        self._config.load()
+
+    @property
+    def tasks(self) -> set[asyncio.Task[None]]:
+        """The requests that are being answered."""
+        return self._state.tasks
+
+    def set_date(self, date: bytes) -> None:
+        """Set the Date header of the responses from now on."""
+        self._state.default_headers = [(b"date", date)]
+
+    def __call__(self) -> Connection:
+        return Connection(self._watchman, self._config, self._state)
