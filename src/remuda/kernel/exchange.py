@@ -1,9 +1,9 @@
 """Exchange: one request with its attempts, and what is known of its effect when they have failed.
 
-An attempt raises `NotSent` or `Lost` when no response came, and `NotNow` for a response that asks for another attempt.
-Every other error is the result. A request is sent again after the pause that the server asks for, or a growing pause
-with jitter, until the attempts or the time are used up. A write whose response was lost, and that no later attempt
-answered, is OutcomeUnknown.
+An attempt raises `NotSent` or `ResponseLost` when no response came, and `NotNow` for a response that asks for another
+attempt. Every other error is the result. A request is sent again after the pause that the server asks for, or a longer
+pause each time with jitter, until the attempts or the time are used up. A write whose response was lost, and that no
+later attempt answered, is OutcomeUnknown.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class NotSent(AttemptFailed):
     """Raised when the request did not leave: it has had no effect."""
 
 
-class Lost(AttemptFailed):
+class ResponseLost(AttemptFailed):
     """Raised when the request may have left and no whole response came."""
 
     is_lost = True
@@ -49,7 +49,7 @@ class NotNow(AttemptFailed):
     """Raised for a response that asks for another attempt, or that only says that the real response was lost."""
 
     def __init__(self, error: RemudaError, *, is_lost: bool = False) -> None:
-        super().__init__(error.sentence)
+        super().__init__(str(error))
         self._error, self.is_lost = error, is_lost
 
     def error(self, server: str) -> RemudaError:  # noqa: ARG002  the response has said it
@@ -59,7 +59,7 @@ class NotNow(AttemptFailed):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Retries:
-    """How often a request is sent, and for how long."""
+    """The attempts of one request: their number, their time and the pauses between them."""
 
     attempts: int
     total_s: float

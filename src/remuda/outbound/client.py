@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from remuda.kernel.exchange import Lost, NotSent
+from remuda.kernel.exchange import NotSent, ResponseLost
 
 if TYPE_CHECKING:
     import httpx2
@@ -40,7 +40,7 @@ def new_tls() -> ssl.SSLContext:
 
 @contextmanager
 def transport_errors() -> Iterator[None]:
-    """Raise NotSent or Lost for the errors of httpx2."""
+    """Raise NotSent or ResponseLost for the errors of httpx2."""
     import httpx2  # noqa: PLC0415  it is there by now
 
     try:
@@ -48,4 +48,4 @@ def transport_errors() -> Iterator[None]:
     except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, httpx2.InvalidURL) as error:
         raise NotSent(str(error) or type(error).__name__) from None
     except (httpx2.HTTPError, httpx2.StreamError) as error:
-        raise Lost(str(error) or type(error).__name__) from None
+        raise ResponseLost(str(error) or type(error).__name__) from None

@@ -16,7 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from remuda.kernel.exchange import Lost, NotSent
+from remuda.kernel.exchange import NotSent, ResponseLost
 from remuda.outbound.addresses import Address, Reach, Resolver, Target, read_target
 from remuda.outbound.client import new_client, new_tls, transport_errors
 
@@ -63,7 +63,7 @@ class Opened:
                     return await anext(self._chunks, b"")
         except TimeoutError:
             raise Unfetchable("its answer does not go on, or takes too long", may_pass=True) from None
-        except (NotSent, Lost):
+        except (NotSent, ResponseLost):
             raise Unfetchable("its answer breaks off", may_pass=True) from None
 
     async def close(self) -> None:
@@ -138,7 +138,7 @@ class Guarded:
                     response = await client.send(request, stream=True)
             except NotSent:
                 continue
-            except Lost:
+            except ResponseLost:
                 raise Unfetchable("it does not answer as a server does", may_pass=True) from None
             held.push_async_callback(response.aclose)
             return response

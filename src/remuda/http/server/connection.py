@@ -16,7 +16,7 @@ read it: closing at once, with its bytes still unread, would make the kernel thr
 
 One request of a connection and its answer, when the client leaves before the end.
 
-How much we take from one client and how long we wait for it; and the watchman who sees to that.
+Limits of what we take from one client and how long we wait for it, and the sweep that enforces them.
 
 Deadlines cost nothing while they are kept: they are numbers, compared by one sweep over all connections now and then.
 
@@ -47,7 +47,7 @@ from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 from remuda.kernel.randomness import Randomness
 
 
-class Exchange(RequestResponseCycle):
+class RequestCycle(RequestResponseCycle):
     """A request and its answer. Who writes to a client that left is told, where uvicorn would let it write for ever."""
 
     def send(self, message: ASGISendEvent) -> Coroutine[Any, Any, None]:
@@ -269,7 +269,7 @@ class Connection(HttpToolsProtocol):
         self._check_head()
         self._deadline = _NEVER
         super().on_headers_complete()
-        self.cycle.__class__ = Exchange  # uvicorn offers no other way to bring a cycle of one's own
+        self.cycle.__class__ = RequestCycle  # uvicorn offers no other way to bring a cycle of one's own
 
     def on_body(self, body: bytes) -> None:
         """A piece of its body is here."""
@@ -387,10 +387,10 @@ class Connection(HttpToolsProtocol):
 
 
 class ConnectionFactory:
-    """What the connections of one server share in uvicorn: the application, the tasks of requests, default headers."""
+    """Makes the connections of one server, which share the application, the tasks of requests and default headers."""
 
-    def __init__(self, app: ASGIApp, watchman: Watchman) -> None:
-        self._watchman, self._state = watchman, ServerState()
+    def __init__(self, app: ASGIApp, reaper: Watchman) -> None:
+        self._reaper, self._state = reaper, ServerState()
         self._config = Config(
             app=app,
             interface="asgi3",
@@ -413,4 +413,4 @@ class ConnectionFactory:
         self._state.default_headers = [(b"date", date)]
 
     def __call__(self) -> Connection:
-        return Connection(self._watchman, self._config, self._state)
+        return Connection(self._reaper, self._config, self._state)

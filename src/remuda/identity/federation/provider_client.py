@@ -28,7 +28,7 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from remuda.identity.ports import Fetch, Fetched
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, ServerUnreachable, Unavailable
-from remuda.kernel.exchange import Exchange, Lost
+from remuda.kernel.exchange import Exchange, ResponseLost
 from remuda.outbound.client import new_client, transport_errors
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Fetcher:
                     with transport_errors():
                         return await self._fetch(http, method, url, headers, body)
             except TimeoutError:
-                raise Lost(f"no answer within {self._time_s:g} s") from None
+                raise ResponseLost(f"no answer within {self._time_s:g} s") from None
 
         # To the caller even a lost POST is a read: a code that may have been redeemed is of no use, the login fails.
         return await Exchange(server).send(attempt, name=f"{method} {url}", is_read=True)
