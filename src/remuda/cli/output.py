@@ -64,12 +64,12 @@ def note(text: str, *, end: str = "\n") -> None:
 
 @contextmanager
 def status_line() -> Iterator[Callable[[str], None]]:
-    """Give a function that shows a line on stderr: in place on a terminal, otherwise each line that is new."""
-    last, is_in_place = "", is_terminal(sys.stderr) and os.environ.get("TERM") not in _WITHOUT_CURSOR
+    """Give a function that shows a line on stderr: over the last one on a terminal, otherwise each line that is new."""
+    last, is_overwritten = "", is_terminal(sys.stderr) and os.environ.get("TERM") not in _WITHOUT_CURSOR
 
     def update(line: str) -> None:
         nonlocal last
-        if is_in_place:
+        if is_overwritten:
             note(_ERASE_LINE + _fitted(f"{line} …"), end="")
         elif line != last:
             note(line)
@@ -78,7 +78,7 @@ def status_line() -> Iterator[Callable[[str], None]]:
     try:
         yield update
     finally:
-        if is_in_place:
+        if is_overwritten:
             note(_ERASE_LINE, end="")
 
 

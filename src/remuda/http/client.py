@@ -202,8 +202,8 @@ class Client:
                     yield seen
             if has_begun and since is None:
                 raise Gone(route.name, "0")
-            await self._clock.sleep(self._caller.pause_s(failures, failure))
             failures += 1
+            await self._clock.sleep(self._caller.retries.pause_s(failures, failure))
 
     def _seen(self, event: Received, item_type: Any) -> Seen[Any]:
         version = event.id or None

@@ -1,9 +1,7 @@
 """Calling a server: one request with all its attempts, or one stream.
 
 A GET can be sent again, and so can a write, because it always carries an idempotency key. It is sent again when the
-server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight): after the pause it
-asks for, or a growing one with jitter, until the attempts or the time are used up. A write whose answer was lost and
-never came is OutcomeUnknown.
+server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight); see `kernel.exchange`.
 
 What passes between a client and a server of ours: who calls, how a request is written, what an error means.
 
@@ -11,16 +9,12 @@ A request is written from a route and its values, and an error comes back as the
 sentence that the server told. What only the raiser knew is blank.
 """
 
-import asyncio
 import ssl
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
-import anyio._backends._asyncio  # noqa: F401  to have it imported
-import httpcore2  # noqa: F401  same
 import httpx2
 import msgspec
 
@@ -29,10 +23,13 @@ from remuda.http.authentication import Claim, write_claim
 from remuda.http.remote_errors import error_from
 from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.http.sse import EventReader, Received
+from remuda.kernel.backoff import Backoff
 from remuda.kernel.clock import Clock
-from remuda.kernel.errors import InFlight, Invalid, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
+from remuda.kernel.errors import InFlight, Invalid, RemudaError, ServerUnreachable
+from remuda.kernel.exchange import AttemptFailed, Exchange, NotNow, Retries
 from remuda.kernel.randomness import Randomness
 from remuda.kernel.secrets import Secret, hide, reveal
+from remuda.outbound.client import load, new_client, transport_errors
 
 AnswerT = TypeVar("AnswerT")
 
@@ -144,14 +141,11 @@ def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> Answ
         raise ServerUnreachable(server, "its answer is not what the route promises") from None
 
 
-# httpx2 imports these two when its first request goes out, and would hold the loop for that long.
-
+load()  # now, and not with the first request
 
 _FINE = range(200, 300)
 _LOST_BY_A_PROXY = {502, 504}
 _NOT_NOW = {429, 503} | _LOST_BY_A_PROXY
-_UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-"""The request did not leave: nothing can have happened."""
 _NO_TRACE = "0" * 32
 
 
@@ -192,15 +186,6 @@ class Request:
         return self.method == "GET" or "Idempotency-Key" in self.headers
 
 
-@dataclass(frozen=True, slots=True)
-class _Failure:
-    error: RemudaError
-    is_passing: bool
-    """Another attempt may do better."""
-    is_lost: bool = False
-    """The server may have done it all the same."""
-
-
 class Caller:
     """Connections to one server."""
 
@@ -215,14 +200,21 @@ class Caller:
         tls: ssl.SSLContext | None,
     ) -> None:
         self.server = server.rstrip("/")
-        self._credentials, self._clock, self._randomness, self._settings = credentials, clock, randomness, settings
+        self._credentials, self._randomness, self._settings = credentials, randomness, settings
+        self.retries = Retries(
+            attempts=settings.attempts,
+            total_s=settings.total_s,
+            backoff=Backoff(settings.first_pause_s, settings.longest_pause_s),
+            clock=clock,
+            randomness=randomness,
+        )
+        self._exchange = Exchange(self.server, self.retries)
         most = settings.connections
-        self._http = httpx2.AsyncClient(
+        self._http = new_client(
+            httpx2.Timeout(settings.read_s, connect=settings.connect_s),
+            tls=tls or server.startswith("https:"),
             base_url=self.server,
-            verify=tls or server.startswith("https:"),
-            timeout=httpx2.Timeout(settings.read_s, connect=settings.connect_s),
             limits=httpx2.Limits(max_connections=most, max_keepalive_connections=most),
-            trust_env=False,
         )
 
     async def close(self) -> None:
@@ -230,37 +222,27 @@ class Caller:
 
     async def exchange(self, request: Request) -> httpx2.Response:
         """Send a request until it is answered, and return a success or raise the error that was told."""
-        deadline = self._clock.monotonic() + self._settings.total_s
-        is_lost = False
-        for failures in count():
-            outcome = await self._attempt(request, deadline - self._clock.monotonic())
-            if isinstance(outcome, httpx2.Response):
-                return outcome
-            is_lost = is_lost or outcome.is_lost
-            pause_s = self.pause_s(failures, outcome.error)
-            is_last = failures + 1 >= self._settings.attempts or self._clock.monotonic() + pause_s >= deadline
-            if outcome.is_passing and is_lost and (is_last or not request.is_repeatable) and request.method != "GET":
-                raise OutcomeUnknown(f"{request.name} at {self.server}")
-            if is_last or not outcome.is_passing:
-                raise outcome.error
-            await self._clock.sleep(pause_s)
-        raise AssertionError("attempts are used up before they are counted up")
 
-    async def _attempt(self, request: Request, patience_s: float) -> httpx2.Response | _Failure:
-        try:
-            async with asyncio.timeout(patience_s):
-                response = await self._http.send(self._built(request))
-        except TimeoutError:
-            return _Failure(TimedOut(self._settings.total_s), is_passing=True, is_lost=True)
-        except httpx2.HTTPError as error:
-            return _Failure(self._unreachable(error), is_passing=True, is_lost=not isinstance(error, _UNSENT))
-        return response if response.status_code in _FINE else self._failure(response)
+        async def attempt() -> httpx2.Response:
+            built = self._built(request)
+            with transport_errors():
+                response = await self._http.send(built)
+            self._check(response)
+            return response
 
-    def _failure(self, response: httpx2.Response) -> _Failure:
+        return await self._exchange.send(
+            attempt, name=request.name, is_read=request.method == "GET", is_repeatable=request.is_repeatable
+        )
+
+    def _check(self, response: httpx2.Response) -> None:
+        """Raise what a response that is no success tells: NotNow if another attempt may have another response."""
         status = response.status_code
+        if status in _FINE:
+            return
         error = error_from(status, response.headers, response.content, server=self.server)
-        is_passing = status in _NOT_NOW or isinstance(error, InFlight)
-        return _Failure(error, is_passing=is_passing, is_lost=status in _LOST_BY_A_PROXY)
+        if status in _NOT_NOW or isinstance(error, InFlight):
+            raise NotNow(error, is_lost=status in _LOST_BY_A_PROXY)
+        raise error
 
     async def events(
         self, request: Request, since: str | None, heard: Callable[[], None] | None = None
@@ -271,32 +253,23 @@ class Caller:
         """
         more = {} if since is None else {"Last-Event-ID": since}
         timeout = httpx2.Timeout(self._settings.silence_s, connect=self._settings.connect_s)
-        reader = EventReader()
+        reader, built = EventReader(), self._built(request, more, timeout=timeout)
         try:
-            response = await self._http.send(self._built(request, more, timeout=timeout), stream=True)
-            try:
-                if response.status_code not in _FINE:
-                    await response.aread()
-                    failure = self._failure(response)
-                    if not failure.is_passing:
-                        raise failure.error
-                    yield failure.error
-                    return
-                async for chunk in response.aiter_raw():
-                    for event in reader.feed(chunk):
-                        yield event
-                    if heard is not None:
-                        heard()
-            finally:
-                await response.aclose()
-        except httpx2.HTTPError as error:
-            yield self._unreachable(error)
-
-    def pause_s(self, failures: int, error: RemudaError | None) -> float:
-        """Return how long to wait after so many failures: as long as the server asks, or longer each time."""
-        pause_s: float = min(self._settings.first_pause_s * 2**failures, self._settings.longest_pause_s)
-        asked_s: float = getattr(error, "retry_after_s", 0)
-        return asked_s + self._randomness.uniform(pause_s / 2, pause_s)
+            with transport_errors():
+                response = await self._http.send(built, stream=True)
+                try:
+                    if response.status_code not in _FINE:
+                        await response.aread()
+                    self._check(response)
+                    async for chunk in response.aiter_raw():
+                        for event in reader.feed(chunk):
+                            yield event
+                        if heard is not None:
+                            heard()
+                finally:
+                    await response.aclose()
+        except AttemptFailed as failure:
+            yield failure.error(self.server)
 
     def _built(self, request: Request, more: Mapping[str, str] | None = None, **options: Any) -> httpx2.Request:
         headers = {"Accept": "application/json", **request.headers, **(more or {})}
@@ -308,6 +281,3 @@ class Caller:
         return self._http.build_request(
             request.method, request.target, content=request.body, headers=headers, **options
         )
-
-    def _unreachable(self, error: Exception) -> ServerUnreachable:
-        return ServerUnreachable(self.server, str(error) or type(error).__name__)

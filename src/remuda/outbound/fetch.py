@@ -6,8 +6,6 @@ certificate for that name. A redirect is a new address and goes through all of i
 
 Each request has a client of its own, so no cookie and no connection is shared between two of them. Nothing is asked for
 packed and nothing is unpacked. What went wrong is told without the answer's content and without any number of ours.
-
-An HTTP client that takes nothing from its surroundings: no proxy, no certificate, no password file.
 """
 
 import asyncio
@@ -18,32 +16,12 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from remuda.kernel.exchange import NotSent, ResponseLost
 from remuda.outbound.addresses import Address, Reach, Resolver, Target, read_target
+from remuda.outbound.client import new_client, new_tls, transport_errors
 
 if TYPE_CHECKING:
     import httpx2
-
-
-def new_client(timeout: "float | httpx2.Timeout", tls: ssl.SSLContext | None = None) -> "httpx2.AsyncClient":
-    """Return a client that follows no redirects. Slow the first time, so call it in a thread then."""
-    # httpx2 would import the first two when its first request goes out, and hold the loop for that long.
-    import anyio._backends._asyncio  # noqa: F401, PLC0415  to have it imported
-    import httpcore2  # noqa: F401, PLC0415  same
-    import httpx2  # noqa: PLC0415  same
-
-    return httpx2.AsyncClient(timeout=timeout, verify=tls or True, follow_redirects=False, trust_env=False)
-
-
-def new_tls() -> ssl.SSLContext:
-    """Return what verifies servers by the certificate authorities that everybody trusts. Slow: call it in a thread."""
-    import httpx2  # noqa: PLC0415  it is imported where it is needed
-
-    return httpx2.create_ssl_context(trust_env=False)
-
-
-if TYPE_CHECKING:
-    import httpx2
-
 
 _MOST_REDIRECTS = 5
 _MOST_TRIED = 4
@@ -78,15 +56,14 @@ class Opened:
 
     async def read(self) -> bytes:
         """Return the next bytes as they came over the wire, none at the end, or raise Unfetchable."""
-        import httpx2  # noqa: PLC0415  it is there by now
-
         patience = asyncio.get_running_loop().time() + self._stall_s
         try:
             async with asyncio.timeout_at(min(self._deadline, patience)):
-                return await anext(self._chunks, b"")
+                with transport_errors():
+                    return await anext(self._chunks, b"")
         except TimeoutError:
             raise Unfetchable("its answer does not go on, or takes too long", may_pass=True) from None
-        except (httpx2.HTTPError, httpx2.StreamError):
+        except (NotSent, ResponseLost):
             raise Unfetchable("its answer breaks off", may_pass=True) from None
 
     async def close(self) -> None:
@@ -148,8 +125,6 @@ class Guarded:
     ) -> "httpx2.Response":
         addresses = await self._addresses(target)
         tls = await self._verifying()
-        import httpx2  # noqa: PLC0415  it is there by now
-
         for address in addresses[:_MOST_TRIED]:
             client = await held.enter_async_context(self._client(tls))
             request = client.build_request(
@@ -159,10 +134,11 @@ class Guarded:
                 extensions={} if target.literal else {"sni_hostname": target.host},
             )
             try:
-                response = await client.send(request, stream=True)
-            except (httpx2.ConnectError, httpx2.ConnectTimeout):
+                with transport_errors():
+                    response = await client.send(request, stream=True)
+            except NotSent:
                 continue
-            except (httpx2.HTTPError, httpx2.InvalidURL):
+            except ResponseLost:
                 raise Unfetchable("it does not answer as a server does", may_pass=True) from None
             held.push_async_callback(response.aclose)
             return response
@@ -183,7 +159,7 @@ class Guarded:
     def _client(self, tls: ssl.SSLContext) -> "httpx2.AsyncClient":
         import httpx2  # noqa: PLC0415  it is there by now
 
-        return new_client(httpx2.Timeout(self._patience.stall_s, connect=self._patience.connect_s), tls)
+        return new_client(httpx2.Timeout(self._patience.stall_s, connect=self._patience.connect_s), tls=tls)
 
     async def _verifying(self) -> ssl.SSLContext:
         async with self._making:

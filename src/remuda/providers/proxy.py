@@ -71,7 +71,7 @@ def _snapshot(handle: Handle, wanted: NewImage) -> str:  # noqa: ARG001  only th
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Write:
     """A method with an effect."""
 
     method: str
@@ -88,7 +88,7 @@ class Call:
 
 
 @dataclass(frozen=True, slots=True)
-class Read(Call):
+class Read(Write):
     """A method that changes nothing at the provider."""
 
     key: Key = _everything
@@ -105,12 +105,12 @@ class Listing:
         return lambda: _listed(calls, self.method, getattr(capability, self.method))
 
 
-Rule: TypeAlias = Call | Read | Listing
+Rule: TypeAlias = Write | Read | Listing
 
 
 def _managed(noun: str, *, spec: Key = _spec, name: Key = _handle) -> tuple[Rule, ...]:
     """Return the rules of what is created or updated by a spec, and found and removed by its name."""
-    return Call(f"converge_{noun}", spec), Read(f"find_{noun}", name), Call(f"remove_{noun}", name)
+    return Write(f"converge_{noun}", spec), Read(f"find_{noun}", name), Write(f"remove_{noun}", name)
 
 
 CALLS: Mapping[str, tuple[Rule, ...]] = {
@@ -119,25 +119,25 @@ CALLS: Mapping[str, tuple[Rule, ...]] = {
     "images": (
         Read("images"),
         Read("find_image", image_key),
-        Call("create_image", _new_image, deadline_s=UPLOAD_S),
-        Call("remove_image", image_key),
+        Write("create_image", _new_image, deadline_s=UPLOAD_S),
+        Write("remove_image", image_key),
     ),
     "tenancies": (*_managed("tenancy", spec=_tenancy, name=_tenancy_name), Listing("tenancies")),
     "networks": (*_managed("network"), Listing("networks")),
     "security_groups": (*_managed("group"), Listing("groups")),
     "ports": (*_managed("port"), Listing("ports")),
     "servers": (
-        Call("create_server", _spec),
+        Write("create_server", _spec),
         Read("find_server", _handle),
-        Call("remove_server", _handle),
-        Call("start_server", _handle),
-        Call("stop_server", _handle),
-        Call("reboot_server", _handle),
-        Call("rebuild_server", _handle),
+        Write("remove_server", _handle),
+        Write("start_server", _handle),
+        Write("stop_server", _handle),
+        Write("reboot_server", _handle),
+        Write("rebuild_server", _handle),
         Listing("sightings"),
     ),
     "consoles": (Read("open_console", _handle), Read("console_output", _handle)),
-    "snapshots": (Call("snapshot_server", _snapshot),),
+    "snapshots": (Write("snapshot_server", _snapshot),),
     "load_balancers": (*_managed("balancer"), Listing("balancers")),
     "file_storages": (Read("storage_classes"), *_managed("storage"), Listing("storages")),
     "events": (),

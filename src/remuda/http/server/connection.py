@@ -16,9 +16,12 @@ read it: closing at once, with its bytes still unread, would make the kernel thr
 
 One request of a connection and its answer, when the client leaves before the end.
 
-How much we take from one client and how long we wait for it; and the watchman who sees to that.
+Limits of what we take from one client and how long we wait for it, and the sweep that enforces them.
 
 Deadlines cost nothing while they are kept: they are numbers, compared by one sweep over all connections now and then.
+
+All that we use of uvicorn is used in this file, because most of it is no public API: `HttpToolsProtocol` and
+`RequestResponseCycle` are subclassed, `_start_asgi_task` is overridden. Look here when uvicorn is upgraded.
 """
 
 import asyncio
@@ -37,14 +40,14 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from remuda.http.asgi import ClientDisconnect
+from remuda.http.asgi import ASGIApp, ClientDisconnect
 from remuda.http.errors import answer_to
 from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable
 from remuda.kernel.randomness import Randomness
 
 
-class Exchange(RequestResponseCycle):
+class RequestCycle(RequestResponseCycle):
     """A request and its answer. Who writes to a client that left is told, where uvicorn would let it write for ever."""
 
     def send(self, message: ASGISendEvent) -> Coroutine[Any, Any, None]:
@@ -266,7 +269,7 @@ class Connection(HttpToolsProtocol):
         self._check_head()
         self._deadline = _NEVER
         super().on_headers_complete()
-        self.cycle.__class__ = Exchange  # uvicorn offers no other way to bring a cycle of one's own
+        self.cycle.__class__ = RequestCycle  # uvicorn offers no other way to bring a cycle of one's own
 
     def on_body(self, body: bytes) -> None:
         """A piece of its body is here."""
@@ -381,3 +384,33 @@ class Connection(HttpToolsProtocol):
     def _cut(self, reason: str) -> None:
         self._watchman.count_cut(reason)
         self.abort()
+
+
+class ConnectionFactory:
+    """Makes the connections of one server, which share the application, the tasks of requests and default headers."""
+
+    def __init__(self, app: ASGIApp, reaper: Watchman) -> None:
+        self._reaper, self._state = reaper, ServerState()
+        self._config = Config(
+            app=app,
+            interface="asgi3",
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+        )
+        self._config.load()
+
+    @property
+    def tasks(self) -> set[asyncio.Task[None]]:
+        """The requests that are being answered."""
+        return self._state.tasks
+
+    def set_date(self, date: bytes) -> None:
+        """Set the Date header of the responses from now on."""
+        self._state.default_headers = [(b"date", date)]
+
+    def __call__(self) -> Connection:
+        return Connection(self._reaper, self._config, self._state)

@@ -17,11 +17,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import format_datetime
 
-from uvicorn.config import Config
-from uvicorn.server import ServerState
-
 from remuda.http.asgi import ASGIApp
-from remuda.http.server.connection import Connection, Patience, Watchman
+from remuda.http.server.connection import Connection, ConnectionFactory, Patience, Watchman
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Unusable
 from remuda.kernel.randomness import Randomness
@@ -109,21 +106,10 @@ class Server:
         self.closing = closing or asyncio.Event()
         """Set when stopping begins: streams end by it."""
         self._clock, self._grace_s = clock, grace_s
-        self._config = Config(
-            app=app,
-            interface="asgi3",
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-        )
-        self._config.load()
-        self._state = ServerState()
         self._watchman = Watchman(
             patience or Patience(), now=clock.monotonic(), randomness=randomness, count_cut=count_cut
         )
+        self._new_connection = ConnectionFactory(app, self._watchman)
         self._duties = Duties(clock)
         self._server: asyncio.Server | None = None
         self._hurry = asyncio.Event()
@@ -138,7 +124,7 @@ class Server:
         listener = where if isinstance(where, Listener) else listen(where)
         self._sweep()
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._watchman, self._config, self._state), sock=listener.socket, backlog=_BACKLOG
+            self._new_connection, sock=listener.socket, backlog=_BACKLOG
         )
         self._duties.start("connections", self._keep_sweeping)
         return listener.address
@@ -176,14 +162,14 @@ class Server:
     async def _all_answered(self) -> None:
         if self._watchman.connections:
             await self._watchman.all_gone.wait()
-        if self._state.tasks:  # a client may be gone before its request is done
-            await asyncio.wait(self._state.tasks)
+        if self._new_connection.tasks:  # a client may be gone before its request is done
+            await asyncio.wait(self._new_connection.tasks)
 
     async def _break_off(self) -> None:
-        for task in self._state.tasks:
+        for task in self._new_connection.tasks:
             task.cancel()
-        if self._state.tasks:
-            await asyncio.wait(self._state.tasks, timeout=_LAST_WORDS_S)
+        if self._new_connection.tasks:
+            await asyncio.wait(self._new_connection.tasks, timeout=_LAST_WORDS_S)
         for connection in self._connections():
             connection.break_off()
 
@@ -193,8 +179,7 @@ class Server:
             self._sweep()
 
     def _sweep(self) -> None:
-        date = format_datetime(self._clock.now(), usegmt=True).encode()
-        self._state.default_headers = [(b"date", date)]
+        self._new_connection.set_date(format_datetime(self._clock.now(), usegmt=True).encode())
         self._watchman.sweep(self._clock.monotonic())
 
     def _connections(self) -> list[Connection]:

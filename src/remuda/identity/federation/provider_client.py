@@ -28,7 +28,8 @@ from joserfc.jwk import ECKey, JWKRegistry, OKPKey, RSAKey
 from remuda.identity.ports import Fetch, Fetched
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import OAuthRefusal, ServerUnreachable, Unavailable
-from remuda.outbound.fetch import new_client
+from remuda.kernel.exchange import Exchange, ResponseLost
+from remuda.outbound.client import new_client, transport_errors
 
 if TYPE_CHECKING:
     import httpx2
@@ -58,15 +59,17 @@ class Fetcher:
         """Return the answer, or raise Unavailable."""
         self._check(url)
         server, http = urlsplit(url).netloc, await self._client()
-        import httpx2  # noqa: PLC0415  it is there by now
 
-        try:
-            async with asyncio.timeout(self._time_s), self._turn(server):
-                return await self._fetch(http, method, url, headers, body)
-        except TimeoutError:
-            raise ServerUnreachable(server, f"no answer within {self._time_s:g} s") from None
-        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise ServerUnreachable(server, str(error) or type(error).__name__) from None
+        async def attempt() -> Fetched:
+            try:
+                async with asyncio.timeout(self._time_s), self._turn(server):
+                    with transport_errors():
+                        return await self._fetch(http, method, url, headers, body)
+            except TimeoutError:
+                raise ResponseLost(f"no answer within {self._time_s:g} s") from None
+
+        # To the caller even a lost POST is a read: a code that may have been redeemed is of no use, the login fails.
+        return await Exchange(server).send(attempt, name=f"{method} {url}", is_read=True)
 
     def _turn(self, server: str) -> asyncio.Semaphore:
         return self._turns.setdefault(server, asyncio.Semaphore(_AT_ONCE))

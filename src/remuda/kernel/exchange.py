@@ -1,0 +1,128 @@
+"""Exchange: one request with its attempts, and what is known of its effect when they have failed.
+
+An attempt raises `NotSent` or `ResponseLost` when no response came, and `NotNow` for a response that asks for another
+attempt. Every other error is the result. A request is sent again after the pause that the server asks for, or a longer
+pause each time with jitter, until the attempts or the time are used up. A write whose response was lost, and that no
+later attempt answered, is OutcomeUnknown.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import TypeVar
+
+from remuda.kernel.backoff import Backoff
+from remuda.kernel.clock import Clock
+from remuda.kernel.errors import OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
+from remuda.kernel.randomness import Randomness
+
+ResponseT = TypeVar("ResponseT")
+
+
+class AttemptFailed(Exception):  # noqa: N818  its subclasses are named after what happened
+    """Raised when another attempt may succeed."""
+
+    is_lost = False
+    """The server may have carried out the request."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+    def error(self, server: str) -> RemudaError:
+        """Return the error for the caller when no other attempt follows."""
+        return ServerUnreachable(server, self.reason)
+
+
+class NotSent(AttemptFailed):
+    """Raised when the request did not leave: it has had no effect."""
+
+
+class ResponseLost(AttemptFailed):
+    """Raised when the request may have left and no whole response came."""
+
+    is_lost = True
+
+
+class NotNow(AttemptFailed):
+    """Raised for a response that asks for another attempt, or that only says that the real response was lost."""
+
+    def __init__(self, error: RemudaError, *, is_lost: bool = False) -> None:
+        super().__init__(str(error))
+        self._error, self.is_lost = error, is_lost
+
+    def error(self, server: str) -> RemudaError:  # noqa: ARG002  the response has said it
+        """Return the error that the server responded with."""
+        return self._error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retries:
+    """The attempts of one request: their number, their time and the pauses between them."""
+
+    attempts: int
+    total_s: float
+    """For a request with all its attempts."""
+    backoff: Backoff
+    clock: Clock
+    randomness: Randomness
+
+    def pause_s(self, failures: int, error: RemudaError | None) -> float:
+        """Return the pause after so many failures, at least as long as the server asked for."""
+        asked_s: float = getattr(error, "retry_after_s", 0)
+        return asked_s + self.backoff.pause_s(failures, self.randomness)
+
+
+class Exchange:
+    """Sends requests to one server: each once, or as `retries` says."""
+
+    def __init__(self, server: str, retries: Retries | None = None) -> None:
+        self._server, self._retries = server, retries
+
+    async def send(
+        self,
+        attempt: Callable[[], Awaitable[ResponseT]],
+        *,
+        name: str,
+        is_read: bool,
+        is_repeatable: bool = True,
+    ) -> ResponseT:
+        """Return the response of the first attempt that has one, or raise the error of the last.
+
+        A read has no effect at the server. A write is repeatable if sending it twice carries it out once.
+        """
+        if self._retries is None:
+            return await self._send_once(attempt, name=name, is_read=is_read)
+        clock, is_lost = self._retries.clock, False
+        deadline = clock.monotonic() + self._retries.total_s
+        for failures in count(1):
+            try:
+                return await _within(deadline - clock.monotonic(), attempt, self._retries.total_s)
+            except AttemptFailed as failure:
+                error, is_lost = failure.error(self._server), is_lost or failure.is_lost
+            pause_s = self._retries.pause_s(failures, error)
+            is_last = failures >= self._retries.attempts or clock.monotonic() + pause_s >= deadline
+            if is_lost and (is_last or not is_repeatable) and not is_read:
+                raise self._unknown(name)
+            if is_last:
+                raise error
+            await clock.sleep(pause_s)
+        raise AssertionError("attempts are used up before they are counted up")
+
+    async def _send_once(self, attempt: Callable[[], Awaitable[ResponseT]], *, name: str, is_read: bool) -> ResponseT:
+        try:
+            return await attempt()
+        except AttemptFailed as failure:
+            raise (self._unknown(name) if failure.is_lost and not is_read else failure.error(self._server)) from None
+
+    def _unknown(self, name: str) -> OutcomeUnknown:
+        return OutcomeUnknown(f"{name} at {self._server}")
+
+
+async def _within(left_s: float, attempt: Callable[[], Awaitable[ResponseT]], total_s: float) -> ResponseT:
+    try:
+        async with asyncio.timeout(left_s):
+            return await attempt()
+    except TimeoutError:
+        raise NotNow(TimedOut(total_s), is_lost=True) from None

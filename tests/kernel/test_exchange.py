@@ -1,0 +1,147 @@
+"""One request with its attempts: pauses, the deadline, and what is known of its effect."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+
+from remuda.kernel.backoff import Backoff
+from remuda.kernel.errors import NotFound, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut, TooMany
+from remuda.kernel.exchange import Exchange, NotNow, NotSent, ResponseLost, Retries
+from tests.sim.runner import World, simulate
+
+NOT_SENT, LOST = NotSent("nobody listens"), ResponseLost("cut off")
+BY_A_PROXY = NotNow(ServerUnreachable("cloud", "502"), is_lost=True)
+MISSING = NotFound("horse", "h")
+
+
+def asked_to_wait(seconds: float) -> NotNow:
+    error: Any = TooMany.__new__(TooMany)
+    RemudaError.__init__(error, "slower")
+    error.retry_after_s = seconds
+    return NotNow(error)
+
+
+class Script:
+    """A server that fails in these ways, one after the other, and then responds."""
+
+    def __init__(self, world: World, *failures: Exception, takes_s: float = 0.0) -> None:
+        self._world, self._failures, self._takes_s = world, list(failures), takes_s
+        self.times: list[float] = []
+
+    async def __call__(self) -> str:
+        self.times.append(self._world.clock.monotonic())
+        await self._world.clock.sleep(self._takes_s)
+        if self._failures:
+            raise self._failures.pop(0)
+        return "done"
+
+
+def run(act: Callable[[World, Exchange], Awaitable[None]], *, attempts: int = 3, total_s: float = 60.0) -> None:
+    async def scenario(world: World) -> None:
+        retries = Retries(
+            attempts=attempts,
+            total_s=total_s,
+            backoff=Backoff(1.0, 4.0),
+            clock=world.clock,
+            randomness=world.randomness,
+        )
+        await act(world, Exchange("cloud", retries))
+
+    simulate(scenario, 3)
+
+
+@pytest.mark.parametrize("is_read", [True, False])
+@pytest.mark.parametrize("failure", [NOT_SENT, LOST, BY_A_PROXY], ids=lambda each: type(each).__name__)
+def test_a_request_is_sent_again_after_growing_pauses(failure: Exception, *, is_read: bool) -> None:
+    async def act(world: World, exchange: Exchange) -> None:
+        script = Script(world, failure, failure)
+        assert await exchange.send(script, name="create", is_read=is_read) == "done"
+        first, second, third = script.times
+        assert 0.5 <= second - first <= 1.0
+        assert 1.0 <= third - second <= 2.0
+
+    run(act)
+
+
+@pytest.mark.parametrize(
+    ("failures", "is_read", "error"),
+    [
+        ([NOT_SENT] * 3, False, ServerUnreachable),
+        ([LOST] * 3, True, ServerUnreachable),
+        ([LOST] * 3, False, OutcomeUnknown),
+        ([LOST, NOT_SENT, NOT_SENT], False, OutcomeUnknown),
+        ([BY_A_PROXY] * 3, False, OutcomeUnknown),
+        ([asked_to_wait(0)] * 3, False, TooMany),
+    ],
+    ids=["not sent", "a lost read", "a lost write", "lost, then not sent", "lost by a proxy", "rejected"],
+)
+def test_when_the_attempts_are_used_up_the_error_says_what_is_known(
+    failures: list[Exception], error: type[Exception], *, is_read: bool
+) -> None:
+    async def act(world: World, exchange: Exchange) -> None:
+        script = Script(world, *failures)
+        with pytest.raises(error):
+            await exchange.send(script, name="create", is_read=is_read)
+        assert len(script.times) == 3
+
+    run(act)
+
+
+def test_a_write_that_cannot_be_repeated_is_sent_again_only_while_it_has_had_no_effect() -> None:
+    async def act(world: World, exchange: Exchange) -> None:
+        script = Script(world, NOT_SENT, LOST)
+        with pytest.raises(OutcomeUnknown, match="create at cloud"):
+            await exchange.send(script, name="create", is_read=False, is_repeatable=False)
+        assert len(script.times) == 2
+
+    run(act)
+
+
+def test_an_error_that_no_attempt_changes_is_the_result_also_after_a_loss() -> None:
+    async def act(world: World, exchange: Exchange) -> None:
+        script = Script(world, LOST, MISSING)
+        with pytest.raises(NotFound) as caught:
+            await exchange.send(script, name="delete", is_read=False)
+        assert caught.value is MISSING
+
+    run(act)
+
+
+def test_the_pause_that_a_server_asks_for_is_kept_unless_it_is_too_long() -> None:
+    async def act(world: World, exchange: Exchange) -> None:
+        script = Script(world, asked_to_wait(5))
+        await exchange.send(script, name="create", is_read=False)
+        assert script.times[1] - script.times[0] >= 5
+        script = Script(world, asked_to_wait(100))
+        with pytest.raises(TooMany):
+            await exchange.send(script, name="create", is_read=False)
+        assert len(script.times) == 1
+
+    run(act)
+
+
+@pytest.mark.parametrize(("is_read", "error"), [(True, TimedOut), (False, OutcomeUnknown)])
+def test_all_attempts_have_one_deadline(error: type[Exception], *, is_read: bool) -> None:
+    async def act(world: World, exchange: Exchange) -> None:
+        script, began = Script(world, NOT_SENT, takes_s=6.0), world.clock.monotonic()
+        with pytest.raises(error):
+            await exchange.send(script, name="create", is_read=is_read)
+        assert len(script.times) == 2
+        assert world.clock.monotonic() - began == pytest.approx(10.0)
+
+    run(act, total_s=10.0)
+
+
+@pytest.mark.parametrize(
+    ("failure", "is_read", "error"),
+    [(NOT_SENT, False, ServerUnreachable), (LOST, True, ServerUnreachable), (LOST, False, OutcomeUnknown)],
+)
+def test_without_retries_a_request_is_sent_once(failure: Exception, error: type[Exception], *, is_read: bool) -> None:
+    async def act(world: World, _: Exchange) -> None:
+        script = Script(world, failure)
+        with pytest.raises(error):
+            await Exchange("cloud").send(script, name="create", is_read=is_read)
+        assert len(script.times) == 1
+
+    run(act)
