@@ -35,39 +35,21 @@ from tests.cli.running import running
 from tests.cli.visitor import Shell, let_in
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    ROOT / "docs" / f"{name}.md"
-    for name in (
-        "http",
-        "reconciling",
-        "operations",
-        "providers",
-        "server",
-        "configuration",
-        "identity",
-        "tokens",
-        "quotas",
-        "region",
-        "simulated-cloud",
-        "images",
-        "monitor",
-        "compute",
-        "plans",
-        "operating",
-        "history",
-        "cli",
-    )
-]
+REFERENCE = ROOT / "docs" / "reference"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+UNQUOTED = ("store.md", "simulation.md")
+"""Pages whose pieces of Python are no programs and stand in no file."""
 NEVER_ANSWERED = 415
 UNSTATED = {"error", "internal"}
 """The root's code, which is nobody's, and that of what is no error of ours."""
 
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-_SOURCE = re.compile(r"# (tests/\S+\.py)\n(.*)", re.DOTALL)
+_SOURCE = re.compile(r"# ((?:src|tests)/\S+\.py)\n(.*)", re.DOTALL)
 _METRIC = re.compile(r"\bremuda_(?:http|loop|reconcile|operations?|provider)_[a-z_]+")
 _PATH = re.compile(r"\b(?:src|tests|docs|bench)/[\w/.-]*\w")
 _NAME = re.compile(
-    r"\bremuda\.(?:access|app|charging|compute|config|http|identity|kernel|operations|process|providers|reconcile|region|resources|store)"
+    r"\bremuda\.(?:access|app|cli|clients|cloudinit|compute|config|console|http|identity|kernel|operations|outbound"
+    r"|process|providers|quota|reconcile|region|resources|store)"
     r"\b[\w.]*\w"
 )
 _TEST = re.compile(r"`(test_\w+)`")
@@ -82,6 +64,8 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 def snippets() -> Iterator[tuple[str, str]]:
     """Yield every piece of Python, with a name."""
     for page in PAGES:
+        if page.name in UNQUOTED:
+            continue
         texts = [text for language, text in blocks(page) if language == "python"]
         yield from ((f"{page.name}-{number}", text) for number, text in enumerate(texts, start=1))
 
@@ -122,7 +106,7 @@ def test_there_is_a_program_to_run() -> None:
 
 
 def test_the_table_of_errors_is_that_of_the_code() -> None:
-    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (ROOT / "docs" / "http.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (REFERENCE / "http-api.md").read_text(), re.MULTILINE)
     words = {int(status): word for status, word, _ in rows}
     told = {(int(status), *code) for status, _, codes in rows for code in re.findall(r"`(\w+)`(\*?)", codes)}
     classes = [*(getattr(errors, name) for name in errors.__all__), HeadTooLarge, NotReady]
@@ -132,7 +116,7 @@ def test_the_table_of_errors_is_that_of_the_code() -> None:
 
 
 def test_every_check_of_rights_is_explained() -> None:
-    told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (ROOT / "docs" / "http.md").read_text()))
+    told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (REFERENCE / "http-api.md").read_text()))
     assert told == {name for name in vars(checks) if re.match(r"(is_)?allow", name)}
 
 
@@ -160,7 +144,7 @@ def test_everything_that_a_page_names_is_there(page: Path) -> None:
 
 def rows(page: str, heading: str) -> list[list[str]]:
     """Return the cells of the table under a heading, line by line."""
-    text = (ROOT / "docs" / page).read_text()
+    text = (REFERENCE / page).read_text()
     table = text.partition(f"| {heading} |")[2].partition("\n\n")[0]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
 

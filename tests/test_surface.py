@@ -135,6 +135,6 @@ def test_the_example_of_the_readme_works_when_it_is_pasted(tmp_path: Path) -> No
 
 def test_every_page_that_is_linked_to_is_there() -> None:
     root = Path(__file__).parents[1]
-    for page in (root / "README.md", *(root / "docs").iterdir()):
+    for page in (root / "README.md", *(root / "docs").rglob("*.md")):
         for link in re.findall(r"\]\(([^):]+)\)", page.read_text()):
             assert (page.parent / link).exists(), f"{page.name} links to {link}"

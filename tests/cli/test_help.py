@@ -9,7 +9,7 @@ import pytest
 from remuda.cli import main
 from remuda.cli.app import ALONE, NOUNS
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
 COMMON = {"--output", "--context", "--organization", "--project"}
 """Explained once on the page, for all commands that ask."""
 

@@ -1,4 +1,4 @@
-"""docs/plans.md says what is so."""
+"""Tables, words and example of docs/reference/plans.md are those of the code."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from remuda.compute.plans.diff import FIELDS, Field
 from remuda.compute.plans.schema import Extent, PlanRead, Thing
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "plans.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "plans.md").read_text()
 
 
 def _names(text: str) -> list[str]:

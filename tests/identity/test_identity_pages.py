@@ -22,7 +22,7 @@ from tests.identity.house import House, in_a_house
 from tests.identity.login_ground import Browser
 from tests.identity.proving import assertion, certified
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 JO, PASSWORD = "jo@example.com", "correct horse battery staple"
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
@@ -140,7 +140,7 @@ def test_a_page_that_says_something_else_is_found_out(lie: str) -> None:
     in_a_house(scenario)
 
 
-@pytest.mark.parametrize("name", ["identity", "tokens", "quotas"])
+@pytest.mark.parametrize("name", ["identity-api", "tokens", "quotas"])
 def test_what_a_page_asks_is_answered_as_it_says(name: str) -> None:
     assert conversations(name)
     in_conversation(name)
@@ -155,7 +155,7 @@ def test_the_routes_are_those_of_the_code() -> None:
     told = {
         (path.replace("…", ORGANIZATION), method.split()[0], letter(method), needs)
         for paths, methods, needs in re.findall(
-            r"^\| (`[/…].*`) \| ([A-Z].*) \| (.+) \|$", page("identity"), re.MULTILINE
+            r"^\| (`[/…].*`) \| ([A-Z].*) \| (.+) \|$", page("identity-api"), re.MULTILINE
         )
         for path in re.findall(r"`(.+?)`", paths)
         for method in methods.split(", ")
@@ -178,7 +178,7 @@ def needs_of(route: AnyRoute) -> str:
 
 
 def test_the_roles_are_those_of_the_code() -> None:
-    rows = re.findall(r"^\| `([a-z-]+)` \| ((?:every|in the ).+?) \| (.+) \|$", page("identity"), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z-]+)` \| ((?:every|in the ).+?) \| (.+) \|$", page("identity-api"), re.MULTILINE)
     told = {
         (role, place, f"identity:{endpoint}", letter)
         for role, place, cell in rows
@@ -209,28 +209,28 @@ def test_the_claims_are_those_of_the_code() -> None:
 
 
 def test_the_rooms_are_those_of_the_code() -> None:
-    (table,) = re.findall(r"\| Room \| Objects \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
+    (table,) = re.findall(r"\| Room \| Objects \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
     told = re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)
     packages = {each.name for each in pkgutil.iter_modules(remuda.identity.__path__) if each.ispkg}
     assert sorted(told) == sorted(packages - {"kinds"})
 
 
 def test_every_object_has_its_room() -> None:
-    rows = re.findall(r"^\| (?:`[a-z]+`|\(beside them\)) \| (`.+?`) \|", page("identity"), re.MULTILINE)
+    rows = re.findall(r"^\| (?:`[a-z]+`|\(beside them\)) \| (`.+?`) \|", page("identity-api"), re.MULTILINE)
     told = [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(told) == sorted(kind.plural for kind in KINDS)
 
 
 def test_controllers_operations_and_metrics_are_those_of_the_code() -> None:
     async def scenario(house: House) -> None:
-        (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
+        (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
         told = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
         assert sorted(told) == sorted(driver.name for driver in house.app.drivers)
         for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT):
-            assert f"`{saga.name}`" in page("identity")
+            assert f"`{saga.name}`" in page("identity-api")
         families = house.app.ports.metrics.collect()
         real = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
-        named = {name for each in ("identity", "tokens", "quotas") for name in _METRIC.findall(page(each))}
+        named = {name for each in ("identity-api", "tokens", "quotas") for name in _METRIC.findall(page(each))}
         assert named == {name for name in real if not name.startswith("remuda_operation")}
 
     in_a_house(scenario)
