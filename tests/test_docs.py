@@ -36,9 +36,12 @@ from tests.cli.visitor import Shell, let_in
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = ROOT / "docs" / "reference"
+EXPLANATION = ROOT / "docs" / "explanation"
+FORMATS = ROOT / "tests" / "golden" / "formats"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
 UNQUOTED = ("store.md", "simulation.md")
 """Pages whose pieces of Python are no programs and stand in no file."""
+ERROR_FIELDS = {"error", "code", "error_description", "problems", "trace_id", "plan"}
 NEVER_ANSWERED = 415
 UNSTATED = {"error", "internal"}
 """The root's code, which is nobody's, and that of what is no error of ours."""
@@ -106,7 +109,7 @@ def test_there_is_a_program_to_run() -> None:
 
 
 def test_the_table_of_errors_is_that_of_the_code() -> None:
-    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (REFERENCE / "http-api.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (REFERENCE / "errors.md").read_text(), re.MULTILINE)
     words = {int(status): word for status, word, _ in rows}
     told = {(int(status), *code) for status, _, codes in rows for code in re.findall(r"`(\w+)`(\*?)", codes)}
     classes = [*(getattr(errors, name) for name in errors.__all__), HeadTooLarge, NotReady]
@@ -115,8 +118,15 @@ def test_the_table_of_errors_is_that_of_the_code() -> None:
     assert words | {NEVER_ANSWERED: CONTRACT_WORDS[NEVER_ANSWERED]} == {**CONTRACT_WORDS, **OWN_WORDS}
 
 
+def test_every_error_code_is_described() -> None:
+    told = re.findall(r"^\| `(\w+)` \| .+ \|$", (REFERENCE / "errors.md").read_text(), re.MULTILINE)
+    named = [code for code in told if code not in ERROR_FIELDS]
+    frozen = json.loads((FORMATS / "errors.json").read_text())
+    assert sorted(named) == sorted({*frozen, "internal"} - {"error"})
+
+
 def test_every_check_of_rights_is_explained() -> None:
-    told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (REFERENCE / "http-api.md").read_text()))
+    told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (EXPLANATION / "http-kernel.md").read_text()))
     assert told == {name for name in vars(checks) if re.match(r"(is_)?allow", name)}
 
 
