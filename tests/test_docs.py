@@ -140,6 +140,17 @@ def test_the_metrics_of_the_pages_are_those_of_the_code() -> None:
     assert {name for page in PAGES for name in _METRIC.findall(page.read_text())} == real
 
 
+def test_the_page_of_metrics_has_every_one_with_its_type_and_labels() -> None:
+    frozen = json.loads((FORMATS / "metrics.json").read_text())["metrics"]
+    real = {
+        f"{name}_total" if each["type"] == "counter" else name: (each["type"], each["labels"])
+        for name, each in frozen.items()
+    }
+    text = (REFERENCE / "metrics.md").read_text()
+    told = re.findall(r"^\| `(remuda_\w+)` \| (\w+) \| (.*?) ?\| .+ \|$", text, re.MULTILINE)
+    assert {name: (kind, named(labels)) for name, kind, labels in told} == real
+
+
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
 def test_everything_that_a_page_names_is_there(page: Path) -> None:
     text = page.read_text()
