@@ -28,8 +28,8 @@ JO, PASSWORD = "jo@example.com", "correct horse battery staple"
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
 USUAL = {"GET": "R", "POST": "C", "PUT": "U", "DELETE": "D"}
 PLACES = {
-    "public": "anybody",
-    "authenticated": "whoever is known",
+    "public": "no credentials",
+    "authenticated": "any credentials",
     "everywhere": "everywhere",
     "organization": "in the organization",
     "project": "in the project",
@@ -208,14 +208,14 @@ def test_the_claims_are_those_of_the_code() -> None:
     assert told == {(token, claim) for token, kind in types.items() for claim in kind.__struct_fields__}
 
 
-def test_the_rooms_are_those_of_the_code() -> None:
-    (table,) = re.findall(r"\| Room \| Objects \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
+def test_the_packages_are_those_of_the_code() -> None:
+    (table,) = re.findall(r"\| Package \| Objects \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
     told = re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)
     packages = {each.name for each in pkgutil.iter_modules(remuda.identity.__path__) if each.ispkg}
     assert sorted(told) == sorted(packages - {"kinds"})
 
 
-def test_every_object_has_its_room() -> None:
+def test_every_object_has_its_package() -> None:
     rows = re.findall(r"^\| (?:`[a-z]+`|\(beside them\)) \| (`.+?`) \|", page("identity-api"), re.MULTILINE)
     told = [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(told) == sorted(kind.plural for kind in KINDS)
