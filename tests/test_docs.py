@@ -17,6 +17,7 @@ import pytest
 from prometheus_client import CollectorRegistry
 
 from remuda.access import checks
+from remuda.compute.history.reasons import REASONS
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
 from remuda.http.server.connection import HeadTooLarge
 from remuda.http.server.health import NotReady
@@ -43,6 +44,7 @@ UNQUOTED = ("store.md", "simulation.md")
 """Pages whose pieces of Python are no programs and stand in no file."""
 ERROR_FIELDS = {"error", "code", "error_description", "problems", "trace_id", "plan"}
 NEVER_ANSWERED = 415
+OPERATION_EVENTS = {f"Operation{phase}" for phase in ("Started", "Undoing", "Done", "Undone", "Stuck", "Abandoned")}
 UNSTATED = {"error", "internal"}
 """The root's code, which is nobody's, and that of what is no error of ours."""
 
@@ -200,6 +202,28 @@ def test_the_times_and_faults_of_the_simulated_cloud_are_those_of_the_code() -> 
     times = {named(name)[0]: float(default) for name, default, *_ in rows("simulated-cloud.md", "In `[times]`")}
     assert times == asdict(Times())
     assert [named(name)[0] for name, _ in rows("simulated-cloud.md", "Fault")] == list(FAULTS)
+
+
+def test_every_event_of_a_timeline_is_described_with_its_facts() -> None:
+    page = "timeline-and-explain.md"
+    text = (REFERENCE / page).read_text()
+    lines = re.findall(r"^\| (`[A-Z]\w+`.*?) \| ((?:`\w+`(?:, )?)*) ?\| .+ \|$", text, re.MULTILINE)
+    told = {event: {*named(facts)} for events, facts in lines for event in named(events)}
+    frozen = json.loads((FORMATS / "timeline.json").read_text())["events"]
+    chosen = {event: {*facts} for event, facts in frozen.items() if event != "{}"}
+    assert {*chosen} <= {*told}
+    assert {event for event in told if event not in chosen} == {*OPERATION_EVENTS, "Replacing"}
+    assert all(told[event] <= facts for event, facts in chosen.items())
+
+
+def test_the_reasons_of_the_page_are_those_of_the_code() -> None:
+    lines = rows("timeline-and-explain.md", "Reason | `who`")
+    assert {named(reason)[0]: who for reason, who, _ in lines} == {word: each.who for word, each in REASONS.items()}
+    others = {word for reason, _ in rows("timeline-and-explain.md", "Reason | Meaning") for word in named(reason)}
+    frozen = json.loads((FORMATS / "conditions.json").read_text())
+    assert others == {*frozen["reasons"]} - {*REASONS}
+    types = [named(name)[0] for name, _ in rows("timeline-and-explain.md", "Type | Meaning")]
+    assert sorted(types) == frozen["types"]
 
 
 def is_there(name: str) -> bool:
