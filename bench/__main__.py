@@ -1,7 +1,11 @@
-"""The command: `python -m bench NAME... [--json] [--quick] [--only GROUP] [--backend BACKEND]`."""
+"""The command: `python -m bench NAME... [--json] [--quick] [--only GROUP] [--backend BACKEND]`.
+
+`python -m bench compare REV` compares this checkout with another revision; `python -m bench compare --help` says how.
+"""
 
 import argparse
 import logging
+import os
 import sys
 
 import structlog
@@ -13,6 +17,9 @@ from remuda.process import prepare_interpreter
 
 def main() -> int:
     """Run benchmarks; return 1 if some goal is missed."""
+    if sys.argv[1:2] == ["compare"]:
+        # The client of a comparison has nothing of ours loaded, so this process, which has, becomes another one.
+        os.execv(sys.executable, [sys.executable, "-m", "bench.compare", *sys.argv[2:]])
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("names", nargs="+", choices=list(GROUPS), metavar="NAME", help=f"one of {', '.join(GROUPS)}")
     parser.add_argument("--json", action="store_true", help="print one JSON object a line")
