@@ -40,8 +40,6 @@ REFERENCE = ROOT / "docs" / "reference"
 EXPLANATION = ROOT / "docs" / "explanation"
 FORMATS = ROOT / "tests" / "golden" / "formats"
 PAGES = sorted((ROOT / "docs").rglob("*.md"))
-UNQUOTED = ("store.md", "simulation.md")
-"""Pages whose pieces of Python are no programs and stand in no file."""
 ERROR_FIELDS = {"error", "code", "error_description", "problems", "trace_id", "plan"}
 NEVER_ANSWERED = 415
 OPERATION_EVENTS = {f"Operation{phase}" for phase in ("Started", "Undoing", "Done", "Undone", "Stuck", "Abandoned")}
@@ -69,8 +67,6 @@ def blocks(page: Path) -> list[tuple[str, str]]:
 def snippets() -> Iterator[tuple[str, str]]:
     """Yield every piece of Python, with a name."""
     for page in PAGES:
-        if page.name in UNQUOTED:
-            continue
         texts = [text for language, text in blocks(page) if language == "python"]
         yield from ((f"{page.name}-{number}", text) for number, text in enumerate(texts, start=1))
 
