@@ -4,8 +4,6 @@ import sys
 from collections.abc import Iterable, Iterator
 
 import msgspec
-from rich.console import Console
-from rich.table import Table
 
 __all__ = ["Measure", "at_least", "at_most", "figure", "show_json", "show_table"]
 
@@ -77,24 +75,31 @@ def show_json(measures: Iterable[Measure]) -> bool:
 def show_table(measures: Iterable[Measure]) -> bool:
     """Print a table when all is measured, naming on the way what was; tell whether all hold."""
     done = list(_announced(measures))
-    table = Table("measure", "ours", "limit", "unit", "ratio", "goal", "")
-    for column in table.columns[1:3] + table.columns[4:5]:
-        column.justify = "right"
-    for each in done:
-        limit, ratio = _figure(each.limit), _figure(each.ratio)
-        verdict = "" if each.goal is None else "holds" if each.holds else "[bold red]missed"
-        table.add_row(each.measure, _figure(each.ours), limit, each.unit, ratio, each.goal_text or "", verdict)
-    table.columns[0].no_wrap = True
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    rows = [("measure", "ours", "limit", "unit", "ratio", "goal", ""), *map(_row, done)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        cells = [
+            cell.rjust(width) if number in _RIGHT else cell.ljust(width)
+            for number, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        print("  ".join(cells).rstrip())
     return all(each.holds for each in done)
 
 
+_RIGHT = {1, 2, 4}
+"""The columns of numbers."""
+
+
+def _row(each: Measure) -> tuple[str, ...]:
+    verdict = "" if each.goal is None else "holds" if each.holds else "MISSED"
+    figures = _figure(each.ours), _figure(each.limit), each.unit, _figure(each.ratio)
+    return (each.measure, *figures, each.goal_text or "", verdict)
+
+
 def _announced(measures: Iterable[Measure]) -> Iterator[Measure]:
-    console = Console(stderr=True)
-    with console.status("measuring") as status:
-        for each in measures:
-            status.update(f"measured {each.measure}")
-            yield each
+    for each in measures:
+        print(f"measured {each.measure}", file=sys.stderr, flush=True)
+        yield each
 
 
 def _figure(value: float | None) -> str:

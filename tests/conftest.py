@@ -42,6 +42,7 @@ LONGEST = (
     "tests/fuzz/test_region.py",
     "tests/fuzz/test_compute.py",
     "tests/fuzz/test_identity.py",
+    "tests/test_tour.py",
     "tests/authz/test_region.py",
     "tests/authz/test_compute.py",
     "tests/authz/test_livery.py",

@@ -3,11 +3,11 @@
 import asyncio
 
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
 
 from bench.http.service import Service, Tokens, table
 from bench.kinds import ORGANIZATION, PROJECT, SEALER, labels_of, name_of
 from remuda.http.api import Api, ApiPorts
+from remuda.http.asgi import ASGIApp
 from remuda.http.idempotency import Idempotency
 from remuda.http.ratelimit import RateLimit, RateLimiter
 from remuda.http.server.access_log import Observe, Sink

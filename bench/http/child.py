@@ -14,11 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
 
 from bench.http.app import build
 from bench.kinds import REGISTRY, SEALER
 from bench.loops import run
+from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.server.access_log import LineWriter
 from remuda.http.server.connection import Patience
 from remuda.http.server.metrics import measure_loop_lag

@@ -3,7 +3,7 @@
 import asyncio
 from dataclasses import dataclass
 
-from starlette.types import ASGIApp, Message, Scope
+from remuda.http.asgi import ASGIApp, Message, Scope
 
 __all__ = ["Answered", "Request"]
 

@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
 import msgspec
-from starlette.types import ASGIApp
 
 from bench.bed import Bed
 from bench.callers import by_callers
@@ -19,6 +18,7 @@ from bench.kinds import name_of
 from bench.loops import run
 from bench.report import Measure, figure
 from bench.rounds import good_time
+from remuda.http.asgi import ASGIApp
 from remuda.http.server.access_log import LineWriter
 from remuda.process import prepare_interpreter
 from remuda.store.sqlite.store import SqliteStore

@@ -6,9 +6,8 @@ import re
 from html import unescape
 from urllib.parse import parse_qs, urlsplit
 
-from starlette.types import ASGIApp
-
 from bench.identity.client import Client, Reply
+from remuda.http.asgi import ASGIApp
 from remuda.identity.oauth.clients import CLI
 
 __all__ = ["log_in", "refreshed"]

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from starlette.types import ASGIApp, Message, Scope
 
 from remuda.app import IDENTITY_PREFIX
+from remuda.http.asgi import ASGIApp, Message, Scope
 
 __all__ = ["Client", "Reply"]
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp
 
 from bench.bed import Bed
 from bench.identity.client import Client
@@ -22,6 +21,7 @@ from bench.kinds import SEALER
 from remuda.access.principal import Principal
 from remuda.app import IDENTITY_PREFIX, registry
 from remuda.http.api import Api
+from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import Credentials
 from remuda.http.mounting import within
 from remuda.http.ratelimit import RateLimit

@@ -34,9 +34,9 @@ from typing import Any
 import msgspec
 import structlog
 from prometheus_client import CollectorRegistry, GCCollector, PlatformCollector, ProcessCollector
-from starlette.types import ASGIApp
 
 from remuda.datadir import DataDirectory
+from remuda.http.asgi import ASGIApp
 from remuda.http.server.access_log import LineWriter, Observe, Sink
 from remuda.http.server.connection import Patience
 from remuda.http.server.health import PAGES, PROCESS, Check, Mounted, Mounts, ProcessPages, store_check

@@ -9,10 +9,10 @@ from typing import Annotated, Any, Protocol, get_args, get_origin
 from urllib.parse import quote
 
 import msgspec
-from starlette.types import ASGIApp
 
 from remuda.access.principal import ANONYMOUS, Context
 from remuda.http import client as typed
+from remuda.http.asgi import ASGIApp
 from remuda.http.responses import Collection, bare
 from remuda.http.routes import AnyRoute, Table
 from remuda.kernel.clock import SystemClock

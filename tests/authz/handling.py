@@ -1,10 +1,11 @@
-"""A door to a service's own handlers: whatever the pipeline before them would have refused, they must refuse, too."""
+"""A door to the methods that routes call: they must refuse whatever the pipeline before them refuses."""
 
 from typing import Any, Protocol
 
 import msgspec
 
 from remuda.access.principal import Context, Principal
+from remuda.http.invocation import invocations
 from remuda.http.responses import Collection
 from remuda.http.routes import Call, Table
 from remuda.kernel.errors import RemudaError
@@ -26,8 +27,8 @@ class Knowing(Protocol):
 class HandlerDoor:
     """The service itself, as a handler asks it: without the pipeline that every HTTP request passes."""
 
-    def __init__(self, table: Table, service: Any, gate: Knowing) -> None:
-        self._service, self._gate = service, gate
+    def __init__(self, table: Table, services: Any, gate: Knowing) -> None:
+        self._invocations, self._gate = invocations(table, services), gate
         self._routes = {route.name: route for route in table.routes}
 
     async def ask(self, caller: Caller, request: Request) -> Outcome:
@@ -42,7 +43,7 @@ class HandlerDoor:
             body=msgspec.convert(request.body or {}, route.body_type, dec_hook=hide),
         )
         try:
-            answer = await route.handler(self._service, call)
+            answer = await self._invocations[route.name](call)
             if isinstance(answer, Collection):
                 answer = await listed(answer)
         except RemudaError as error:

@@ -68,7 +68,7 @@ class RegionSubject:
         self.house, self.gate = house, gate
         self.doors: dict[str, Door] = {
             "api": ApiDoor(house.asgi, judge_of(TABLE), gate),
-            "port": HandlerDoor(TABLE, house.app.service, gate),
+            "port": HandlerDoor(TABLE, house.app.services, gate),
         }
         self._things: dict[tuple[str, Place], str] = {}
         self._grounds: dict[Place, str] = {}

@@ -11,8 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from prometheus_client import Counter
-from starlette.types import Receive, Scope, Send
 
+from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.responses import Answer
 from remuda.http.routes import Table
 from remuda.http.server.health import Mounted

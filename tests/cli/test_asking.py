@@ -17,7 +17,7 @@ from remuda.kernel.errors import Forbidden, Malformed, NotFound, Unauthenticated
 from remuda.kernel.secrets import Secret
 from tests.cli.answering import Answer, Server, refusal, told
 
-HEAVY = {"apsw", "asyncio", "cryptography", "joserfc", "rich", "starlette", "structlog", "uvicorn", "yaml"}
+HEAVY = {"apsw", "asyncio", "cryptography", "joserfc", "rich", "structlog", "uvicorn", "yaml"}
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """Commands in a real terminal: they ask, show how far something is in one line, and break lines where it ends."""
 
 import fcntl
+import io
 import os
 import pty
 import re
@@ -8,6 +9,9 @@ import struct
 import subprocess
 import termios
 
+import pytest
+
+from remuda.cli.output import status_line
 from tests.cli.running import REMUDA
 from tests.cli.using import Terminal, make
 
@@ -56,3 +60,43 @@ def test_a_plan_is_broken_into_the_lines_of_the_terminal(user: Terminal) -> None
     assert code == 0
     assert max(len(line) for line in shown.splitlines()) <= 70
     assert "Survives  id " in shown
+
+
+class Screen(io.StringIO):
+    """A terminal that remembers what was written to it."""
+
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+def screened(monkeypatch: pytest.MonkeyPatch, *lines: str, term: str = "xterm") -> str:
+    """Return what a terminal gets when these lines are shown."""
+    screen = Screen()
+    monkeypatch.setattr("sys.stderr", screen)
+    monkeypatch.setenv("TERM", term)
+    with status_line() as update:
+        for line in lines:
+            update(line)
+    return screen.getvalue()
+
+
+def test_how_far_something_is_stands_in_one_line_of_a_terminal_and_is_erased(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = screened(monkeypatch, "web is pending", "web is \x1b[2Jprovisioned")
+    assert shown.split("\r\x1b[2K") == ["", "web is pending …", "web is  [2Jprovisioned …", ""]
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [("x" * 200, "x" * 79), ("字" * 200, "字" * 39), ("e\u0301" * 79 + "x", "e\u0301" * 79)],
+    ids=["narrow", "wide", "combined"],
+)
+def test_a_line_that_is_replaced_ends_before_the_terminal_does(
+    line: str, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert screened(monkeypatch, line) == f"\r\x1b[2K{shown}\r\x1b[2K"
+
+
+def test_a_terminal_that_cannot_erase_gets_each_new_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert screened(monkeypatch, "one", "one", "two", term="dumb") == "one\ntwo\n"

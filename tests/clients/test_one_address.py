@@ -3,9 +3,8 @@
 from dataclasses import replace
 from typing import Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from remuda.compute.app import TABLE as COMPUTE
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.server.health import Mounted, Mounts
 from remuda.identity.app import TABLE as IDENTITY
 from remuda.region.app import TABLE as REGION

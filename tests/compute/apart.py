@@ -14,8 +14,6 @@ from typing import Any, cast
 
 import httpx2
 import pytest
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import Context, Principal
 from remuda.clients.identity import IdentityLink, watch_projects
@@ -23,6 +21,7 @@ from remuda.clients.region import RegionLink
 from remuda.clients.transport import ServiceNow, There
 from remuda.clients.watch import WatchThere
 from remuda.compute.kinds import KINDS as COMPUTE_KINDS
+from remuda.http.asgi import ASGIApp, ClientDisconnect, Receive, Scope, Send
 from remuda.http.client import Client
 from remuda.http.server.server import Address, Listener, Server
 from remuda.http.transport import ClientSettings, Credentials, Service

@@ -11,8 +11,8 @@ from typing import Any
 from urllib.parse import urlencode
 
 import msgspec
-from starlette.types import ASGIApp, Message, Scope
 
+from remuda.http.asgi import ASGIApp, Message, Scope
 from remuda.http.bodies import FORM
 from tests.example.contract import Contract, Reply, UndocumentedError
 from tests.example.validating import UNDOCUMENTED

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 from structlog.testing import capture_logs
 
+from remuda.http.asgi import Message, Receive, Scope, Send
 from remuda.http.responses import JSON, Answer
 from remuda.http.sse import event
 from tests.example.client import Client

@@ -6,8 +6,8 @@ with either, each complaint is kept for `assert_documented`, and is a line of th
 """
 
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from remuda.http.asgi import ASGIApp, Message, Receive, Scope, Send
 from remuda.http.dispatch import path_of
 from remuda.http.sse import EventReader
 from tests.example.contract import STREAM, Contract, Reply, UndocumentedError

@@ -20,9 +20,9 @@ from typing import Any, Self
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import httpx2
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.http.api import Api
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
 from remuda.identity.federation.provider_client import Fetcher

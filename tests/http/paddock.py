@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-from starlette.types import ASGIApp
 
 from remuda.access.checks import allow_in_organization
 from remuda.access.principal import AccessList, Permission, Principal, Verb
 from remuda.http.api import Api, ApiSettings
+from remuda.http.asgi import ASGIApp
 from remuda.http.authentication import Credentials
 from remuda.http.responses import Collection, Rendered
 from remuda.http.routes import ENCODED_TWICE, AnyRoute, Call, Id, ListQuery, Parameters, Route, Table, Wire
@@ -136,7 +136,7 @@ async def _collect(paddock: Paddock, call: AnyCall) -> Collection[Horse, list[An
     return Collection(store=paddock.store, kind=Horse, view=render)
 
 
-async def _nothing(paddock: Paddock, call: AnyCall) -> None:
+async def do_nothing(paddock: Paddock, call: AnyCall) -> None:
     await paddock.answer(call)
 
 
@@ -180,12 +180,12 @@ def routes() -> list[AnyRoute]:
               is_conditional=True, **read),
         route("GET", f"{organization}/fastest", "fastest", _get_rendered, path_type=OrganizationPath, **read),
         route("GET", f"{organization}/{{horseID}}", "get", _get, **one, **read),
-        route("DELETE", f"{organization}/{{horseID}}", "delete", _nothing, success=202, is_conditional=True, **one),
-        route("PUT", "/api/v1/references/{reference}", "refer", _nothing, path_type=ReferencePath, success=201),
+        route("DELETE", f"{organization}/{{horseID}}", "delete", do_nothing, success=202, is_conditional=True, **one),
+        route("PUT", "/api/v1/references/{reference}", "refer", do_nothing, path_type=ReferencePath, success=201),
         route("GET", "/api/v1/all", "collect", _collect, query_type=ListQuery, answer_type=list[HorseRead]),
         route("POST", "/api/v1/brand", "brand", _brand, answer_type=BrandRead, holds_secret=True),
         route("POST", "/api/v1/leak", "leak", _leak, answer_type=BrandRead),
-        route("POST", "/notices", "publish", _nothing, scope="public", permission=None, success=202),
+        route("POST", "/notices", "publish", do_nothing, scope="public", permission=None, success=202),
         route("GET", "/public", "public", _get, scope="public", permission=None, **read),
     ]  # fmt: skip
 

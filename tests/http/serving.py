@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp, Receive, Scope, Send
 
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.errors import answer_to
 from remuda.http.request import observation_of, read_body
 from remuda.http.responses import Answer

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from msgspec.structs import replace
-from starlette.requests import ClientDisconnect
 
 from remuda.http.api import ApiSettings
+from remuda.http.asgi import ClientDisconnect
 from remuda.http.request import Observation
 from remuda.kernel.errors import NotFound
 from tests.contract.kinds import horse

@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 import pytest
-from starlette.requests import ClientDisconnect
 
 from remuda.http.api import ApiSettings
+from remuda.http.asgi import ClientDisconnect
 from remuda.kernel.errors import Conflict
 from tests.http.paddock import HORSE, HORSES, ORGANIZATION, Running, running
 

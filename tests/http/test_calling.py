@@ -13,7 +13,8 @@ import msgspec
 import pytest
 
 from remuda.http.authentication import TrustedProxies, read_claim_of_bearer, read_credentials
-from remuda.http.transport import ClientSettings, Service, error_from
+from remuda.http.remote_errors import error_from
+from remuda.http.transport import ClientSettings, Service
 from remuda.kernel import errors
 from remuda.kernel.errors import (
     Conflict,

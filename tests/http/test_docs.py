@@ -7,7 +7,7 @@ from pathlib import Path
 from remuda.http.docs import FieldRow, field_rows, render_docs
 from remuda.http.openapi import document
 from remuda.http.routes import ENCODED_TWICE, Table
-from tests.http.paddock import ReferencePath, route, running, table
+from tests.http.paddock import ReferencePath, do_nothing, route, running, table
 
 VOID = {"meta"}
 
@@ -77,7 +77,7 @@ def test_the_page_needs_nothing_but_itself() -> None:
 
 
 def test_what_a_table_says_cannot_break_the_page() -> None:
-    evil = route("GET", "/{reference}", "one", None, path_type=ReferencePath, description="<script>x</script>")
+    evil = route("GET", "/{reference}", "one", do_nothing, path_type=ReferencePath, description="<script>x</script>")
     html, _ = render_docs(document(Table("t", title="<b>", description="", routes=[evil]), version="1"))
     assert b"<script>" not in html
     assert b"&lt;script&gt;x" in html

@@ -7,8 +7,8 @@ import httpx2
 import msgspec
 import pytest
 from prometheus_client import CollectorRegistry
-from starlette.types import Receive, Scope, Send
 
+from remuda.http.asgi import Receive, Scope, Send
 from remuda.http.responses import Answer
 from remuda.http.routes import Table
 from remuda.http.server.health import (

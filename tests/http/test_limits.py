@@ -2,9 +2,8 @@ import asyncio
 from collections.abc import Sequence
 
 import pytest
-from starlette.requests import ClientDisconnect
-from starlette.types import Message, Receive
 
+from remuda.http.asgi import ClientDisconnect, Message, Receive
 from remuda.http.request import read_body
 from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, TooLarge, TooSlow

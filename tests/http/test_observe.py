@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 import structlog
 from prometheus_client import CollectorRegistry
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from remuda.http.asgi import ASGIApp, ClientDisconnect, Message, Receive, Scope, Send
 from remuda.http.request import observation_of
 from remuda.http.responses import Answer
 from remuda.http.server.access_log import Observe

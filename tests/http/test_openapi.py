@@ -7,7 +7,7 @@ import pytest
 
 from remuda.http.openapi import HEADERS, document
 from remuda.http.routes import ENCODED_TWICE, Table
-from tests.http.paddock import ORGANIZATION, ReferencePath, route, running, table
+from tests.http.paddock import ORGANIZATION, ReferencePath, do_nothing, route, running, table
 
 API: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(document(table(), version="1.2.3", server="/paddock")))
 
@@ -125,7 +125,7 @@ def test_every_status_that_can_come_is_there(name: str, statuses: set[int]) -> N
 
 
 def test_a_route_adds_statuses_of_its_own() -> None:
-    mine = route("GET", "/{reference}", "one", None, path_type=ReferencePath, errors=(409,))
+    mine = route("GET", "/{reference}", "one", do_nothing, path_type=ReferencePath, errors=(409,))
     made = document(Table("t", title="", description="", routes=[mine]), version="1")
     assert "409" in made["paths"]["/{reference}"]["get"]["responses"]
 

@@ -15,10 +15,10 @@ from remuda.http.docs import render_docs
 from remuda.http.errors import ErrorBody
 from remuda.http.mounting import within
 from remuda.http.openapi import document
+from remuda.http.remote_errors import error_from
 from remuda.http.responses import Other
 from remuda.http.routes import AnyRoute, Call, Nothing, OtherAnswer, Parameters, Route, Table, Wire
 from remuda.http.server.server import Address, Server
-from remuda.http.transport import error_from
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Conflict, PlanChanged, PlanRequired
 from remuda.kernel.randomness import SeededRandomness, SystemRandomness

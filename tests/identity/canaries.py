@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 import structlog
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from remuda.http.asgi import ASGIApp, Message, Receive, Scope, Send
 from tests.durability.test_sealing import disguises
 
 

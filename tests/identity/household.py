@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CollectorRegistry
-from starlette.types import ASGIApp, Receive, Scope, Send
 
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.server.access_log import Observe
 from remuda.http.server.metrics import Metrics
 from remuda.identity.app import TABLE, IdentityApp

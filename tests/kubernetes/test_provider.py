@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from remuda.app.providers import cluster_of
+from remuda.app.kubernetes import cluster_of
 from remuda.kernel.clock import SystemClock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.secrets import Secret

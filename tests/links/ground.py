@@ -15,12 +15,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from starlette.types import ASGIApp
-
 from remuda.access.principal import Context, Principal
 from remuda.clients.identity import IdentityLink, watch_projects
 from remuda.clients.transport import Here, Send, ServiceNow, There
 from remuda.clients.watch import Anew, Followed, News, Synced, Told, Watch, WatchHere, WatchThere
+from remuda.http.asgi import ASGIApp
 from remuda.http.client import Client
 from remuda.http.routes import Table
 from remuda.http.server.server import Address, Server
@@ -176,7 +175,7 @@ async def _followed(house: RegionHouse, way: str, service: str) -> AsyncIterator
         yield Ground(
             house,
             WatchHere(IDENTITY, house.identity.app.service, reader=reader, **common),
-            WatchHere(REGION, house.app.service, reader=reader, **common),
+            WatchHere(REGION, house.app.services, reader=reader, **common),
             Here(IDENTITY, house.identity.app.service),
         )
         return

@@ -22,8 +22,8 @@ from functools import wraps
 from typing import Any, TypeVar, cast
 
 import structlog
-from starlette.types import ASGIApp, Receive, Scope, Send
 
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.kernel.errors import RemudaError, Unavailable
 from remuda.store.contract import Store
 from remuda.store.objects import Resource

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import msgspec
 import pytest
 from msgspec.structs import replace
-from starlette.types import Message, Receive, Scope, Send
 
+from remuda.http.asgi import Message, Receive, Scope, Send
 from remuda.kernel.errors import AlreadyExists
 from remuda.operations.saga import Bound
 from remuda.operations.service import Operations

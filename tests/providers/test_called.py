@@ -1,42 +1,30 @@
 """A provider behind its calls: everything passes, under its own key, and only reads are tried again."""
 
 import asyncio
+import inspect
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 from remuda.kernel.errors import NotFound, OutcomeUnknown, TimedOut, Unavailable
 from remuda.providers.calls import Calls
 from remuda.providers.circuit_breaker import CallSettings
-from remuda.providers.contract import catalogue, networks, provider, servers
-from remuda.providers.contract import filestorage as storage
-from remuda.providers.contract import loadbalancers as balancers
 from remuda.providers.contract.common import Handle
 from remuda.providers.contract.provider import Provider
-from remuda.providers.proxy import UPLOAD_S, VERBS, called, verbs_of
+from remuda.providers.proxy import CALLS, UPLOAD_S, Listing, Rule, proxied, verbs_of
 from tests.providers.cloud import NEVER_BREAKS
+from tests.providers.conformance.test_declared import is_protocol, protocol_of
 from tests.providers.echo import PARTS, Echo
 from tests.sim.runner import World, simulate
 
 HANDLE = Handle("identity-a.u", "thing-b.v")
 SPEC: Any = SimpleNamespace(handle=HANDLE, name=HANDLE.name, id="i")
 CONTENT: Any = object()
-PROTOCOLS: dict[str, type] = {
-    "catalogue": catalogue.Catalogue,
-    "external_networks": catalogue.ExternalNetworks,
-    "images": catalogue.Images,
-    "tenancies": networks.Tenancies,
-    "networks": networks.Networks,
-    "security_groups": networks.SecurityGroups,
-    "ports": servers.Ports,
-    "servers": servers.Servers,
-    "consoles": servers.Consoles,
-    "snapshots": servers.Snapshots,
-    "load_balancers": balancers.LoadBalancers,
-    "file_storages": storage.FileStorages,
+PROTOCOLS: dict[str, Any] = {
+    name: protocol_of(name) for name in get_type_hints(Provider) if is_protocol(protocol_of(name)) and name != "events"
 }
 
 
@@ -104,6 +92,9 @@ LISTINGS = [
 ]
 
 
+RULES = [(name, rule) for name, rules in CALLS.items() for rule in rules]
+
+
 def _verb(asked: Asked) -> str:
     return asked.verb
 
@@ -118,7 +109,7 @@ def with_echo(act: Callable[[Echo, Provider, Calls], Awaitable[None]]) -> None:
             randomness=world.randomness,
             settings=CallSettings(breaker=NEVER_BREAKS, deadline_s=30, retries=3),
         )
-        await act(echo, called(echo.provider, calls), calls)
+        await act(echo, proxied(echo.provider, calls), calls)
 
     simulate(scenario, 3)
 
@@ -128,7 +119,7 @@ def _listed(provider: Provider, asked: Asked) -> AsyncIterator[Any]:
     return parts
 
 
-def test_every_method_of_every_capability_is_in_the_table_and_has_a_verb() -> None:
+def test_every_method_of_every_capability_is_in_the_tables() -> None:
     promised = {
         (name, method)
         for name, protocol in PROTOCOLS.items()
@@ -136,8 +127,23 @@ def test_every_method_of_every_capability_is_in_the_table_and_has_a_verb() -> No
         if not method.startswith("_")
     }
     assert {(each.capability, each.verb) for each in (*EFFECTS, *READS, *LISTINGS)} == promised
-    assert {(name, verb) for name, verbs in VERBS.items() for verb in verbs} == promised
-    assert set(VERBS) == {*PROTOCOLS, "events"}
+    assert {(name, rule.method) for name, rules in CALLS.items() for rule in rules} == promised
+    assert set(CALLS) == {*PROTOCOLS, "events"}
+
+
+@pytest.mark.parametrize(("name", "rule"), RULES, ids=lambda each: getattr(each, "method", each))
+def test_the_rule_of_a_method_fits_its_signature(name: str, rule: Rule) -> None:
+    method = getattr(PROTOCOLS[name], rule.method)
+    assert isinstance(rule, Listing) == (not inspect.iscoroutinefunction(method))
+    _, *parameters = inspect.signature(method).parameters.values()
+    if isinstance(rule, Listing):
+        assert not parameters
+        return
+    key = inspect.signature(rule.key)
+    in_order = [each.name for each in parameters if each.kind is not each.KEYWORD_ONLY]
+    by_name = {each.name: each.name for each in parameters}
+    for bound in (key.bind(*in_order), key.bind(**by_name)):  # a caller may name what it passes
+        assert all(parameter == value for parameter, value in bound.arguments.items() if parameter not in {"_", "__"})
 
 
 def test_a_provider_keeps_its_type_and_what_it_lacks_and_is_listened_to_directly() -> None:
@@ -145,9 +151,9 @@ def test_a_provider_keeps_its_type_and_what_it_lacks_and_is_listened_to_directly
         assert through.capabilities == echo.provider.capabilities
         assert through.events is echo.provider.events
         bare: Any = echo
-        small = provider.Provider(type="kubernetes", catalogue=bare)
-        assert called(small, calls).capabilities == ("catalogue",)
-        assert (called(small, calls).type, verbs_of(small)) == ("kubernetes", ("flavors",))
+        small = Provider(type="kubernetes", catalogue=bare)
+        assert proxied(small, calls).capabilities == ("catalogue",)
+        assert (proxied(small, calls).type, verbs_of(small)) == ("kubernetes", ("flavors",))
 
     with_echo(act)
 
@@ -155,10 +161,8 @@ def test_a_provider_keeps_its_type_and_what_it_lacks_and_is_listened_to_directly
 @pytest.mark.parametrize("asked", [*EFFECTS, *READS], ids=_verb)
 def test_a_call_passes_with_all_that_it_says(asked: Asked) -> None:
     async def act(echo: Echo, through: Provider, _: Calls) -> None:
-        answer = await asked.of(through)
+        assert await asked.of(through) == f"{asked.verb} is done"
         assert echo.asked == [(asked.verb, asked.given, dict(asked.named))]
-        is_silent = asked.verb.startswith(("remove_", "start_", "stop_", "reboot_", "rebuild_", "converge_tenancy"))
-        assert answer == (None if is_silent else f"{asked.verb} is done")
 
     with_echo(act)
 
@@ -265,5 +269,20 @@ def test_who_stops_listing_leaves_nothing_open() -> None:
         assert await anext(parts) == PARTS[0]
         await parts.aclose()
         assert len(echo.asked) == 1
+
+    with_echo(act)
+
+
+def test_only_an_upload_may_take_longer_than_the_deadline_of_all_calls() -> None:
+    async def act(echo: Echo, through: Provider, _: Calls) -> None:
+        echo.takes_s = UPLOAD_S - 1
+        late = []
+        for asked in EFFECTS:
+            try:
+                await asked.of(through)
+            except OutcomeUnknown:
+                late.append(asked.verb)
+            await echo.world.clock.sleep(UPLOAD_S)
+        assert late == [asked.verb for asked in EFFECTS if asked.verb != "create_image"]
 
     with_echo(act)

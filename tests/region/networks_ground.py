@@ -208,7 +208,7 @@ async def open_ground(
         providers=providers,
         operations=operations,
         networks=Room(world, store, networks, networks_api.routes()),
-        groups=Room(world, store, groups, groups_api.routes()),
+        groups=Room(world, store, groups, groups_api.ROUTES),
         authorities=Room(world, store, Authorities(**common, operations=operations), authorities_api.routes()),
         drivers=drivers if at_work else (),
         finds=finds,

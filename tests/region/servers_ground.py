@@ -273,7 +273,7 @@ async def open_yard(
         cloud=cloud,
         providers=providers,
         networks=Room(world, store, Networks(**common, operations=operations), networks_api.routes()),
-        groups=Room(world, store, SecurityGroups(**common), groups_api.routes()),
+        groups=Room(world, store, SecurityGroups(**common), groups_api.ROUTES),
         authorities=Room(world, store, authorities, authorities_api.routes()),
         servers=Room(world, store, room, servers_api.routes()),
         drivers=drivers if at_work else (),

@@ -3,13 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from starlette.types import ASGIApp
-
 from remuda.access.principal import Context, Principal
 from remuda.compute.app import ComputeApp
 from remuda.config import settings as effect
 from remuda.config.schema import Server
 from remuda.console.app import Console, ConsolePages, ConsolePorts
+from remuda.http.asgi import ASGIApp
 from remuda.http.ratelimit import RateLimiter
 from remuda.http.responses import Collection
 from remuda.http.server.health import Mounted, ProcessPages

@@ -8,11 +8,9 @@ The screens of simulated servers, for a browser: what a server wrote to its cons
 A real cloud serves them itself, and so does a simulated one, but it has no address of its own: the process that runs it
 shows them. Whoever has the address may look, for as long as its token is good: that cannot be guessed, and an address
 that is wrong or too old is not there. There is nothing to be typed.
-
-Regions that stand for Kubernetes clusters, as providers.
 """
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -25,17 +23,13 @@ from remuda.http.routes import Call, Nothing, Parameters, Route, Table
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import NotFound
 from remuda.process import Ground
-from remuda.providers.contract.catalogue import Gpu
 from remuda.providers.contract.common import id_in
 from remuda.providers.contract.provider import Provider
-from remuda.providers.kubernetes.provider import KubernetesCloud, NodeClass
 from remuda.providers.simulated.catalogue import NOWHERE, Catalogue
 from remuda.providers.simulated.console import SimConsoles
 from remuda.providers.simulated.provider import SimulatedCloud, open_cloud
 from remuda.region.app import RegionApp
 from remuda.region.catalogue.seed import region_id
-from remuda.region.kinds import common as hardware
-from remuda.region.kinds.regions import KubernetesNode, RegionSpec
 from remuda.region.settings import ConfiguredRegion
 from remuda.service import api_ports
 
@@ -118,39 +112,6 @@ def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
     return Api(CONSOLES, screens, api_ports(ports, ports.authenticator, region.watches, url=url + CONSOLES_PREFIX))
 
 
-def cluster_of(spec: RegionSpec, *, clock: Clock) -> KubernetesCloud | None:
-    """Return the cluster that a region stands for, or None if it stands for none that can be reached from here."""
-    found = spec.kubernetes
-    if spec.provider != "kubernetes" or found is None or found.kube_config is None:
-        return None
-    return KubernetesCloud(found.kube_config, tuple(_classes(found.nodes)), clock=clock)
-
-
-def _classes(nodes: tuple[KubernetesNode, ...]) -> Iterator[NodeClass]:
-    for node in nodes:
-        yield NodeClass(
-            id=node.id,
-            name=node.name,
-            cpus=node.cpu.count,
-            cpu_family=node.cpu.family,
-            memory_bytes=node.memory,
-            disk_bytes=node.disk,
-            gpu=_gpu(node.gpu),
-        )
-
-
-def _gpu(gpu: hardware.Gpu | None) -> Gpu | None:
-    if gpu is None:
-        return None
-    return Gpu(
-        vendor=gpu.vendor,
-        model=gpu.model,
-        memory_bytes=gpu.memory,
-        physical_count=gpu.physical_count,
-        logical_count=gpu.logical_count,
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class OpenClouds:
     """The providers, by the ids of their regions. It is region's `Providers`."""
@@ -200,6 +161,7 @@ async def _simulated(ground: Ground, catalogue: Catalogue, url: str, open_ones: 
 
 
 def _cluster(region: ConfiguredRegion, clock: Clock, open_ones: AsyncExitStack) -> Provider:
+    from remuda.app.kubernetes import cluster_of  # noqa: PLC0415  its client is heavy, and most processes have no such region
 
     cluster = cluster_of(region.spec, clock=clock)
     assert cluster is not None, "the configuration has read its kubeconfig"

@@ -156,11 +156,11 @@ def region_link(identity: IdentityApp, region: RegionApp, name: str) -> RegionLi
     service, ports = _service(identity, name), region.ports
     clock, randomness = ports.clock, ports.randomness
     return RegionLink(
-        asking=Here(REGION, region.service, impersonating=service),
-        acting=Here(REGION, region.service),
+        asking=Here(REGION, region.services, impersonating=service),
+        acting=Here(REGION, region.services),
         service=service,
         watch=WatchHere(
-            REGION, region.service, reader=service, clock=clock, randomness=randomness, watched=ports.watched
+            REGION, region.services, reader=service, clock=clock, randomness=randomness, watched=ports.watched
         ),
         randomness=randomness,
     )

@@ -14,8 +14,20 @@ import msgspec
 
 from remuda.cli.client.session import Query, changes
 from remuda.cli.lookup import Asked, looks_like_id, resolve
-from remuda.cli.options import About, Format, Waiting
-from remuda.cli.output import Columns, as_rows, dump, is_terminal, json_text, note, say, show, show_many, show_one
+from remuda.cli.options import About, Waiting
+from remuda.cli.output import (
+    Columns,
+    Format,
+    as_rows,
+    dump,
+    is_terminal,
+    json_text,
+    note,
+    say,
+    show,
+    show_many,
+    show_one,
+)
 from remuda.cli.progress import status_of, until, until_gone
 from remuda.cli.resources import INSTANCE, NETWORK, REGION, SECURITY_GROUP, SSH_CA, Noun
 from remuda.kernel.errors import Forbidden, RemudaError, Unusable

@@ -9,8 +9,8 @@ from typing import Any
 
 from remuda.cli.crud import id_of
 from remuda.cli.lookup import Asked, among, resolve
-from remuda.cli.options import Format, Waiting
-from remuda.cli.output import Columns, show_many, show_one
+from remuda.cli.options import Waiting
+from remuda.cli.output import Columns, Format, show_many, show_one
 from remuda.cli.progress import until
 from remuda.cli.resources import IMAGE, REGION, Noun
 from remuda.kernel.errors import Unusable

@@ -10,18 +10,17 @@ The words of the API are those that its clients know, and name no option.
 from dataclasses import dataclass
 from ipaddress import IPv4Network
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from remuda.config.values import parse_duration
+from remuda.cli.output import Format
+from remuda.config.durations import parse_duration
 from remuda.kernel.errors import Invalid
 from remuda.resources.ipv4 import hinted, read_address, read_prefix
 
 _LONGEST_S = 600.0
 
-Format = Literal["table", "json", "yaml", "name"]
-"""How something is shown."""
 Output = Annotated[Format, Parameter(name=["--output", "-o"], help="How to show it.")]
 """The option for it."""
 Watch = Annotated[

@@ -13,13 +13,19 @@ import re
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import Any, TextIO
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, TextIO
+from unicodedata import combining, east_asian_width
 
-import msgspec
-
-from remuda.cli.options import Format
 from remuda.kernel.errors import Unusable
+
+Format = Literal["table", "json", "yaml", "name"]
+"""How something is shown."""
+
+_ERASE_LINE = "\r\x1b[2K"
+_WITHOUT_CURSOR = {"dumb", "unknown"}
+"""Values of TERM for terminals that cannot erase a line."""
+_USUAL_COLUMNS = 80
 
 
 def say(text: str, *, end: str = "\n") -> None:
@@ -46,7 +52,7 @@ def shown() -> Iterator[None]:
     try:
         yield
     except SystemExit:
-        return  # how rich tells that nobody reads on
+        return  # how cyclopts' console ends the process when the reader closed the pipe
     except OSError as error:
         raise _unwritable(error) from None
 
@@ -54,6 +60,41 @@ def shown() -> Iterator[None]:
 def note(text: str, *, end: str = "\n") -> None:
     """Print on stderr what is for whoever sits there, and not for whoever reads stdout."""
     print(text, end=end, file=sys.stderr, flush=True)  # noqa: T201  same
+
+
+@contextmanager
+def status_line() -> Iterator[Callable[[str], None]]:
+    """Give a function that shows a line on stderr: in place on a terminal, otherwise each line that is new."""
+    last, is_in_place = "", is_terminal(sys.stderr) and os.environ.get("TERM") not in _WITHOUT_CURSOR
+
+    def update(line: str) -> None:
+        nonlocal last
+        if is_in_place:
+            note(_ERASE_LINE + _fitted(f"{line} …"), end="")
+        elif line != last:
+            note(line)
+        last = line
+
+    try:
+        yield update
+    finally:
+        if is_in_place:
+            note(_ERASE_LINE, end="")
+
+
+def _fitted(line: str) -> str:
+    """Return as much of a line as one row of the terminal holds: a longer line would not be erased as a whole."""
+    encoding = sys.stderr.encoding or "ascii"
+    written = _one_line(line).encode(encoding, "backslashreplace").decode(encoding)
+    columns = 0
+    with suppress(OSError):  # not a real terminal
+        columns = os.get_terminal_size(sys.stderr.fileno()).columns
+    left = (columns or _USUAL_COLUMNS) - 1  # a character in the last column moves some cursors to the next row
+    for index, letter in enumerate(written):
+        left -= 0 if combining(letter) else 2 if east_asian_width(letter) in {"F", "W"} else 1
+        if left < 0:
+            return written[:index]
+    return written
 
 
 def room() -> int | None:
@@ -161,6 +202,8 @@ def dump(things: Any, output: Format) -> str:
         import yaml  # noqa: PLC0415  only needed here
 
         return str(yaml.safe_dump(things, sort_keys=False, allow_unicode=writes_unicode()))
+    import msgspec  # noqa: PLC0415  the version is printed without it
+
     return json_text(msgspec.json.format(msgspec.json.encode(things), indent=2)) + "\n"
 
 

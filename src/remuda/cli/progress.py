@@ -1,14 +1,13 @@
 """Waiting for something to become what was asked for, and saying meanwhile how far it is."""
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 from remuda.cli.client.transport import pause
-from remuda.cli.output import is_terminal, note
-from remuda.config.values import duration_text
+from remuda.cli.output import note, status_line
+from remuda.config.durations import duration_text
 from remuda.kernel.errors import NotFound, TooMany, Unavailable, Unusable
 
 Progress = Callable[[Any], str]
@@ -67,7 +66,7 @@ def until(
 
     A server that does not answer is asked again: it may be starting. `look` is the command that says how far it is.
     """
-    with _said_if_interrupted(look), _told() as tell:
+    with _said_if_interrupted(look), status_line() as tell:
         for is_last in _looks(limit_s):
             try:
                 thing = read()
@@ -126,24 +125,3 @@ def _said_if_interrupted(look: str) -> Iterator[None]:
     except KeyboardInterrupt:
         note(_left(look))
         raise
-
-
-@contextmanager
-def _told() -> Iterator[Callable[[str], None]]:
-    """Give what shows a line: one that changes in place where somebody watches, else each that is new."""
-    if is_terminal(sys.stderr):
-        from rich.console import Console  # noqa: PLC0415  only needed where somebody watches
-        from rich.text import Text  # noqa: PLC0415  same
-
-        with Console(stderr=True).status("") as status:
-            yield lambda line: status.update(Text(f"{line} …"))  # as it is: brackets in it mean nothing
-        return
-    last = ""
-
-    def tell(line: str) -> None:
-        nonlocal last
-        if line != last:
-            note(line)
-            last = line
-
-    yield tell

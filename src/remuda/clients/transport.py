@@ -1,6 +1,6 @@
 """Sending a request to a service, wherever it is: its route and its values in, its answer or its error out.
 
-In this process a route's handler is called with the service itself; elsewhere the same route goes over HTTP. Either way
+In this process the method is called that the route names; elsewhere the same route goes over HTTP. Either way
 the same rights are asked for, the same answer comes back, and what goes wrong is raised as the same error.
 """
 
@@ -11,6 +11,7 @@ import msgspec
 
 from remuda.access.principal import Context, Principal
 from remuda.http.authentication import acting_for
+from remuda.http.invocation import invocations
 from remuda.http.responses import Collection, Rendered, Shown, Tagged
 from remuda.http.routes import NOTHING, AnyRoute, Call, Parameters, Table
 from remuda.http.transport import claim_of
@@ -50,13 +51,14 @@ class Send(Protocol):
 class Here:
     """A service in this process."""
 
-    def __init__(self, table: Table, service: object, *, impersonating: ServiceNow | None = None) -> None:
-        """Take the service's table and the service itself.
+    def __init__(self, table: Table, services: object, *, impersonating: ServiceNow | None = None) -> None:
+        """Take the service's table and what its routes call.
 
         `impersonating` is the service that asks, where it asks as whoever stands behind the context: with no more
         rights than both have.
         """
-        self._routes, self._service, self._impersonating = by_name(table), service, impersonating
+        self._routes, self._impersonating = by_name(table), impersonating
+        self._invocations = invocations(table, services)
         self._decode = {name: _decoder(route) for name, route in self._routes.items()}
 
     async def __call__(self, name: str, path: Parameters, context: Context, body: Any = None) -> None:
@@ -65,7 +67,7 @@ class Here:
     async def ask(
         self, name: str, path: Parameters, context: Context, body: Any = None, query: Parameters | None = None
     ) -> Any:
-        """Call the handler, and read what it says."""
+        """Call the method, and return its result as clients read it."""
         answer = await self._handled(self._routes[name], path, context, body, query)
         match answer:
             case Shown():
@@ -80,7 +82,7 @@ class Here:
     async def pages(
         self, name: str, path: Parameters, context: Context, query: Parameters | None = None
     ) -> AsyncGenerator[Sequence[Any]]:
-        """Call the handler, and read what is in its list."""
+        """Call the method, and yield the items of its list."""
         answer = await self._handled(self._routes[name], path, context, None, query)
         async for page in _pages(answer, self._decode[name]):
             yield page
@@ -96,7 +98,7 @@ class Here:
             query=route.query_type() if query is None else query,
             body=NOTHING if body is None else body,
         )
-        return await route.handler(self._service, call)
+        return await self._invocations[route.name](call)
 
 
 class There:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, TypeVar, cast
 
 from remuda.access.principal import Context, Principal
 from remuda.clients.transport import ServiceNow, by_name
+from remuda.http.invocation import invocations
 from remuda.http.responses import Collection
 from remuda.http.routes import NOTHING, Call, ListQuery, Table
 from remuda.http.watch import in_sight
@@ -85,15 +86,15 @@ class WatchHere:
     def __init__(
         self,
         table: Table,
-        service: object,
+        services: object,
         *,
         reader: ServiceNow,
         clock: Clock,
         randomness: Randomness,
         watched: Store | None = None,
     ) -> None:
-        """Take the service's table and the service itself, who reads it, and what is watched if not its own store."""
-        self._routes, self._service, self._reader = by_name(table), service, reader
+        """Take the service's table and what its routes call, who reads it, and what is watched if not its own store."""
+        self._routes, self._invocations, self._reader = by_name(table), invocations(table, services), reader
         self._clock, self._randomness, self._watched = clock, randomness, watched
 
     async def __call__(self, followed: Followed[ItemT]) -> AsyncGenerator[News[ItemT]]:
@@ -117,7 +118,7 @@ class WatchHere:
         query = cast("ListQuery", route.query_type())
         context = Context(principal=reader, operation=random_id(self._randomness))
         call: Call[Any, Any, Any] = Call(context=context, path=NOTHING, query=query, body=NOTHING)
-        return cast("Collection[Any, Any]", await route.handler(self._service, call))
+        return cast("Collection[Any, Any]", await self._invocations[route.name](call))
 
     async def _news(
         self, collection: Collection[Any, Any], followed: Followed[ItemT], reader: Principal

@@ -1,10 +1,6 @@
-"""Values from what TOML holds, and back. The type of a setting says what is needed; no sentence quotes a value.
-
-Durations as people write them: `90d`, `1h30m`, `60s`.
-"""
+"""Values from what TOML holds, and back. The type of a setting says what is needed; no sentence quotes a value."""
 
 import dataclasses
-import re
 import tomllib
 from collections.abc import Mapping
 from datetime import timedelta
@@ -12,40 +8,12 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
+from remuda.config.durations import duration_text, parse_duration
 from remuda.config.fields import About
 from remuda.http.server.server import Address
 from remuda.kernel.errors import Invalid
 from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest
-
-_UNITS = {"w": 604_800, "d": 86_400, "h": 3_600, "m": 60, "s": 1}
-_PART = re.compile(r"([0-9]{1,9})([wdhms])")
-_WHOLE = re.compile(rf"(?:{_PART.pattern})+")
-
-
-def parse_duration(text: str) -> timedelta | None:
-    """Return the duration, or None if the text is none."""
-    if not _WHOLE.fullmatch(text):
-        return None
-    seconds = sum(int(count) * _UNITS[unit] for count, unit in _PART.findall(text))
-    try:
-        return timedelta(seconds=seconds)
-    except OverflowError:
-        return None
-
-
-def duration_text(duration: timedelta) -> str:
-    """Return the duration as people write it, with no more than one unit where that is exact."""
-    left = int(duration.total_seconds())
-    parts = []
-    for unit, seconds in _UNITS.items():
-        if unit == "w":
-            continue  # 90d says more than 12w6d
-        count, left = divmod(left, seconds)
-        if count:
-            parts.append(f"{count}{unit}")
-    return "".join(parts) or "0s"
-
 
 HIDDEN = "…"
 """What is shown of a secret."""

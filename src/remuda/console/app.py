@@ -21,9 +21,9 @@ from typing import Any
 
 import msgspec
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import Principal
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.errors import NO_CACHE, answer_to
 from remuda.http.pages import answer_page
 from remuda.http.ratelimit import RateLimiter

@@ -26,10 +26,9 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import structlog
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope, Send
 
 from remuda.access.principal import ANONYMOUS, Context, Principal
+from remuda.http.asgi import ClientDisconnect, Receive, Scope, Send
 from remuda.http.audit import Audit, Component
 from remuda.http.authentication import Authenticator, Credentials, TrustedProxies, read_credentials
 from remuda.http.cors import Cors
@@ -38,6 +37,7 @@ from remuda.http.docs import Pages
 from remuda.http.endpoints import Endpoint
 from remuda.http.errors import NO_CACHE
 from remuda.http.idempotency import REPLAYED, Idempotency, holder_of
+from remuda.http.invocation import Invocation
 from remuda.http.pagination import PageTokens, Places, answer_list
 from remuda.http.ratelimit import OverLimit, RateLimiter, anonymous
 from remuda.http.request import (
@@ -51,7 +51,7 @@ from remuda.http.request import (
     read_key,
 )
 from remuda.http.responses import Answer, Collection
-from remuda.http.routes import NOTHING, AnyHandler, Call, Table
+from remuda.http.routes import NOTHING, Call, Table
 from remuda.http.watch import WatchPorts, answer_watch
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import AnswerNotKept, NotAllowed, NotFound, RemudaError, TimedOut, Unauthenticated
@@ -175,12 +175,13 @@ _DEFECTS = 500
 class Api:
     """Answers the requests of one service."""
 
-    def __init__(self, table: Table, service: object, ports: ApiPorts) -> None:
+    def __init__(self, table: Table, services: object, ports: ApiPorts) -> None:
+        """Take the services that the routes call. Raise ValueError if one is missing, or there twice."""
         self._component = Component(name=table.service, version=release())
-        self._service = service
         self._ports, self._settings = ports, ports.settings
         self._tree = SegmentTree(
-            (route.method, route.path, Endpoint(route, action=table.action_of(route))) for route in table.routes
+            (route.method, route.path, Endpoint(route, services, action=table.action_of(route)))
+            for route in table.routes
         )
         self._pages = Pages(table, self._component.version)
 
@@ -325,12 +326,12 @@ class Api:
         try:
             return await idempotency.once(key, who=holder, fingerprint=fingerprint, keep=keep, work=work)
         except AnswerNotKept:
-            if endpoint.route.repeated is None:
+            if endpoint.repeat is None:
                 raise
             again = Context(principal=placed, operation=idempotency.operation(key, who=holder), trace_id=trace_id)
-            return (await self._handle(inbound, again, body, endpoint.route.repeated)).with_headers(REPLAYED)
+            return (await self._handle(inbound, again, body, endpoint.repeat)).with_headers(REPLAYED)
 
-    async def _handle(self, inbound: Inbound, context: Context, body: Any, handler: AnyHandler | None = None) -> Answer:
+    async def _handle(self, inbound: Inbound, context: Context, body: Any, invoke: Invocation | None = None) -> Answer:
         endpoint, peer = inbound.endpoint, inbound.client(self._settings.proxies)
         call: Call[Any, Any, Any] = Call(
             context=context,
@@ -340,7 +341,7 @@ class Api:
             headers=read_declared(endpoint.declared, inbound.scope["headers"]) if endpoint.declared else NO_HEADERS,
             peer=peer[0] if peer else "",
         )
-        reply = await within(self._settings.time_limit_s, (handler or endpoint.route.handler)(self._service, call))
+        reply = await within(self._settings.time_limit_s, (invoke or endpoint.invoke)(call))
         if isinstance(reply, Collection):
             return await answer_collection(inbound, context, reply, self._ports)
         return endpoint.answer(reply)

@@ -15,8 +15,8 @@ from typing import Generic, TypeVar
 from urllib.parse import quote, unquote
 
 import msgspec
-from starlette.types import Scope
 
+from remuda.http.asgi import Scope
 from remuda.kernel.errors import Malformed
 
 EndpointT = TypeVar("EndpointT")

@@ -11,6 +11,7 @@ from remuda.http.audit import Operation
 from remuda.http.binding import Binder
 from remuda.http.bodies import BodyReader, FormReader
 from remuda.http.errors import NO_CACHE, NO_STORE, Refused, refuse, refuse_in_oauth, unkept
+from remuda.http.invocation import invocation, repeat_invocation
 from remuda.http.pages import answer_page, answer_redirect, refuse_with_page
 from remuda.http.responses import JSON, Answer, Header, Other, Redirect, Rendered, Shown, wire_headers
 from remuda.http.routes import NOTHING, AnyRoute
@@ -36,17 +37,20 @@ class Endpoint:
         "bind_path",
         "bind_query",
         "declared",
+        "invoke",
         "is_public",
         "is_read",
         "operation",
         "parameters",
         "refuse",
+        "repeat",
         "route",
     )
 
-    def __init__(self, route: AnyRoute, *, action: str = "") -> None:
+    def __init__(self, route: AnyRoute, services: object, *, action: str = "") -> None:
         """Take as `action` what the route's path ends in, if that is something done to what is before it."""
         self.route = route
+        self.invoke, self.repeat = invocation(route, services), repeat_invocation(route, services)
         self.is_read, self.is_public = route.method == "GET", route.scope == "public"
         self.parameters = route.parameters
         self.operation = Operation(verb=route.method, route=route.path, action=action)

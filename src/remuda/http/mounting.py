@@ -11,9 +11,14 @@ from remuda.http.routes import AnyRoute
 
 
 def within(room: Callable[[Any], object], routes: Iterable[AnyRoute]) -> list[AnyRoute]:
-    """Return a room's routes as they are mounted with a service of which `room` returns that room's part."""
+    """Return a room's routes as they are mounted with a service of which `room` returns that room's part.
+
+    A route that names its service finds it by itself, and stays as it is.
+    """
     return [
-        replace(
+        route
+        if route.handler is None or route.service is not None
+        else replace(
             route,
             handler=_handler(room, route.handler),
             repeated=None if route.repeated is None else _handler(room, route.repeated),

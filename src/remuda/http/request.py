@@ -18,9 +18,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from starlette.requests import ClientDisconnect
-from starlette.types import Receive, Scope
-
+from remuda.http.asgi import ClientDisconnect, Receive, Scope
 from remuda.http.authentication import Credentials, TrustedProxies
 from remuda.http.dispatch import whole_path_of
 from remuda.http.endpoints import Endpoint

@@ -21,9 +21,9 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
 import msgspec
-from starlette.types import Receive, Send
 
 from remuda.access.principal import Context
+from remuda.http.asgi import Receive, Send
 from remuda.kernel.encoding import canonical_json
 from remuda.kernel.errors import PreconditionFailed
 from remuda.store.contract import Store, View

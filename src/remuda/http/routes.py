@@ -2,12 +2,14 @@
 
 A `Route` says everything about one operation, and a `Table` (`tables`) is all routes of a service. Dispatch,
 validation, the OpenAPI document, the authorization matrix, the typed client and the docs page are all read from it. A
-table imports no service object: its handlers are functions that are given one when the table is mounted.
+table imports no service object: the instances are given when the table is mounted.
 
-A handler is thin. It takes the service and the call, asks the service, and returns one of `replies`: the answer itself,
-an answer that is rendered already, or a collection that the kernel lists, pages or watches as the query says. Rights
-are checked by the service with `access.checks`, because its port is also called without HTTP; the route's `permission`
-and `scope` are what the documents say about it, and the authorization matrix proves that they are true.
+A route names the method of a service that it calls (`calls`), whose arguments are bound by name (`signatures`). The
+method returns the response itself, a stored object that `view` renders, or one of `responses`, such as a collection
+that is listed, paged or watched as the query says. Permissions are checked by the service with `access.checks`, because
+it is also called without HTTP; the route's `permission` and `scope` are what the documents say about it, and the
+authorization matrix proves that they are true. A route that reads headers, cookies or the peer has a `handler`, which
+takes the service and the call.
 
 A table: all routes of one service. One that contradicts itself is a defect, and cannot be made.
 """
@@ -22,7 +24,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar, get_origin
 import msgspec
 
 from remuda.access.principal import Context, Permission, Principal
-from remuda.http.responses import Collection, Other, Rendered, Shown
+from remuda.http.responses import Collection, Other, Rendered, Shown, Tagged
+from remuda.http.signatures import Arguments, Inputs, arguments_of, check_result
 
 Method = Literal["GET", "POST", "PUT", "DELETE"]
 """The methods our APIs use; OPTIONS is answered by the kernel."""
@@ -126,7 +129,14 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """The operationId: `list_instances`."""
     summary: str
     scope: Scope
-    handler: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT]
+    service: type[ServiceT] | None = None
+    """The class whose instance is called."""
+    calls: Callable[..., Any] | None = None
+    """The method of `service` that does it. Its arguments are bound by name."""
+    view: Tagged[Any, AnswerT] | None = None
+    """Renders a stored object that the method returns. A GET responds with the bytes that the store has cached."""
+    handler: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT] | None = None
+    """In place of `calls`, for a route that reads headers, cookies or the peer."""
     permission: Permission | None = None
     path_type: type[PathT] = Nothing  # type: ignore[assignment]  # the handler's type decides
     query_type: type[QueryT] = Nothing  # type: ignore[assignment]  # the handler's type decides
@@ -145,6 +155,8 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
     """The answer carries a secret: it is neither stored nor replayed, and nobody may keep it (`no-store`)."""
     repeated: Handler[ServiceT, PathT, QueryT, BodyT, AnswerT] | None = None
     """Answers a repeat under a key whose answer was not kept, by how things stand now. It changes nothing."""
+    repeat_calls: Callable[..., Any] | None = None
+    """The method that responds to a repeat under a key whose response was not stored. It takes what it needs."""
     is_idempotent: bool = False
     """What it does under a key is done once by itself: no answer is stored, and a repeat tells how things stand now."""
     form: bool = False
@@ -209,6 +221,25 @@ class Route(Generic[ServiceT, PathT, QueryT, BodyT, AnswerT]):
         return issubclass(self.query_type, ListQuery)
 
     @property
+    def arguments(self) -> Arguments:
+        """The arguments of `calls`. Raises ValueError if the method does not fit."""
+        return arguments_of(_given(self.calls), self._inputs(needs_all=True))
+
+    @property
+    def repeat_arguments(self) -> Arguments:
+        """The arguments of `repeat_calls`. Raises ValueError if the method does not fit."""
+        return arguments_of(_given(self.repeat_calls), self._inputs(needs_all=False))
+
+    def _inputs(self, *, needs_all: bool) -> Inputs:
+        return Inputs(
+            path=self.path_type,
+            query=self.query_type,
+            body=self.body_type if self.has_body else None,
+            needs_context=self.permission is not None,
+            needs_all=needs_all,
+        )
+
+    @property
     def heading(self) -> str:
         """The tag, or the last fixed segment of the path."""
         fixed = [segment for segment in self.path.split("/") if segment and not segment.startswith("{")]
@@ -225,13 +256,18 @@ _PARAMETER = re.compile(r"\{([^{}/]+)\}")
 _FOUND = 302
 
 
+def _given(method: Callable[..., Any] | None) -> Callable[..., Any]:
+    assert method is not None, "only a route that calls a method has arguments"
+    return method
+
+
 class Table:
     """All routes of one service. Raises ValueError, with all that is wrong, if they contradict each other."""
 
     def __init__(self, service: str, *, title: str, description: str, routes: Iterable[AnyRoute]) -> None:
         self.service, self.title, self.description = service, title, description
         self.routes: tuple[AnyRoute, ...] = tuple(routes)
-        if faults := [*_clashes(self.routes), *(fault for route in self.routes for fault in _faults(route))]:
+        if faults := [*_clashes(self.routes), *(fault for route in self.routes for fault in _all_faults(route))]:
             raise ValueError(f"the routes of {service} do not fit: {'; '.join(faults)}")
 
     def action_of(self, route: AnyRoute) -> str:
@@ -261,6 +297,31 @@ def _clashes(routes: tuple[AnyRoute, ...]) -> Iterator[str]:
     yield from (f"the name {name} is there twice" for name, count in names.items() if count > 1)
 
 
+def _all_faults(route: AnyRoute) -> Iterator[str]:
+    yield from _faults(route)
+    yield from _method_faults(route)
+
+
+def _method_faults(route: AnyRoute) -> Iterator[str]:
+    """Yield how the methods that a route calls do not fit it."""
+    if (route.calls is None) == (route.handler is None):
+        yield f"{route.name} needs a method that it calls or a handler, and not both"
+    for method, is_repeat in ((route.calls, False), (route.repeat_calls, True)):
+        if method is not None:
+            try:
+                _check_method(route, method, is_repeat=is_repeat)
+            except ValueError as error:
+                yield f"{route.name} calls {getattr(method, '__qualname__', method)}, which {error}"
+
+
+def _check_method(route: AnyRoute, method: Callable[..., Any], *, is_repeat: bool) -> None:
+    if getattr(route.service, method.__name__, None) is not method:
+        raise ValueError(f"is no method of the route's service {getattr(route.service, '__name__', None)}")
+    _ = route.repeat_arguments if is_repeat else route.arguments
+    other = None if route.other is None else route.other.answer_type
+    check_result(method, response=route.answer_type, other=other, has_view=route.view is not None)
+
+
 def _faults(route: AnyRoute) -> Iterator[str]:
     fields = route.path_type.__struct_encode_fields__
     rules = {
@@ -275,7 +336,8 @@ def _faults(route: AnyRoute) -> Iterator[str]:
         "answers something with a 204": route.success != _NO_CONTENT or route.answer_type is NoneType,
         "has another answer with the status of its usual one": route.other is None
         or route.other.status != route.success,
-        "answers repeats anew, and keeps what it answers": route.repeated is None or route.holds_secret,
+        "answers repeats anew, and keeps what it answers": (route.repeated or route.repeat_calls) is None
+        or route.holds_secret,
         "is a form without a body": not route.form or route.has_body,
         "is a page, for OAuth2 and a list, of which it can be one": not (route.page and route.oauth)
         and not ((route.page or route.oauth) and route.is_list),

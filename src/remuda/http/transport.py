@@ -9,17 +9,11 @@ What passes between a client and a server of ours: who calls, how a request is w
 
 A request is written from a route and its values, and an error comes back as the class it was raised as, with the
 sentence that the server told. What only the raiser knew is blank.
-
-What an answer that is an error means: the class it was raised as, with the sentence that the server told.
-
-What only the raiser knew is blank. It is apart from all else of a client, which takes long to import: commands read
-errors too.
 """
 
 import asyncio
-import re
 import ssl
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol, TypeVar
@@ -32,9 +26,9 @@ import msgspec
 
 from remuda.access.principal import Context, Principal
 from remuda.http.authentication import Claim, write_claim
+from remuda.http.remote_errors import error_from
 from remuda.http.routes import AnyRoute, Nothing, Parameters
 from remuda.http.sse import EventReader, Received
-from remuda.kernel import errors
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import InFlight, Invalid, OutcomeUnknown, RemudaError, ServerUnreachable, TimedOut
 from remuda.kernel.randomness import Randomness
@@ -148,72 +142,6 @@ def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> Answ
         return msgspec.json.decode(body, type=answer_type, dec_hook=hide)
     except (msgspec.MsgspecError, UnicodeDecodeError):
         raise ServerUnreachable(server, "its answer is not what the route promises") from None
-
-
-_SECONDS = re.compile(r"[0-9]{1,9}")
-
-
-class _Problem(msgspec.Struct, frozen=True):
-    pointer: str
-    reason: str
-
-
-class _Envelope(msgspec.Struct, frozen=True):
-    error: str
-    error_description: str
-    code: str = ""
-    problems: tuple[_Problem, ...] = ()
-    plan: msgspec.Raw = msgspec.Raw()
-
-
-_BLANK: Mapping[str, Any] = {
-    **dict.fromkeys(("kind", "name", "field", "target_kind", "target", "owner", "version", "path", "cause"), ""),
-    **dict.fromkeys(("server", "what", "key_id"), ""),
-}
-"""The facts of errors that do not travel."""
-
-
-def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: str) -> RemudaError:
-    """Return the error that an answer tells."""
-    try:
-        told = msgspec.json.decode(body, type=_Envelope)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ServerUnreachable(server, f"it answered {status} in words that are not ours")
-    kind = _BY_CODE.get((status, told.code)) or _BY_STATUS.get(status, errors.Unavailable)
-    error = kind.__new__(kind)
-    RemudaError.__init__(error, told.error_description)
-    vars(error).update(_BLANK)
-    vars(error).update(_facts(told, headers))
-    return error
-
-
-def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield what does travel."""
-    yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
-    yield "plan", told.plan or None
-    yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
-    if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
-        yield "retry_after_s", int(asked)
-
-
-_CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]
-_BY_CODE: Mapping[tuple[int, str], type[RemudaError]] = {(kind.status, kind.code): kind for kind in _CLASSES}
-_BY_STATUS: Mapping[int, type[RemudaError]] = {
-    400: errors.Malformed,
-    401: errors.Unauthenticated,
-    403: errors.Forbidden,
-    404: errors.NotFound,
-    405: errors.NotAllowed,
-    408: errors.TooSlow,
-    409: errors.Conflict,
-    410: errors.Gone,
-    412: errors.PreconditionFailed,
-    413: errors.TooLarge,
-    422: errors.Invalid,
-    429: errors.TooMany,
-    431: errors.TooLarge,
-}
-"""What a status means from a server that uses no code of ours, as the reference implementation."""
 
 
 # httpx2 imports these two when its first request goes out, and would hold the loop for that long.

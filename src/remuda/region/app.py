@@ -77,17 +77,17 @@ TABLE = Table(
     description="Networks, servers and what they stand on, in every region there is.",
     routes=[
         *within(lambda region: region.catalogue, catalogue.routes()),
-        *within(lambda region: region.images, images.routes()),
+        *within(lambda region: ImageRoom(images=region.images, snapshots=region.snapshots), images.routes()),
         *within(lambda region: region.networks, networks.routes()),
-        *within(lambda region: region.security_groups, security_groups.routes()),
+        *security_groups.ROUTES,
         *within(lambda region: region.authorities, authorities.routes()),
         *within(lambda region: region.load_balancers, load_balancers.routes()),
         *within(lambda region: region.file_storage, file_storage.routes()),
-        *within(lambda region: region.servers, servers.routes()),
+        *within(lambda region: ServerRoom(servers=region.servers, verbs=region.server_actions), servers.routes()),
         *within(lambda region: region.recovery, recovery.routes()),
     ],
 )
-"""The whole API, which `assembly` mounts with a `Region`."""
+"""The routes of all resource packages, which an `Api` mounts with `RegionServices`."""
 
 
 CONCERNED: Mapping[Subject, str] = {
@@ -134,37 +134,38 @@ def drivers(ports: RegionPorts, clouds: Clouds) -> Mapping[str, Driver]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Region:
-    """All rooms."""
+class RegionServices:
+    """The service of each class that routes call."""
 
     catalogue: Catalogue
-    images: ImageRoom
+    images: Images
+    snapshots: Snapshots
     networks: Networks
     security_groups: SecurityGroups
     authorities: Authorities
     load_balancers: LoadBalancers
     file_storage: FileStorageRoom
-    servers: ServerRoom
+    servers: Servers
+    server_actions: Verbs
     recovery: Recovery
 
 
-def rooms(ports: RegionPorts, clouds: Clouds, operations: Operations) -> Region:
-    """Return all of them."""
+def services(ports: RegionPorts, clouds: Clouds, operations: Operations) -> RegionServices:
+    """Return all services over their ports."""
     store, clock, identity = ports.store, ports.clock, ports.identity
     servers = Servers(store=store, clock=clock, identity=identity, clouds=clouds)
     looking = Looking(store=store, clock=clock, clouds=clouds)
-    return Region(
+    return RegionServices(
         catalogue=Catalogue(clouds=clouds, settings=ports.settings, version=release()),
-        images=ImageRoom(
-            images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
-            snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
-        ),
+        images=Images(store=store, clouds=clouds, fetcher=fetcher_of(ports.settings, ports.web)),
+        snapshots=Snapshots(store=store, clouds=clouds, handle_of=server_handle),
         networks=Networks(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
         security_groups=SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds),
         authorities=Authorities(store=store, identity=identity, operations=operations),
         load_balancers=LoadBalancers(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
         file_storage=FileStorageRoom(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
-        servers=ServerRoom(servers=servers, verbs=Verbs(store=store, clouds=clouds, servers=servers, looking=looking)),
+        servers=servers,
+        server_actions=Verbs(store=store, clouds=clouds, servers=servers, looking=looking),
         recovery=Recovery(
             store=store,
             clock=clock,
@@ -192,9 +193,11 @@ class RegionApp:
             metrics=CallMetrics(ports.metrics),
         )
         self.operations = operations_of(ports, sagas(ports))
-        self.service = rooms(ports, self.clouds, self.operations)
+        self.services = services(ports, self.clouds, self.operations)
         self.watches = WatchPorts(clock=ports.clock, closing=ports.closing)
-        self.api = Api(TABLE, self.service, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url))
+        self.api = Api(
+            TABLE, self.services, api_ports(ports, ports.authenticator, self.watches, url=ports.settings.url)
+        )
         self.drivers = drivers(ports, self.clouds)
         self._consumer = ProjectConsumer(ports.store, ports.identity, clock=ports.clock, randomness=ports.randomness)
         self._classes = ClassKeeper(ports.store, self.clouds, clock=ports.clock)

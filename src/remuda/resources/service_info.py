@@ -34,9 +34,12 @@ def protected_resource(url: str, issuer: str) -> OpenIdProtectedResource:
 
 
 def protected_resource_route(
-    handler: Callable[[Any, Asked], Coroutine[Any, Any, OpenIdProtectedResource]],
+    handler: Callable[[Any, Asked], Coroutine[Any, Any, OpenIdProtectedResource]] | None = None,
+    *,
+    service: type | None = None,
+    calls: Callable[..., Any] | None = None,
 ) -> AnyRoute:
-    """Return the route that tells who lets callers in."""
+    """Return the route that tells who lets callers in: the service's method that it calls, or a handler."""
     return Route(
         method="GET",
         path="/.well-known/openid-protected-resource",
@@ -45,12 +48,19 @@ def protected_resource_route(
         scope="public",
         answer_type=OpenIdProtectedResource,
         max_age_s=DAY_S,
+        service=service,
+        calls=calls,
         handler=handler,
     )
 
 
-def version_route(handler: Callable[[Any, Asked], Coroutine[Any, Any, VersionRead]]) -> AnyRoute:
-    """Return the route that tells which release answers."""
+def version_route(
+    handler: Callable[[Any, Asked], Coroutine[Any, Any, VersionRead]] | None = None,
+    *,
+    service: type | None = None,
+    calls: Callable[..., Any] | None = None,
+) -> AnyRoute:
+    """Return the route that tells which release responds: the service's method that it calls, or a handler."""
     return Route(
         method="GET",
         path="/api/version",
@@ -58,5 +68,7 @@ def version_route(handler: Callable[[Any, Asked], Coroutine[Any, Any, VersionRea
         summary="Read the name and version of the service",
         scope="authenticated",
         answer_type=VersionRead,
+        service=service,
+        calls=calls,
         handler=handler,
     )

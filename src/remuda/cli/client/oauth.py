@@ -12,7 +12,7 @@ import msgspec
 
 from remuda.cli.client.contexts import Tokens
 from remuda.cli.client.transport import connected
-from remuda.http.transport import error_from
+from remuda.http.remote_errors import error_from
 from remuda.kernel.errors import Unauthenticated, Unavailable, Unusable
 from remuda.kernel.secrets import Secret
 

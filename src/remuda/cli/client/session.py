@@ -17,8 +17,8 @@ import msgspec
 from remuda.cli.client.contexts import Context, Contexts, ContextsFile
 from remuda.cli.client.oauth import end, reach, renewed
 from remuda.cli.client.transport import connected, pause, refusal
+from remuda.http.remote_errors import error_from
 from remuda.http.sse import EventReader
-from remuda.http.transport import error_from
 from remuda.kernel.errors import Gone, InFlight, RemudaError, ServerUnreachable, Unauthenticated, Unavailable, Unusable
 from remuda.kernel.ids import random_id
 from remuda.kernel.randomness import SystemRandomness

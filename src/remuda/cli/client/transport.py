@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import httpx2
 import msgspec
 
-from remuda.http.transport import error_from
+from remuda.http.remote_errors import error_from
 from remuda.kernel.errors import Malformed, RemudaError
 
 _PATIENCE = httpx2.Timeout(40.0, connect=5.0)

@@ -25,8 +25,8 @@ from cyclopts import Parameter
 from remuda.cli.crud import agreed, delete_one, find, id_of, list_all, make_one, settled, show_found
 from remuda.cli.lookup import HERE, Asked, Where
 from remuda.cli.offers import offered, offers
-from remuda.cli.options import ABOUT, AT_ONCE, About, Format, Output, Waiting, Watch, Yes, bytes_of, checked_prefix
-from remuda.cli.output import dump, note, room, say
+from remuda.cli.options import ABOUT, AT_ONCE, About, Output, Waiting, Watch, Yes, bytes_of, checked_prefix
+from remuda.cli.output import Format, dump, note, room, say
 from remuda.cli.output import show as show_text
 from remuda.cli.resources import FLAVOR, IMAGE, INSTANCE, NETWORK, SECURITY_GROUP, SSH_CA, Noun
 from remuda.kernel.errors import PlanChanged, PlanRequired, RemudaError, Unusable

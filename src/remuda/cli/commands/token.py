@@ -15,11 +15,12 @@ from pathlib import Path
 from remuda.app import IDENTITY_PREFIX, registry
 from remuda.cli.commands.config import loaded
 from remuda.cli.output import say
+from remuda.config.durations import duration_text, parse_duration
 from remuda.config.loader import Loaded
 from remuda.config.settings import identity_settings, public_url
-from remuda.config.values import duration_text, parse_duration
 from remuda.datadir import DataDirectory
-from remuda.http.transport import encode_body, error_from, read_answer
+from remuda.http.remote_errors import error_from
+from remuda.http.transport import encode_body, read_answer
 from remuda.identity.credentials import CredentialsFile
 from remuda.identity.operator_tokens import (
     DEFAULT_LIFE,

@@ -24,9 +24,8 @@ from typing import Any, Protocol
 
 import msgspec
 import structlog
-from starlette.requests import ClientDisconnect
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from remuda.http.asgi import ASGIApp, ClientDisconnect, Message, Receive, Scope, Send
 from remuda.http.errors import answer_to
 from remuda.http.request import Observation
 from remuda.http.responses import Header

@@ -32,12 +32,12 @@ from typing import Any, Protocol
 
 import httptools
 import structlog
-from starlette.requests import ClientDisconnect
 from uvicorn._types import ASGISendEvent
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from remuda.http.asgi import ClientDisconnect
 from remuda.http.errors import answer_to
 from remuda.http.responses import Header
 from remuda.kernel.errors import Malformed, RemudaError, TooSlow, Unavailable

@@ -24,12 +24,13 @@ from http import HTTPStatus
 import msgspec
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
-from starlette.types import ASGIApp, Receive, Scope, Send
 
 from remuda.access.principal import ANONYMOUS, Context
+from remuda.http.asgi import ASGIApp, Receive, Scope, Send
 from remuda.http.cors import Cors
 from remuda.http.docs import Pages as Documents
 from remuda.http.errors import NO_CACHE, answer_to
+from remuda.http.invocation import invocations
 from remuda.http.pages import answer_page
 from remuda.http.request import Observation, observation_of
 from remuda.http.responses import JSON, Answer, Header, Page
@@ -167,6 +168,7 @@ class ProcessPages:
         self._checks, self._registry = checks, registry
         self._front = front_page(description, {**PAGES, **DOCS}, mounted)
         self._routes = {route.path: route for route in PROCESS.routes}
+        self._invocations = invocations(PROCESS, self)
         self._pages: Mapping[str, Callable[[], Awaitable[Answer]]] = {
             "/": self._show_front,
             "/metrics": self._show_metrics,
@@ -204,7 +206,7 @@ class ProcessPages:
         if route is None:
             return self._documents.answer(path)
         seen.service, seen.route = PROCESS.service, route.name
-        value = await route.handler(self, _ASKED)
+        value = await self._invocations[route.name](_ASKED)
         return Answer(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))
 
     async def _show_front(self) -> Answer:

@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from email.utils import format_datetime
 
-from starlette.types import ASGIApp
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from remuda.http.asgi import ASGIApp
 from remuda.http.server.connection import Connection, Patience, Watchman
 from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Invalid, Unusable

@@ -26,7 +26,8 @@ from msgspec.structs import replace
 
 from remuda.access.principal import Principal
 from remuda.http.authentication import Credentials, acting_for, carried_by, write_claim
-from remuda.http.transport import error_from, read_answer
+from remuda.http.remote_errors import error_from
+from remuda.http.transport import read_answer
 from remuda.identity.ports import Fetch
 from remuda.identity.rbac.authenticator import Certificate, counting_for, credentials_key, read_certificate
 from remuda.identity.rbac.revocation_feed import IdentitySilent, PublicKeys, RevocationFeed

@@ -37,7 +37,7 @@ from remuda.providers.contract.catalogue import ExternalNetwork, Flavor, Image
 from remuda.providers.contract.common import WrongState
 from remuda.providers.contract.provider import Provider
 from remuda.providers.metrics import CallMetrics
-from remuda.providers.proxy import called, verbs_of
+from remuda.providers.proxy import proxied, verbs_of
 from remuda.region.catalogue.seed import is_withdrawn
 from remuda.region.kinds.regions import Region
 from remuda.region.names import permission
@@ -289,7 +289,7 @@ class Clouds:
             settings=self._settings,
             metrics=self._metrics,
         )
-        provider = called(origin, calls)
+        provider = proxied(origin, calls)
         ways_out, images = provider.external_networks, provider.images
         return _Work(
             origin=origin,

@@ -1,7 +1,7 @@
-"""The security groups room.
+"""Security groups: the service that the API's routes call.
 
-Every method takes the context of the call, checks the caller's rights itself, and has at most one effect. Who makes or
-changes a group must be able to read its network, which says where it is.
+Every method takes the context of the call, checks the caller's permissions itself, and has at most one effect. Creating
+or updating a group requires read permission on its network, which says where it is.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ _ENDPOINT = "securitygroups:v2"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityGroups:
-    """The room."""
+    """Security groups of all projects."""
 
     store: Store
     clock: Clock
@@ -48,15 +48,15 @@ class SecurityGroups:
             visible=filters.visible(context.principal, right, lambda group: group.spec.tags),
         )
 
-    async def create(self, context: Context, wanted: GroupCreate) -> SecurityGroup:
-        """Make a security group on a network."""
-        network = await self._network(context, wanted.spec.network_id)
+    async def create(self, context: Context, body: GroupCreate) -> SecurityGroup:
+        """Create a security group on a network."""
+        network = await self._network(context, body.spec.network_id)
         allow_for(context.principal, permission(_ENDPOINT, "create"), network)
         if network.is_marked:
             raise Malformed("network is being deleted")
         need((await self.clouds.get(region_of(network))).provider.security_groups)
         payer = paying_for(context.principal, Place(organization_of(network), project_of(network)))
-        group = rules.new_group(context.operation, wanted, network, payer)
+        group = rules.new_group(context.operation, body, network, payer)
         try:
             return await self.store.create(group, log=witnessed(context, SECURITY_GROUP.plural, group))
         except AlreadyExists:
@@ -65,7 +65,7 @@ class SecurityGroups:
     async def get(self, context: Context, group: str) -> SecurityGroup:
         return await self._group(context, permission(_ENDPOINT, "read"), group)
 
-    async def update(self, context: Context, group: str, wanted: GroupUpdate) -> SecurityGroup:
+    async def update(self, context: Context, group: str, body: GroupUpdate) -> SecurityGroup:
         """Replace what a client may change of a security group."""
 
         async def change() -> SecurityGroup:
@@ -74,13 +74,13 @@ class SecurityGroups:
             if found.is_marked:
                 raise Malformed("security group is being deleted")
             check_state(context, found, rules.writable_group(found))
-            changed = rules.changed_group(found, wanted, context.principal, self.clock.now())
+            changed = rules.changed_group(found, body, context.principal, self.clock.now())
             return await self.store.update(changed, log=witnessed(context, SECURITY_GROUP.plural, found))
 
         return await until_written(change)
 
     async def delete(self, context: Context, group: str) -> None:
-        """Ask for a security group to go that no server is in."""
+        """Delete a security group that no server is in."""
 
         async def delete() -> None:
             found = await self._group(context, permission(_ENDPOINT, "delete"), group)

@@ -1,0 +1,78 @@
+"""Errors read from responses: the class that the server raised, with its message.
+
+What only the server knew is blank. Apart from the client, which takes long to import: CLI commands read errors too.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from remuda.kernel import errors
+from remuda.kernel.errors import RemudaError, ServerUnreachable
+
+_SECONDS = re.compile(r"[0-9]{1,9}")
+
+
+class _Problem(msgspec.Struct, frozen=True):
+    pointer: str
+    reason: str
+
+
+class _Envelope(msgspec.Struct, frozen=True):
+    error: str
+    error_description: str
+    code: str = ""
+    problems: tuple[_Problem, ...] = ()
+    plan: msgspec.Raw = msgspec.Raw()
+
+
+_BLANK: Mapping[str, Any] = {
+    **dict.fromkeys(("kind", "name", "field", "target_kind", "target", "owner", "version", "path", "cause"), ""),
+    **dict.fromkeys(("server", "what", "key_id"), ""),
+}
+"""The facts of errors that do not travel."""
+
+
+def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: str) -> RemudaError:
+    """Return the error that an answer tells."""
+    try:
+        told = msgspec.json.decode(body, type=_Envelope)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return ServerUnreachable(server, f"it answered {status} in words that are not ours")
+    kind = _BY_CODE.get((status, told.code)) or _BY_STATUS.get(status, errors.Unavailable)
+    error = kind.__new__(kind)
+    RemudaError.__init__(error, told.error_description)
+    vars(error).update(_BLANK)
+    vars(error).update(_facts(told, headers))
+    return error
+
+
+def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Yield what does travel."""
+    yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
+    yield "plan", told.plan or None
+    yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
+    if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
+        yield "retry_after_s", int(asked)
+
+
+_CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]
+_BY_CODE: Mapping[tuple[int, str], type[RemudaError]] = {(kind.status, kind.code): kind for kind in _CLASSES}
+_BY_STATUS: Mapping[int, type[RemudaError]] = {
+    400: errors.Malformed,
+    401: errors.Unauthenticated,
+    403: errors.Forbidden,
+    404: errors.NotFound,
+    405: errors.NotAllowed,
+    408: errors.TooSlow,
+    409: errors.Conflict,
+    410: errors.Gone,
+    412: errors.PreconditionFailed,
+    413: errors.TooLarge,
+    422: errors.Invalid,
+    429: errors.TooMany,
+    431: errors.TooLarge,
+}
+"""What a status means from a server that uses no code of ours, as the reference implementation."""
