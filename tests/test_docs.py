@@ -157,6 +157,16 @@ def test_everything_that_a_page_names_is_there(page: Path) -> None:
         assert f"def {test}(" in tests, test
 
 
+@pytest.mark.parametrize("page", ["http-kernel.md", "quota-ledger.md"])
+def test_the_modules_of_a_table_exist(page: str) -> None:
+    text = (EXPLANATION / page).read_text()
+    ((package, table),) = re.findall(r"^\| (?:File|Module) of `(remuda[\w.]+)` \|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    files = [name for line in table.splitlines()[1:] for name in named(line.split(" | ")[0])]
+    root = ROOT / "src" / Path(*package.split("."))
+    assert files
+    assert [name for name in files if not (root / name).exists()] == []
+
+
 def rows(page: str, heading: str) -> list[list[str]]:
     """Return the cells of the table under a heading, line by line."""
     text = (REFERENCE / page).read_text()
