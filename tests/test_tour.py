@@ -3,8 +3,8 @@
 A `console` block holds commands, each after `$ `, and under each what it prints. A line of three dots stands for any
 number of lines. What differs from play to play (ids, times, progress) is in `tour_patterns.txt`.
 
-When a text of the program changes, `TOUR=write pytest tests/test_tour.py` writes the pages again from what the program
-prints, if they show anything else. Lines that three dots left out stay left out; read the difference before committing.
+When a text of the program changes, `REMUDA_WRITE_GOLDEN=1 pytest tests/test_tour.py` writes every page that shows
+something else again. Lines that three dots left out stay left out; read the difference before committing it.
 """
 
 import os
@@ -29,6 +29,7 @@ PATTERNS = Path(__file__).with_name("tour_patterns.txt")
 HOME, URL = "/home/ann", "http://127.0.0.1:8080"
 """As the pages show them."""
 START = "make up"
+IS_WRITING = bool(os.environ.get("REMUDA_WRITE_GOLDEN"))
 DOTS = "..."
 
 _BLOCK = re.compile(r"(?<=```console\n).*?(?=```)", re.DOTALL)
@@ -176,7 +177,7 @@ def test_every_command_of_the_tour_prints_what_the_pages_show(tmp_path: Path) ->
         wrong = [
             f"{step.command}\nprints\n" + "\n".join(lines) for step, lines in steps if not patterns.agrees(step, lines)
         ]
-        if wrong and os.environ.get("TOUR") == "write":
+        if wrong and IS_WRITING:
             page.write_text(written(page.read_text(), [patterns.rewritten(*each) for each in steps]))
             continue
         assert not wrong, f"{page.name}: " + "\n\n".join(wrong)
