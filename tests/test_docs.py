@@ -1,4 +1,4 @@
-"""The pages say what is so: examples are real, tables are those of the code, and everything that is named is there."""
+"""Pages of the documentation: programs run, tables agree with the code, and everything that a page names exists."""
 
 import ast
 import importlib
@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from bench.groups import GROUPS
 from remuda.access import checks
 from remuda.compute.history.reasons import REASONS
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
@@ -119,7 +120,7 @@ def test_every_error_code_is_described() -> None:
     assert sorted(named) == sorted({*frozen, "internal"} - {"error"})
 
 
-def test_every_check_of_rights_is_explained() -> None:
+def test_every_permission_check_is_explained() -> None:
     told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (EXPLANATION / "http-kernel.md").read_text()))
     assert told == {name for name in vars(checks) if re.match(r"(is_)?allow", name)}
 
@@ -198,6 +199,13 @@ def test_the_kinds_of_quota_that_region_holds_are_described() -> None:
     told = {name for kind, _ in rows("region.md", "Kind") for name in named(kind)}
     assert told == {"networks", "loadbalancers", "publicips", "filestorage"}
     assert all(BUILT_IN[kind].default > 0 for kind in told), "a fresh organization can have one"
+
+
+def test_the_groups_of_benchmarks_are_those_of_the_code() -> None:
+    told: dict[str, list[str]] = {}
+    for bench, groups, _ in rows("benchmarks.md", "Benchmark | Groups"):
+        told.setdefault(named(bench)[0] if bench else [*told][-1], []).extend(named(groups))
+    assert told == {name: [group for each in backends.values() for group in each] for name, backends in GROUPS.items()}
 
 
 def test_the_times_and_faults_of_the_simulated_cloud_are_those_of_the_code() -> None:
