@@ -1,4 +1,4 @@
-"""The pages say what is so: examples are real, tables are those of the code, and everything that is named is there."""
+"""Pages of the documentation: programs run, tables agree with the code, and everything that a page names exists."""
 
 import ast
 import importlib
@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry
 
+from bench.groups import GROUPS
 from remuda.access import checks
+from remuda.compute.history.reasons import REASONS
 from remuda.http.errors import CONTRACT_WORDS, OWN_WORDS
 from remuda.http.server.connection import HeadTooLarge
 from remuda.http.server.health import NotReady
@@ -32,39 +34,23 @@ from remuda.reconcile.reporter import PrometheusReporter
 from remuda.region.app import TABLE as REGION
 
 ROOT = Path(__file__).parents[1]
-PAGES = [
-    ROOT / "docs" / f"{name}.md"
-    for name in (
-        "http",
-        "reconciling",
-        "operations",
-        "providers",
-        "server",
-        "configuration",
-        "identity",
-        "tokens",
-        "quotas",
-        "region",
-        "simulated-cloud",
-        "images",
-        "monitor",
-        "compute",
-        "plans",
-        "operating",
-        "history",
-        "cli",
-    )
-]
+REFERENCE = ROOT / "docs" / "reference"
+EXPLANATION = ROOT / "docs" / "explanation"
+FORMATS = ROOT / "tests" / "golden" / "formats"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
+ERROR_FIELDS = {"error", "code", "error_description", "problems", "trace_id", "plan"}
 NEVER_ANSWERED = 415
+OPERATION_EVENTS = {f"Operation{phase}" for phase in ("Started", "Undoing", "Done", "Undone", "Stuck", "Abandoned")}
 UNSTATED = {"error", "internal"}
 """The root's code, which is nobody's, and that of what is no error of ours."""
 
 _BLOCK = re.compile(r"```(\w+)\n(.*?)```", re.DOTALL)
-_SOURCE = re.compile(r"# (tests/\S+\.py)\n(.*)", re.DOTALL)
+_SOURCE = re.compile(r"# ((?:src|tests)/\S+\.py)\n(.*)", re.DOTALL)
 _METRIC = re.compile(r"\bremuda_(?:http|loop|reconcile|operations?|provider)_[a-z_]+")
 _PATH = re.compile(r"\b(?:src|tests|docs|bench)/[\w/.-]*\w")
 _NAME = re.compile(
-    r"\bremuda\.(?:access|app|charging|compute|config|http|identity|kernel|operations|process|providers|reconcile|region|resources|store)"
+    r"\bremuda\.(?:access|app|cli|clients|cloudinit|compute|config|console|http|identity|kernel|operations|outbound"
+    r"|process|providers|quota|reconcile|region|resources|store)"
     r"\b[\w.]*\w"
 )
 _TEST = re.compile(r"`(test_\w+)`")
@@ -118,7 +104,7 @@ def test_there_is_a_program_to_run() -> None:
 
 
 def test_the_table_of_errors_is_that_of_the_code() -> None:
-    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (ROOT / "docs" / "http.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| (\d{3}) \| `(\w+)` \| (.+) \|$", (REFERENCE / "errors.md").read_text(), re.MULTILINE)
     words = {int(status): word for status, word, _ in rows}
     told = {(int(status), *code) for status, _, codes in rows for code in re.findall(r"`(\w+)`(\*?)", codes)}
     classes = [*(getattr(errors, name) for name in errors.__all__), HeadTooLarge, NotReady]
@@ -127,8 +113,15 @@ def test_the_table_of_errors_is_that_of_the_code() -> None:
     assert words | {NEVER_ANSWERED: CONTRACT_WORDS[NEVER_ANSWERED]} == {**CONTRACT_WORDS, **OWN_WORDS}
 
 
-def test_every_check_of_rights_is_explained() -> None:
-    told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (ROOT / "docs" / "http.md").read_text()))
+def test_every_error_code_is_described() -> None:
+    told = re.findall(r"^\| `(\w+)` \| .+ \|$", (REFERENCE / "errors.md").read_text(), re.MULTILINE)
+    named = [code for code in told if code not in ERROR_FIELDS]
+    frozen = json.loads((FORMATS / "errors.json").read_text())
+    assert sorted(named) == sorted({*frozen, "internal"} - {"error"})
+
+
+def test_every_permission_check_is_explained() -> None:
+    told = set(re.findall(r"`((?:is_)?allow(?:ed)?_\w+)`", (EXPLANATION / "http-kernel.md").read_text()))
     assert told == {name for name in vars(checks) if re.match(r"(is_)?allow", name)}
 
 
@@ -140,6 +133,17 @@ def test_the_metrics_of_the_pages_are_those_of_the_code() -> None:
     CallMetrics(registry)
     real = {f"{each.name}_total" if each.type == "counter" else each.name for each in registry.collect()}
     assert {name for page in PAGES for name in _METRIC.findall(page.read_text())} == real
+
+
+def test_the_page_of_metrics_has_every_one_with_its_type_and_labels() -> None:
+    frozen = json.loads((FORMATS / "metrics.json").read_text())["metrics"]
+    real = {
+        f"{name}_total" if each["type"] == "counter" else name: (each["type"], each["labels"])
+        for name, each in frozen.items()
+    }
+    text = (REFERENCE / "metrics.md").read_text()
+    told = re.findall(r"^\| `(remuda_\w+)` \| (\w+) \| (.*?) ?\| .+ \|$", text, re.MULTILINE)
+    assert {name: (kind, named(labels)) for name, kind, labels in told} == real
 
 
 @pytest.mark.parametrize("page", [ROOT / "README.md", *PAGES], ids=lambda page: page.name)
@@ -154,9 +158,19 @@ def test_everything_that_a_page_names_is_there(page: Path) -> None:
         assert f"def {test}(" in tests, test
 
 
+@pytest.mark.parametrize("page", ["http-kernel.md", "quota-ledger.md"])
+def test_the_modules_of_a_table_exist(page: str) -> None:
+    text = (EXPLANATION / page).read_text()
+    ((package, table),) = re.findall(r"^\| (?:File|Module) of `(remuda[\w.]+)` \|.*\n((?:\|.*\n)+)", text, re.MULTILINE)
+    files = [name for line in table.splitlines()[1:] for name in named(line.split(" | ")[0])]
+    root = ROOT / "src" / Path(*package.split("."))
+    assert files
+    assert [name for name in files if not (root / name).exists()] == []
+
+
 def rows(page: str, heading: str) -> list[list[str]]:
     """Return the cells of the table under a heading, line by line."""
-    text = (ROOT / "docs" / page).read_text()
+    text = (REFERENCE / page).read_text()
     table = text.partition(f"| {heading} |")[2].partition("\n\n")[0]
     return [[cell.strip() for cell in line.strip("|").split(" | ")] for line in table.splitlines()[2:]]
 
@@ -187,10 +201,39 @@ def test_the_kinds_of_quota_that_region_holds_are_described() -> None:
     assert all(BUILT_IN[kind].default > 0 for kind in told), "a fresh organization can have one"
 
 
+def test_the_groups_of_benchmarks_are_those_of_the_code() -> None:
+    told: dict[str, list[str]] = {}
+    for bench, groups, _ in rows("benchmarks.md", "Benchmark | Groups"):
+        told.setdefault(named(bench)[0] if bench else [*told][-1], []).extend(named(groups))
+    assert told == {name: [group for each in backends.values() for group in each] for name, backends in GROUPS.items()}
+
+
 def test_the_times_and_faults_of_the_simulated_cloud_are_those_of_the_code() -> None:
     times = {named(name)[0]: float(default) for name, default, *_ in rows("simulated-cloud.md", "In `[times]`")}
     assert times == asdict(Times())
     assert [named(name)[0] for name, _ in rows("simulated-cloud.md", "Fault")] == list(FAULTS)
+
+
+def test_every_event_of_a_timeline_is_described_with_its_facts() -> None:
+    page = "timeline-and-explain.md"
+    text = (REFERENCE / page).read_text()
+    lines = re.findall(r"^\| (`[A-Z]\w+`.*?) \| ((?:`\w+`(?:, )?)*) ?\| .+ \|$", text, re.MULTILINE)
+    told = {event: {*named(facts)} for events, facts in lines for event in named(events)}
+    frozen = json.loads((FORMATS / "timeline.json").read_text())["events"]
+    chosen = {event: {*facts} for event, facts in frozen.items() if event != "{}"}
+    assert {*chosen} <= {*told}
+    assert {event for event in told if event not in chosen} == {*OPERATION_EVENTS, "Replacing"}
+    assert all(told[event] <= facts for event, facts in chosen.items())
+
+
+def test_the_reasons_of_the_page_are_those_of_the_code() -> None:
+    lines = rows("timeline-and-explain.md", "Reason | `who`")
+    assert {named(reason)[0]: who for reason, who, _ in lines} == {word: each.who for word, each in REASONS.items()}
+    others = {word for reason, _ in rows("timeline-and-explain.md", "Reason | Meaning") for word in named(reason)}
+    frozen = json.loads((FORMATS / "conditions.json").read_text())
+    assert others == {*frozen["reasons"]} - {*REASONS}
+    types = [named(name)[0] for name, _ in rows("timeline-and-explain.md", "Type | Meaning")]
+    assert sorted(types) == frozen["types"]
 
 
 def is_there(name: str) -> bool:

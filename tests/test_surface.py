@@ -5,9 +5,7 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from types import ModuleType
 from typing import ParamSpec, TypeVar
 
@@ -119,10 +117,3 @@ def test_a_generated_docstring_is_no_sentence() -> None:
         pass
 
     assert [has_a_sentence(each) for each in (Bare, Explained, Heir, 1)] == [False, True, False, False]
-
-
-def test_every_page_that_is_linked_to_is_there() -> None:
-    root = Path(__file__).parents[1]
-    for page in (root / "README.md", *(root / "docs").rglob("*.md")):
-        for link in re.findall(r"\]\(([^):]+)\)", page.read_text()):
-            assert (page.parent / link).exists(), f"{page.name} links to {link}"

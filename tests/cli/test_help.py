@@ -1,5 +1,6 @@
 """What commands say about themselves, and that the page about them says the same."""
 
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,7 +10,8 @@ import pytest
 from remuda.cli import main
 from remuda.cli.app import ALONE, NOUNS
 
-PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "cli.md"
+FROZEN = Path(__file__).parents[1] / "golden" / "formats" / "commands.json"
 COMMON = {"--output", "--context", "--organization", "--project"}
 """Explained once on the page, for all commands that ask."""
 
@@ -70,8 +72,16 @@ def test_a_command_says_what_it_does_and_so_does_the_page(
     assert re.findall(r"\b[A-Z]+\b", line) == [name for name in real if not name.startswith("--")]
 
 
-def test_the_page_names_no_command_that_is_not_there() -> None:
-    assert sorted(told()) == sorted(commands())
+def test_the_page_has_every_command_with_its_argument_and_its_options() -> None:
+    frozen = json.loads(FROZEN.read_text())["commands"]
+    assert sorted(told()) == sorted(tuple(command.split()) for command in frozen)
+    for command, parameters in frozen.items():
+        words = tuple(command.split())
+        line, named = told()[words]
+        names = [each["names"][0] for each in parameters]
+        shared = COMMON if words[0] in NOUNS and words[0] != "context" else set()
+        assert named == {name for name in names if name.startswith("--")} - shared, command
+        assert re.findall(r"\b[A-Z]+\b", line) == [name for name in names if not name.startswith("--")], command
 
 
 def test_the_list_of_commands_tells_using_from_running(capsys: pytest.CaptureFixture[str]) -> None:

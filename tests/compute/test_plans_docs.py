@@ -1,4 +1,4 @@
-"""docs/plans.md says what is so."""
+"""Tables, words and example of docs/reference/plans.md are those of the code."""
 
 import re
 from pathlib import Path
@@ -10,7 +10,7 @@ from remuda.compute.plans.diff import FIELDS, Field
 from remuda.compute.plans.schema import Extent, PlanRead, Thing
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs" / "plans.md").read_text()
+PAGE = (ROOT / "docs" / "reference" / "plans.md").read_text()
 
 
 def _names(text: str) -> list[str]:
@@ -32,6 +32,6 @@ def test_the_table_of_changes_is_that_of_the_code() -> None:
 
 
 def test_every_word_of_a_plan_is_explained() -> None:
-    sentence = PAGE.partition("never neither: ")[2].partition("(what runs on it)")[0]
+    sentence = PAGE.partition("is lost or survives: ")[2].partition("(running programs)")[0]
     assert _names(sentence) == list(get_args(Thing))
     assert set(get_args(Extent)) <= set(_names(PAGE.partition("`downtime.extent`")[2].partition("`quota`")[0]))

@@ -1,4 +1,4 @@
-"""docs/configuration.md has every setting as the code has it."""
+"""docs/reference/configuration.md has every setting as the code has it."""
 
 import dataclasses
 import re
@@ -22,7 +22,7 @@ from remuda.config.schema import (
 from remuda.config.show import toml_value
 from remuda.config.values import plain
 
-PAGE = Path(__file__).parents[2] / "docs" / "configuration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "configuration.md"
 
 
 def row(setting: Setting) -> str:

@@ -22,14 +22,14 @@ from tests.identity.house import House, in_a_house
 from tests.identity.login_ground import Browser
 from tests.identity.proving import assertion, certified
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 JO, PASSWORD = "jo@example.com", "correct horse battery staple"
 
 ORGANIZATION = "/api/v1/organizations/{organizationID}"
 USUAL = {"GET": "R", "POST": "C", "PUT": "U", "DELETE": "D"}
 PLACES = {
-    "public": "anybody",
-    "authenticated": "whoever is known",
+    "public": "no credentials",
+    "authenticated": "any credentials",
     "everywhere": "everywhere",
     "organization": "in the organization",
     "project": "in the project",
@@ -137,7 +137,7 @@ async def test_a_page_that_says_something_else_is_found_out(identity: House, lie
         await conversation.hold(f"{asked}{lie}")
 
 
-@pytest.mark.parametrize("name", ["identity", "tokens", "quotas"])
+@pytest.mark.parametrize("name", ["identity-api", "tokens", "quotas"])
 def test_what_a_page_asks_is_answered_as_it_says(name: str) -> None:
     assert conversations(name)
     in_conversation(name)
@@ -152,7 +152,7 @@ def test_the_routes_are_those_of_the_code() -> None:
     told = {
         (path.replace("…", ORGANIZATION), method.split()[0], letter(method), needs)
         for paths, methods, needs in re.findall(
-            r"^\| (`[/…].*`) \| ([A-Z].*) \| (.+) \|$", page("identity"), re.MULTILINE
+            r"^\| (`[/…].*`) \| ([A-Z].*) \| (.+) \|$", page("identity-api"), re.MULTILINE
         )
         for path in re.findall(r"`(.+?)`", paths)
         for method in methods.split(", ")
@@ -175,7 +175,7 @@ def needs_of(route: AnyRoute) -> str:
 
 
 def test_the_roles_are_those_of_the_code() -> None:
-    rows = re.findall(r"^\| `([a-z-]+)` \| ((?:every|in the ).+?) \| (.+) \|$", page("identity"), re.MULTILINE)
+    rows = re.findall(r"^\| `([a-z-]+)` \| ((?:every|in the ).+?) \| (.+) \|$", page("identity-api"), re.MULTILINE)
     told = {
         (role, place, f"identity:{endpoint}", letter)
         for role, place, cell in rows
@@ -205,26 +205,26 @@ def test_the_claims_are_those_of_the_code() -> None:
     assert told == {(token, claim) for token, kind in types.items() for claim in kind.__struct_fields__}
 
 
-def test_the_rooms_are_those_of_the_code() -> None:
-    (table,) = re.findall(r"\| Room \| Objects \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
+def test_the_packages_are_those_of_the_code() -> None:
+    (table,) = re.findall(r"\| Package \| Objects \| \|\n\|---\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
     told = re.findall(r"^\| `([a-z]+)` \|", table, re.MULTILINE)
     packages = {each.name for each in pkgutil.iter_modules(remuda.identity.__path__) if each.ispkg}
     assert sorted(told) == sorted(packages - {"kinds"})
 
 
-def test_every_object_has_its_room() -> None:
-    rows = re.findall(r"^\| (?:`[a-z]+`|\(beside them\)) \| (`.+?`) \|", page("identity"), re.MULTILINE)
+def test_every_object_has_its_package() -> None:
+    rows = re.findall(r"^\| (?:`[a-z]+`|\(beside them\)) \| (`.+?`) \|", page("identity-api"), re.MULTILINE)
     told = [name for cell in rows for name in re.findall(r"`(\w+)`", cell)]
     assert sorted(told) == sorted(kind.plural for kind in KINDS)
 
 
 async def test_controllers_operations_and_metrics_are_those_of_the_code(identity: House) -> None:
-    (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity"))
+    (table,) = re.findall(r"\| Controller \| \|\n\|---\|---\|\n((?:\|.*\n)+)", page("identity-api"))
     told = [name for row in table.splitlines() for name in re.findall(r"`([\w-]+)`", row.split("|")[1])]
     assert sorted(told) == sorted(driver.name for driver in identity.app.drivers)
     for saga in (CREATE_USER, UPDATE_USER, CREATE_ACCOUNT, UPDATE_ACCOUNT):
-        assert f"`{saga.name}`" in page("identity")
+        assert f"`{saga.name}`" in page("identity-api")
     families = identity.app.ports.metrics.collect()
     real = {f"{each.name}_total" if each.type == "counter" else each.name for each in families}
-    named = {name for each in ("identity", "tokens", "quotas") for name in _METRIC.findall(page(each))}
-    assert named == {name for name in real if not name.startswith("remuda_operation")}
+    (table,) = re.findall(r"^## Identity\n(.+?)^## ", page("metrics"), re.MULTILINE | re.DOTALL)
+    assert {*_METRIC.findall(table)} == {name for name in real if not name.startswith("remuda_operation")}
