@@ -1,4 +1,4 @@
-"""File storage."""
+"""File storage of the simulated cloud."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -18,7 +18,7 @@ _decode = msgspec.msgpack.Decoder(FileStorage).decode
 
 
 class SimFileStorages:
-    """Keeps file storage."""
+    """File storage of the simulated cloud."""
 
     def __init__(self, ground: Ground, *, networks: SimNetworks) -> None:
         self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
@@ -26,18 +26,17 @@ class SimFileStorages:
         self._desk.past.readers["storage"] = self._read
 
     async def storage_classes(self) -> Sequence[StorageClass]:
-        """Return what is offered now."""
         return await self._desk.look("storage_classes", lambda: self._classes)
 
     async def converge_storage(self, wanted: FileStorageSpec) -> FileStorage:
-        """Make a storage, or bring it up to date; Refused if it would be smaller than what is on it."""
+        """Create or update a storage; Rejected if its data would not fit."""
         return await self._desk.change("converge_storage", lambda: self._converge(wanted))
 
     async def find_storage(self, handle: Handle) -> FileStorage | None:
         return await self._desk.find("find_storage", "storage", handle, self._read)
 
     async def remove_storage(self, handle: Handle) -> None:
-        """Remove a storage and all that is on it."""
+        """Remove a storage and its data."""
         await self._desk.change("remove_storage", lambda: self._remove(handle))
 
     def storages(self) -> AsyncIterator[Sequence[FileStorage]]:
@@ -45,11 +44,11 @@ class SimFileStorages:
 
     def _read(self, handle: Handle) -> FileStorage | None:
         row = self._storage.row(_ONE, (handle.name,))
-        return None if row is None else _whole(row)
+        return None if row is None else _storage_of(row)
 
-    def _page(self, mark: Any) -> tuple[list[FileStorage], Any]:
-        rows = self._storage.rows(_LIST, (mark or "", PART))
-        return [_whole(row) for row in rows], rows[-1][2] if len(rows) == PART else None
+    def _page(self, position: Any) -> tuple[list[FileStorage], Any]:
+        rows = self._storage.rows(_LIST, (position or "", PART))
+        return [_storage_of(row) for row in rows], rows[-1][2] if len(rows) == PART else None
 
     def _converge(self, wanted: FileStorageSpec) -> FileStorage:
         present = self._read(wanted.handle)
@@ -57,10 +56,11 @@ class SimFileStorages:
             return present
         self._check(wanted, present)
         mount_path = present.mount_path if present else f"/exports/{random_id(self._randomness)}"
-        made = FileStorage(spec=wanted, mount_path=mount_path, used_bytes=present.used_bytes if present else 0)
+        updated = FileStorage(spec=wanted, mount_path=mount_path, used_bytes=present.used_bytes if present else 0)
         self._storage.touch("storage", wanted.handle)
         self._storage.run(
-            "INSERT OR REPLACE INTO storages VALUES (?, ?, ?)", (wanted.handle.name, made.used_bytes, encode(made))
+            "INSERT OR REPLACE INTO storages VALUES (?, ?, ?)",
+            (wanted.handle.name, updated.used_bytes, encode(updated)),
         )
         self._storage.run("DELETE FROM attachments WHERE storage = ?", (wanted.handle.name,))
         for each in wanted.attachments:
@@ -70,19 +70,19 @@ class SimFileStorages:
             )
         if present is None:
             self._desk.made("storage", wanted.handle)
-        return made
+        return updated
 
     def _check(self, wanted: FileStorageSpec, present: FileStorage | None) -> None:
         if wanted.handle.tenancy:
-            raise Refused("a file storage belongs to no tenancy")
+            raise Refused("a file storage does not belong to a tenancy")
         if not any(each.id == wanted.storage_class for each in self._classes):
             raise NotFound("storage class", wanted.storage_class)
         for each in wanted.attachments:
             self._networks.get(each.network)
         if present is not None and present.spec.storage_class != wanted.storage_class:
-            raise Refused(f"the storage {wanted.handle.name} keeps its class")
+            raise Refused(f"the class of the storage {wanted.handle.name} cannot change")
         if present is not None and wanted.size_bytes < present.used_bytes:
-            raise Refused(f"more is on the storage {wanted.handle.name} than would fit")
+            raise Refused(f"the data on the storage {wanted.handle.name} does not fit into this size")
 
     def _remove(self, handle: Handle) -> None:
         if self._read(handle) is None:
@@ -92,7 +92,7 @@ class SimFileStorages:
         self._storage.run("DELETE FROM attachments WHERE storage = ?", (handle.name,))
 
 
-def _whole(row: tuple[Any, ...]) -> FileStorage:
+def _storage_of(row: tuple[Any, ...]) -> FileStorage:
     document, used_bytes, _ = row
     stored = _decode(document)
     return FileStorage(spec=stored.spec, mount_path=stored.mount_path, used_bytes=used_bytes)

@@ -1,8 +1,7 @@
-"""Images: those of the catalogue, those that were uploaded, and snapshots.
+"""Images, flavors and external networks of the simulated cloud.
 
-Of an uploaded one the size and the digest are kept, and not the bytes: nothing here runs them.
-
-What the cloud offers: flavors with the room that is left, and external networks.
+Images are those of the catalogue, uploads and snapshots. Only the size and digest of an upload are stored: nothing here
+runs its bytes.
 """
 
 import hashlib
@@ -25,16 +24,16 @@ _decode = msgspec.msgpack.Decoder(NewImage).decode
 
 
 class SimImages:
-    """Keeps images, and makes them of servers."""
+    """Images and snapshots of the simulated cloud."""
 
     def __init__(self, ground: Ground, *, lives: Lives) -> None:
         self._storage, self._desk, self._clockwork = ground.storage, ground.desk, ground.clockwork
         self._catalogue, self._lives = ground.catalogue, lives
         self._desk.past.readers["image"] = lambda handle: self.read(handle.name)
-        self._clockwork.add("images", self._move)
+        self._clockwork.add("images", self._advance)
 
     async def images(self) -> Sequence[Image]:
-        """Return all images, in whatever state."""
+        """Return all images, in any state."""
         found: list[Image] = []
         async for part in self._desk.parts("images", "image", self._page, lambda each: Handle("", each.id)):
             found.extend(part)
@@ -44,7 +43,7 @@ class SimImages:
         return await self._desk.find("find_image", "image", Handle("", image), lambda handle: self.read(handle.name))
 
     async def create_image(self, wanted: NewImage, content: AsyncIterator[bytes]) -> Image:
-        """Make an image of these bytes, or raise AlreadyExists. If the content breaks off, no image is left."""
+        """Create an image from a stream of bytes, or raise AlreadyExists. If it breaks off, no image remains."""
         self._check_new(wanted)
         size, digest = 0, hashlib.sha256()
         async for chunk in content:
@@ -52,17 +51,17 @@ class SimImages:
             digest.update(chunk)
         if not size:
             raise Refused("an image cannot be empty")
-        size_gib, told = -(-size // _GIB), f"sha256:{digest.hexdigest()}"
+        size_gib, sha256 = -(-size // _GIB), f"sha256:{digest.hexdigest()}"
         return await self._desk.change(
-            "create_image", lambda: self._make(wanted, size_gib=size_gib, digest=told, takes_s=0.0)
+            "create_image", lambda: self._create(wanted, size_gib=size_gib, digest=sha256, takes_s=0.0)
         )
 
     async def remove_image(self, image: str) -> None:
-        """Remove an image, or raise InUse; one of the catalogue is nobody's to remove: NotFound."""
+        """Remove an image, or raise InUse; NotFound for one of the catalogue, which cannot be removed."""
         await self._desk.change("remove_image", lambda: self._remove(image))
 
     async def snapshot_server(self, handle: Handle, wanted: NewImage) -> Image:
-        """Begin to make an image of a server's disk, or raise AlreadyExists."""
+        """Start to create an image from a server's disk, or raise AlreadyExists."""
         return await self._desk.change("snapshot_server", lambda: self._snapshot(handle, wanted))
 
     def read(self, image: str) -> Image | None:
@@ -72,7 +71,7 @@ class SimImages:
         row = self._storage.row(f"{_COLUMNS} WHERE id = ?", (image,))
         return None if row is None else _image(row)
 
-    def _page(self, _mark: Any) -> tuple[list[Image], Any]:
+    def _page(self, _position: Any) -> tuple[list[Image], Any]:
         rows = self._storage.rows(f"{_COLUMNS} ORDER BY created, id")
         return [*self._catalogue.images, *map(_image, rows)], None
 
@@ -80,7 +79,7 @@ class SimImages:
         if self.read(wanted.id) is not None:
             raise AlreadyExists("image", wanted.id)
 
-    def _make(self, wanted: NewImage, *, size_gib: int, digest: str, takes_s: float) -> Image:
+    def _create(self, wanted: NewImage, *, size_gib: int, digest: str, takes_s: float) -> Image:
         self._check_new(wanted)
         now, handle = self._storage.now(), Handle("", wanted.id)
         then = ("creating", "ready", now + takes_s) if takes_s else ("ready", None, None)
@@ -92,9 +91,9 @@ class SimImages:
         self._desk.made("image", handle)
         if takes_s:
             self._clockwork.expect(now + takes_s)
-        made = self.read(wanted.id)
-        assert made is not None, "it was made just now"
-        return made
+        created = self.read(wanted.id)
+        assert created is not None, "it was inserted above"
+        return created
 
     def _snapshot(self, handle: Handle, wanted: NewImage) -> Image:
         server = self._lives.get(handle)
@@ -104,7 +103,7 @@ class SimImages:
         size_gib = source.size_gib if source is not None else 1
         digest = hashlib.sha256(f"{server.id} {self._storage.now()}".encode()).hexdigest()
         takes_s = self._catalogue.times.snapshot_s
-        return self._make(wanted, size_gib=size_gib, digest=f"sha256:{digest}", takes_s=takes_s)
+        return self._create(wanted, size_gib=size_gib, digest=f"sha256:{digest}", takes_s=takes_s)
 
     def _remove(self, image: str) -> None:
         if self._catalogue.image(image) is not None:
@@ -115,7 +114,7 @@ class SimImages:
             self._storage.touch("image", Handle("", image))
             self._storage.run("DELETE FROM images WHERE id = ?", (image,))
 
-    def _move(self, now: float, most: int) -> int:
+    def _advance(self, now: float, most: int) -> int:
         rows = self._storage.rows("SELECT id, next FROM images WHERE due <= ? ORDER BY due LIMIT ?", (now, most))
         for image, state in rows:
             self._storage.touch("image", Handle("", image))
@@ -135,7 +134,7 @@ def _image(row: tuple[Any, ...]) -> Image:
 
 
 class SimOffers:
-    """Offers flavors and ways out."""
+    """Flavors, with their remaining capacity, and external networks of the simulated cloud."""
 
     def __init__(self, ground: Ground) -> None:
         self._desk, self._catalogue = ground.desk, ground.catalogue

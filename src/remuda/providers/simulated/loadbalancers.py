@@ -1,4 +1,4 @@
-"""Load balancers."""
+"""Load balancers of the simulated cloud."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -18,7 +18,7 @@ _decode = msgspec.msgpack.Decoder(LoadBalancerSpec).decode
 
 
 class SimLoadBalancers:
-    """Keeps load balancers."""
+    """Load balancers of the simulated cloud."""
 
     def __init__(self, ground: Ground, *, networks: SimNetworks) -> None:
         self._storage, self._desk, self._clockwork = ground.storage, ground.desk, ground.clockwork
@@ -26,10 +26,10 @@ class SimLoadBalancers:
         self._networks = networks.shelf
         self._addresses = Addresses(ground.storage)
         self._desk.past.readers["balancer"] = self._read
-        self._clockwork.add("balancers", self._move)
+        self._clockwork.add("balancers", self._advance)
 
     async def converge_balancer(self, wanted: LoadBalancerSpec) -> LoadBalancer:
-        """Make a load balancer, or bring it up to date; it is building for a while after each change."""
+        """Create or update a load balancer; it is building for a while after each change."""
         return await self._desk.change("converge_balancer", lambda: self._converge(wanted))
 
     async def find_balancer(self, handle: Handle) -> LoadBalancer | None:
@@ -46,13 +46,13 @@ class SimLoadBalancers:
         row = self._storage.row(
             "SELECT document, state FROM balancers WHERE tenancy = ? AND name = ?", (handle.tenancy, handle.name)
         )
-        return None if row is None else self._whole(*row)
+        return None if row is None else self._load_balancer(*row)
 
-    def _page(self, mark: Any) -> tuple[list[LoadBalancer], Any]:
-        rows = self._storage.rows(_LIST, (*(mark or ("", "")), PART))
-        return [self._whole(*row[:2]) for row in rows], rows[-1][2:] if len(rows) == PART else None
+    def _page(self, position: Any) -> tuple[list[LoadBalancer], Any]:
+        rows = self._storage.rows(_LIST, (*(position or ("", "")), PART))
+        return [self._load_balancer(*row[:2]) for row in rows], rows[-1][2:] if len(rows) == PART else None
 
-    def _whole(self, document: bytes, state: Any) -> LoadBalancer:
+    def _load_balancer(self, document: bytes, state: Any) -> LoadBalancer:
         spec = _decode(document)
         return LoadBalancer(spec=spec, state=state, public_address=self._addresses.public_address(spec.handle))
 
@@ -67,7 +67,7 @@ class SimLoadBalancers:
             self._addresses.take(network, wanted.address, handle)
             self._desk.made("balancer", handle)
         elif replace(wanted, listeners=present.spec.listeners, is_public=present.spec.is_public) != present.spec:
-            raise Refused(f"the load balancer {handle.name} keeps its network, address and MAC")
+            raise Refused(f"the network, address and MAC of the load balancer {handle.name} cannot change")
         public = self._addresses.converge_public(handle, is_wanted=wanted.is_public)
         now = self._storage.now()
         then = ("building", "active", now + self._takes_s) if self._takes_s else ("active", None, None)
@@ -88,7 +88,7 @@ class SimLoadBalancers:
         self._addresses.give_back(handle.tenancy, present.spec.network, present.spec.address)
         self._storage.run("DELETE FROM balancers WHERE tenancy = ? AND name = ?", (handle.tenancy, handle.name))
 
-    def _move(self, now: float, most: int) -> int:
+    def _advance(self, now: float, most: int) -> int:
         rows = self._storage.rows(
             "SELECT tenancy, name, next FROM balancers WHERE due <= ? ORDER BY due LIMIT ?", (now, most)
         )
