@@ -1,4 +1,4 @@
-"""The console of a process: whoever is logged in at identity sees there what compute has."""
+"""Console of a process: it shows a logged-in user the instances of compute."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -29,7 +29,7 @@ def console_over(
     mounted: Sequence[Mounted],
     account: str,
 ) -> Callable[[ProcessPages], ASGIApp]:
-    """Return what puts the console before the pages of a process. `account` is where somebody logs in and out."""
+    """Return a function that puts the console before the pages of a process. `account` is the login page."""
     browser = identity.service.browser
     viewers = Viewers(
         store=ground.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.service.rights

@@ -1,15 +1,11 @@
-"""What does the work in the regions of a process: simulated clouds, and Kubernetes clusters.
+"""Providers of a process, simulated clouds and Kubernetes clusters, and the screens of simulated servers.
 
-A simulated cloud is in a file of its own, apart from the store, as a real one would be elsewhere: who removes the store
-finds its servers still there.
+A simulated cloud has a file of its own, separate from the store, as a real cloud would be: deleting the store leaves
+its servers in place.
 
-The screens of simulated servers, for a browser: what a server wrote to its console, and what it goes on to write.
-
-A real cloud serves them itself, and so does a simulated one, but it has no address of its own: the process that runs it
-shows them. Whoever has the address may look, for as long as its token is good: that cannot be guessed, and an address
-that is wrong or too old is not there. There is nothing to be typed.
-
-Regions that stand for Kubernetes clusters, as providers.
+A real cloud serves the consoles of its servers itself. A simulated one has no address of its own, so the process that
+runs it shows them, read-only. The URL with its token is the credential: the token cannot be guessed, and a wrong or
+expired one gets 404.
 """
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
@@ -40,26 +36,26 @@ from remuda.region.settings import ConfiguredRegion
 from remuda.service import api_ports
 
 CONSOLES_PREFIX = "/simulated"
-"""Where they are mounted."""
+"""Mount point of the screens."""
 CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"
-"""Where all of them are; a cloud adds which one."""
+"""Path of all screens; a cloud appends its own name."""
 
 _LINES = 2_000
-_AGAIN_S = 2
+_REFRESH_S = 2
 
 Screens = Mapping[str, SimConsoles]
-"""The consoles of simulated clouds, by the names of the clouds."""
+"""Consoles of simulated clouds, by the names of the clouds."""
 
 
 class ScreenPath(Parameters, frozen=True):
-    """Whose screen it is."""
+    """Cloud and server of a screen."""
 
     cloud: str
     server: str
 
 
 class ScreenQuery(Parameters, frozen=True):
-    """What lets one look."""
+    """Credential for a screen."""
 
     token: str = ""
 
@@ -73,15 +69,15 @@ async def _show(screens: Screens, call: Call[ScreenPath, ScreenQuery, Nothing]) 
         written = await consoles.console_output(handle, lines=_LINES)
     except NotFound:
         return _closed()
-    return Page(_render("console.html", server=id_in(handle.name), written=written, again_s=_AGAIN_S))
+    return Page(_render("console.html", server=id_in(handle.name), written=written, again_s=_REFRESH_S))
 
 
 def _closed() -> Page:
     return Page(_render("console_closed.html"), status=404)
 
 
-def _render(name: str, **told: object) -> str:
-    return _environment().get_template(name).render(title="Console", **told)
+def _render(name: str, **values: object) -> str:
+    return _environment().get_template(name).render(title="Console", **values)
 
 
 @cache
@@ -93,13 +89,13 @@ def _environment() -> Environment:
 CONSOLES = Table(
     "simulated",
     title="Simulated clouds",
-    description="What the simulated clouds show by themselves.",
+    description="Screens of the servers in simulated clouds.",
     routes=[
         Route(
             method="GET",
             path="/consoles/{cloud}/{server}",
             name="show_console",
-            summary="See the screen of a simulated server",
+            summary="Show the screen of a simulated server",
             scope="public",
             path_type=ScreenPath,
             query_type=ScreenQuery,
@@ -109,17 +105,17 @@ CONSOLES = Table(
         )
     ],
 )
-"""What is mounted with `Screens`."""
+"""Route table of the screens."""
 
 
 def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
-    """Return what shows them, beside the region that they are of, in a process that clients reach at `url`."""
+    """Return the API of the screens in a process that clients reach at `url`."""
     ports = region.ports
     return Api(CONSOLES, screens, api_ports(ports, ports.authenticator, region.watches, url=url + CONSOLES_PREFIX))
 
 
 def cluster_of(spec: RegionSpec, *, clock: Clock) -> KubernetesCloud | None:
-    """Return the cluster that a region stands for, or None if it stands for none that can be reached from here."""
+    """Return the cluster of a region, or None if it has none that can be reached from here."""
     found = spec.kubernetes
     if spec.provider != "kubernetes" or found is None or found.kube_config is None:
         return None
@@ -153,18 +149,17 @@ def _gpu(gpu: hardware.Gpu | None) -> Gpu | None:
 
 @dataclass(frozen=True, slots=True)
 class OpenClouds:
-    """The providers, by the ids of their regions. It is region's `Providers`."""
+    """Providers by the ids of their regions; implements region's `Providers`."""
 
     providers: Mapping[str, Provider]
     screens: Screens = field(default_factory=dict)
-    """The consoles of the simulated ones."""
+    """Consoles of the simulated clouds."""
 
     def find(self, region: str) -> Provider | None:
-        """Return what does the work in a region, or None if nothing is set up for it."""
+        """Return the provider of a region, or None if none is configured."""
         return self.providers.get(region)
 
     def all(self) -> Iterable[Provider]:
-        """Return all of them."""
         return self.providers.values()
 
 
@@ -172,36 +167,36 @@ class OpenClouds:
 async def opened_clouds(
     ground: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue], *, url: str
 ) -> AsyncIterator[OpenClouds]:
-    """Open what is behind the regions, for as long as the block runs, in a process that clients reach at `url`.
+    """Open the providers of the regions for the duration of the block, in a process that clients reach at `url`.
 
-    `catalogues` are the simulated ones, by name.
+    `catalogues` are the simulated clouds, by name.
     """
     providers: dict[str, Provider] = {}
     screens: dict[str, SimConsoles] = {}
-    async with AsyncExitStack() as open_ones:
+    async with AsyncExitStack() as stack:
         for region in regions:
             found = catalogues.get(region.name)
             if found is not None:
-                cloud = await _simulated(ground, found, url, open_ones)
+                cloud = await _simulated(ground, found, url, stack)
                 providers[region_id(region.name)], screens[found.name] = cloud.provider, cloud.consoles
             elif region.spec.kubernetes is not None:
-                providers[region_id(region.name)] = _cluster(region, ground.clock, open_ones)
+                providers[region_id(region.name)] = _cluster(region, ground.clock, stack)
         yield OpenClouds(providers, screens)
 
 
-async def _simulated(ground: Ground, catalogue: Catalogue, url: str, open_ones: AsyncExitStack) -> SimulatedCloud:
+async def _simulated(ground: Ground, catalogue: Catalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:
     path = ground.data.clouds / f"{catalogue.name}.db"
     if catalogue.console_url == NOWHERE:
         catalogue = replace(catalogue, console_url=url + CONSOLES_URL)
     cloud = open_cloud(path, catalogue, clock=ground.clock, randomness=ground.randomness)
-    open_ones.push_async_callback(cloud.stop)
+    stack.push_async_callback(cloud.stop)
     await cloud.start()
     return cloud
 
 
-def _cluster(region: ConfiguredRegion, clock: Clock, open_ones: AsyncExitStack) -> Provider:
+def _cluster(region: ConfiguredRegion, clock: Clock, stack: AsyncExitStack) -> Provider:
 
     cluster = cluster_of(region.spec, clock=clock)
-    assert cluster is not None, "the configuration has read its kubeconfig"
-    open_ones.push_async_callback(cluster.close)
+    assert cluster is not None, "the configuration contains its kubeconfig"
+    stack.push_async_callback(cluster.close)
     return cluster.provider

@@ -1,19 +1,12 @@
-"""Calling a server: one request with all its attempts, or one stream.
+"""HTTP client transport: requests with their attempts, streams, and the mapping of errors.
 
-A GET can be sent again, and so can a write, because it always carries an idempotency key. It is sent again when the
-server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight): after the pause it
-asks for, or a growing one with jitter, until the attempts or the time are used up. A write whose answer was lost and
-never came is OutcomeUnknown.
+A GET is safe to repeat, and so is a write, because it always carries an idempotency key. A request is retried if the
+server was not reached, the response was lost, or the server asks for it (429, 503, in flight): after the requested
+pause, or exponential backoff with jitter, until the attempts or the time are used up. A write whose response was lost
+for good raises OutcomeUnknown.
 
-What passes between a client and a server of ours: who calls, how a request is written, what an error means.
-
-A request is written from a route and its values, and an error comes back as the class it was raised as, with the
-sentence that the server told. What only the raiser knew is blank.
-
-What an answer that is an error means: the class it was raised as, with the sentence that the server told.
-
-What only the raiser knew is blank. It is apart from all else of a client, which takes long to import: commands read
-errors too.
+An error response becomes the exception class that the server raised, with the server's message. Details that are not
+transferred are blank.
 """
 
 import asyncio
@@ -25,7 +18,7 @@ from itertools import count
 from typing import Any, Protocol, TypeVar
 from urllib.parse import quote, urlencode
 
-import anyio._backends._asyncio  # noqa: F401  to have it imported
+import anyio._backends._asyncio  # noqa: F401  httpx2 would import it with the first request and block the event loop
 import httpcore2  # noqa: F401  same
 import httpx2
 import msgspec
@@ -44,39 +37,38 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Credentials(Protocol):
-    """Says who calls."""
+    """Credentials of a client."""
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
-        """Return the headers that show it, for a request in this context or on nobody's behalf."""
+        """Return the headers for a request in this context, or for the service itself if it is None."""
         ...
 
 
 class Bearer:
-    """A token, fetched anew for each request, because tokens are renewed."""
+    """A bearer token, read for each request, because tokens are renewed."""
 
     def __init__(self, token: Callable[[], Secret]) -> None:
         self._token = token
 
-    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  a token speaks for itself
-        """Return the token."""
+    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  the token identifies the caller
         return {"Authorization": f"Bearer {self._token().reveal()}"}
 
 
 class Service:
-    """A service that acts for whoever stands behind the context. Its certificate is a matter of the TLS settings."""
+    """A service that acts for the principal of the context. Its certificate is part of the TLS settings."""
 
     def __init__(self, name: str, *, impersonate: bool = False) -> None:
-        """Take the service's own name, and whether to ask for no more than both it and the caller may."""
+        """Take the service's name, and whether to ask for no more than both it and the caller may do."""
         self._name, self._impersonate = name, impersonate
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
-        """Return for whom the service acts: who pays, and who is audited."""
+        """Return the principal that the service acts for: it pays and is audited."""
         claim = Claim(actor=self._name, type="system") if context is None else claim_of(context.principal)
         return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
 
 
 def claim_of(principal: Principal) -> Claim:
-    """Return how a service says that it acts for this one."""
+    """Return the claim of a service that acts for this principal."""
     return Claim(
         actor=principal.who,
         type=principal.type,
@@ -89,7 +81,7 @@ def claim_of(principal: Principal) -> Claim:
 
 
 def target_of(route: AnyRoute, path: Parameters, query: Parameters) -> str:
-    """Return path and query as they go over the wire."""
+    """Return the path and query of a request."""
     target = route.path
     for name, value in _values(path):
         target = target.replace(f"{{{name}}}", _segment(name, value))
@@ -98,7 +90,7 @@ def target_of(route: AnyRoute, path: Parameters, query: Parameters) -> str:
 
 
 def _values(parameters: Parameters) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of parameters, but not those that are what they would be anyway."""
+    """Yield the names and values of parameters, except those that equal their default."""
     for each in msgspec.structs.fields(parameters):
         value = getattr(parameters, each.name)
         if each.default is msgspec.NODEFAULT or value != each.default:
@@ -106,11 +98,11 @@ def _values(parameters: Parameters) -> Iterator[tuple[str, Any]]:
 
 
 def _segment(name: str, value: Any) -> str:
-    """Encode a value twice: servers cut a path at its slashes after decoding it once, and decode each value again."""
+    """Encode a value twice, because servers may decode a path before they split it and then decode each value."""
     if value == "":
-        raise Invalid(name, "is empty", remedy="name what is meant")
+        raise Invalid(name, "is empty", remedy="pass a value")
     once = quote(_text(value), safe="")
-    if not once.strip("."):  # what means "here" or "one up" to everybody between us and the server
+    if not once.strip("."):  # intermediaries would resolve "." and ".."
         once = once.replace(".", "%2E")
     return quote(once, safe="")
 
@@ -126,14 +118,14 @@ def _text(value: Any) -> str:
 
 
 def encode_body(body: Any) -> bytes | None:
-    """Return a request's body, or None if it has none."""
+    """Return a request's JSON body, or None if it has none."""
     if body is None or isinstance(body, Nothing):
         return None
     return msgspec.json.encode(body, enc_hook=reveal)
 
 
 def encode_form(form: Any) -> bytes | None:
-    """Return a request's body as a form, or None if it has none."""
+    """Return a request's form body, or None if it has none."""
     if form is None or isinstance(form, Nothing):
         return None
     fields = msgspec.to_builtins(form, enc_hook=reveal)
@@ -141,13 +133,13 @@ def encode_form(form: Any) -> bytes | None:
 
 
 def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> AnswerT:
-    """Return an answer as its type, or raise if it is no answer of ours."""
+    """Return a response as its type, or raise ServerUnreachable if it does not match."""
     if answer_type is type(None):
         return None
     try:
         return msgspec.json.decode(body, type=answer_type, dec_hook=hide)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ServerUnreachable(server, "its answer is not what the route promises") from None
+        raise ServerUnreachable(server, "its response does not match the route") from None
 
 
 _SECONDS = re.compile(r"[0-9]{1,9}")
@@ -170,30 +162,30 @@ _BLANK: Mapping[str, Any] = {
     **dict.fromkeys(("kind", "name", "field", "target_kind", "target", "owner", "version", "path", "cause"), ""),
     **dict.fromkeys(("server", "what", "key_id"), ""),
 }
-"""The facts of errors that do not travel."""
+"""Attributes of errors that are not transferred."""
 
 
 def error_from(status: int, headers: Mapping[str, str], body: bytes, *, server: str) -> RemudaError:
-    """Return the error that an answer tells."""
+    """Return the exception of an error response."""
     try:
-        told = msgspec.json.decode(body, type=_Envelope)
+        envelope = msgspec.json.decode(body, type=_Envelope)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        return ServerUnreachable(server, f"it answered {status} in words that are not ours")
-    kind = _BY_CODE.get((status, told.code)) or _BY_STATUS.get(status, errors.Unavailable)
+        return ServerUnreachable(server, f"it responded {status} in an unknown format")
+    kind = _BY_CODE.get((status, envelope.code)) or _BY_STATUS.get(status, errors.Unavailable)
     error = kind.__new__(kind)
-    RemudaError.__init__(error, told.error_description)
+    RemudaError.__init__(error, envelope.error_description)
     vars(error).update(_BLANK)
-    vars(error).update(_facts(told, headers))
+    vars(error).update(_attributes(envelope, headers))
     return error
 
 
-def _facts(told: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
-    """Yield what does travel."""
-    yield "problems", tuple((problem.pointer, problem.reason) for problem in told.problems)
-    yield "plan", told.plan or None
+def _attributes(envelope: _Envelope, headers: Mapping[str, str]) -> Iterator[tuple[str, Any]]:
+    """Yield the attributes that are transferred."""
+    yield "problems", tuple((problem.pointer, problem.reason) for problem in envelope.problems)
+    yield "plan", envelope.plan or None
     yield "allowed", tuple(method.strip() for method in headers.get("allow", "").split(",") if method.strip())
-    if _SECONDS.fullmatch(asked := headers.get("retry-after", "")):
-        yield "retry_after_s", int(asked)
+    if _SECONDS.fullmatch(seconds := headers.get("retry-after", "")):
+        yield "retry_after_s", int(seconds)
 
 
 _CLASSES: Sequence[type[RemudaError]] = [getattr(errors, name) for name in errors.__all__]
@@ -213,45 +205,42 @@ _BY_STATUS: Mapping[int, type[RemudaError]] = {
     429: errors.TooMany,
     431: errors.TooLarge,
 }
-"""What a status means from a server that uses no code of ours, as the reference implementation."""
+"""Exception class for a status of a server without our codes, such as the reference implementation."""
 
 
-# httpx2 imports these two when its first request goes out, and would hold the loop for that long.
-
-
-_FINE = range(200, 300)
-_LOST_BY_A_PROXY = {502, 504}
-_NOT_NOW = {429, 503} | _LOST_BY_A_PROXY
+_SUCCESS = range(200, 300)
+_PROXY_FAILURES = {502, 504}
+_RETRYABLE = {429, 503} | _PROXY_FAILURES
 _UNSENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-"""The request did not leave: nothing can have happened."""
+"""The request was not sent, so nothing can have happened."""
 _NO_TRACE = "0" * 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """How patient a client is."""
+    """Timeouts and limits of a client."""
 
     connect_s: float = 5.0
     read_s: float = 35.0
-    """For the next bytes of an answer: a little longer than a server may work on it."""
+    """Timeout for the next bytes of a response: a little longer than a server's own limit."""
     total_s: float = 60.0
-    """For a request with all its attempts."""
+    """Timeout of a request with all its attempts."""
     silence_s: float = 45.0
-    """For the next sign of life on a watch: three heartbeats."""
+    """Timeout for the next event or heartbeat of a watch: three heartbeats."""
     attempts: int = 5
     first_pause_s: float = 0.1
     longest_pause_s: float = 5.0
     connections: int = 100
     page: int = 500
-    """Items to ask for at once when a list is read in pages."""
+    """Number of items per page when a list is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it goes over the wire, but for what each attempt adds."""
+    """A request, without the headers that each attempt adds."""
 
     name: str
-    """What it does, for people."""
+    """Name of the operation, for messages."""
     method: str
     target: str
     body: bytes | None = None
@@ -260,17 +249,17 @@ class Request:
 
     @property
     def is_repeatable(self) -> bool:
-        """Sent twice, it is done once."""
+        """Whether sending it twice executes it once."""
         return self.method == "GET" or "Idempotency-Key" in self.headers
 
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
     error: RemudaError
-    is_passing: bool
-    """Another attempt may do better."""
+    is_temporary: bool
+    """Whether another attempt may succeed."""
     is_lost: bool = False
-    """The server may have done it all the same."""
+    """Whether the server may have executed the request."""
 
 
 class Caller:
@@ -301,7 +290,7 @@ class Caller:
         await self._http.aclose()
 
     async def exchange(self, request: Request) -> httpx2.Response:
-        """Send a request until it is answered, and return a success or raise the error that was told."""
+        """Send a request until there is a response; return a success or raise the server's error."""
         deadline = self._clock.monotonic() + self._settings.total_s
         is_lost = False
         for failures in count():
@@ -311,35 +300,35 @@ class Caller:
             is_lost = is_lost or outcome.is_lost
             pause_s = self.pause_s(failures, outcome.error)
             is_last = failures + 1 >= self._settings.attempts or self._clock.monotonic() + pause_s >= deadline
-            if outcome.is_passing and is_lost and (is_last or not request.is_repeatable) and request.method != "GET":
+            if outcome.is_temporary and is_lost and (is_last or not request.is_repeatable) and request.method != "GET":
                 raise OutcomeUnknown(f"{request.name} at {self.server}")
-            if is_last or not outcome.is_passing:
+            if is_last or not outcome.is_temporary:
                 raise outcome.error
             await self._clock.sleep(pause_s)
-        raise AssertionError("attempts are used up before they are counted up")
+        raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(self, request: Request, patience_s: float) -> httpx2.Response | _Failure:
+    async def _attempt(self, request: Request, timeout_s: float) -> httpx2.Response | _Failure:
         try:
-            async with asyncio.timeout(patience_s):
+            async with asyncio.timeout(timeout_s):
                 response = await self._http.send(self._built(request))
         except TimeoutError:
-            return _Failure(TimedOut(self._settings.total_s), is_passing=True, is_lost=True)
+            return _Failure(TimedOut(self._settings.total_s), is_temporary=True, is_lost=True)
         except httpx2.HTTPError as error:
-            return _Failure(self._unreachable(error), is_passing=True, is_lost=not isinstance(error, _UNSENT))
-        return response if response.status_code in _FINE else self._failure(response)
+            return _Failure(self._unreachable(error), is_temporary=True, is_lost=not isinstance(error, _UNSENT))
+        return response if response.status_code in _SUCCESS else self._failure(response)
 
     def _failure(self, response: httpx2.Response) -> _Failure:
         status = response.status_code
         error = error_from(status, response.headers, response.content, server=self.server)
-        is_passing = status in _NOT_NOW or isinstance(error, InFlight)
-        return _Failure(error, is_passing=is_passing, is_lost=status in _LOST_BY_A_PROXY)
+        is_temporary = status in _RETRYABLE or isinstance(error, InFlight)
+        return _Failure(error, is_temporary=is_temporary, is_lost=status in _PROXY_FAILURES)
 
     async def events(
         self, request: Request, since: str | None, heard: Callable[[], None] | None = None
     ) -> AsyncGenerator[Received | RemudaError]:
-        """Yield the events of one stream until it ends; if it fails in a way that can pass, yield that last.
+        """Yield the events of one stream until it ends; if it fails temporarily, yield that error last.
 
-        `heard` is called after anything that came was dealt with, heartbeats too.
+        `heard` is called after everything received was yielded, heartbeats included.
         """
         more = {} if since is None else {"Last-Event-ID": since}
         timeout = httpx2.Timeout(self._settings.silence_s, connect=self._settings.connect_s)
@@ -347,10 +336,10 @@ class Caller:
         try:
             response = await self._http.send(self._built(request, more, timeout=timeout), stream=True)
             try:
-                if response.status_code not in _FINE:
+                if response.status_code not in _SUCCESS:
                     await response.aread()
                     failure = self._failure(response)
-                    if not failure.is_passing:
+                    if not failure.is_temporary:
                         raise failure.error
                     yield failure.error
                     return
@@ -365,10 +354,10 @@ class Caller:
             yield self._unreachable(error)
 
     def pause_s(self, failures: int, error: RemudaError | None) -> float:
-        """Return how long to wait after so many failures: as long as the server asks, or longer each time."""
+        """Return the pause after this number of failures: what the server asks for, plus exponential backoff."""
         pause_s: float = min(self._settings.first_pause_s * 2**failures, self._settings.longest_pause_s)
-        asked_s: float = getattr(error, "retry_after_s", 0)
-        return asked_s + self._randomness.uniform(pause_s / 2, pause_s)
+        requested_s: float = getattr(error, "retry_after_s", 0)
+        return requested_s + self._randomness.uniform(pause_s / 2, pause_s)
 
     def _built(self, request: Request, more: Mapping[str, str] | None = None, **options: Any) -> httpx2.Request:
         headers = {"Accept": "application/json", **request.headers, **(more or {})}

@@ -1,13 +1,11 @@
-"""Fetching from an address that somebody else chose.
+"""Fetching from a URL that a user chose.
 
-A name is resolved once, every number it stands for is checked, and the connection goes to one of these numbers: whoever
-answers differently the next time has nobody to answer to. The server is still asked by its name, and TLS still wants a
-certificate for that name. A redirect is a new address and goes through all of it again.
+A name is resolved once, every address is checked, and the connection goes to one of these addresses, so a later DNS
+response has no effect (DNS rebinding). The Host header and the TLS verification still use the name. A redirect is a new
+URL and goes through all of it again.
 
-Each request has a client of its own, so no cookie and no connection is shared between two of them. Nothing is asked for
-packed and nothing is unpacked. What went wrong is told without the answer's content and without any number of ours.
-
-An HTTP client that takes nothing from its surroundings: no proxy, no certificate, no password file.
+Each request has its own client, so no cookie or connection is shared. No compression is requested, and nothing is
+decompressed. Errors contain neither the response's content nor an internal address.
 """
 
 import asyncio
@@ -25,9 +23,12 @@ if TYPE_CHECKING:
 
 
 def new_client(timeout: "float | httpx2.Timeout", tls: ssl.SSLContext | None = None) -> "httpx2.AsyncClient":
-    """Return a client that follows no redirects. Slow the first time, so call it in a thread then."""
-    # httpx2 would import the first two when its first request goes out, and hold the loop for that long.
-    import anyio._backends._asyncio  # noqa: F401, PLC0415  to have it imported
+    """Return a client that follows no redirects and takes no proxy, certificate or password from its environment.
+
+    The first call is slow, so make it in a thread.
+    """
+    # httpx2 would import the first two with its first request, and block the event loop.
+    import anyio._backends._asyncio  # noqa: F401, PLC0415  see above
     import httpcore2  # noqa: F401, PLC0415  same
     import httpx2  # noqa: PLC0415  same
 
@@ -35,8 +36,8 @@ def new_client(timeout: "float | httpx2.Timeout", tls: ssl.SSLContext | None = N
 
 
 def new_tls() -> ssl.SSLContext:
-    """Return what verifies servers by the certificate authorities that everybody trusts. Slow: call it in a thread."""
-    import httpx2  # noqa: PLC0415  it is imported where it is needed
+    """Return a context with the usual certificate authorities. It is slow, so call it in a thread."""
+    import httpx2  # noqa: PLC0415  slow to import
 
     return httpx2.create_ssl_context(trust_env=False)
 
@@ -50,8 +51,8 @@ _MOST_TRIED = 4
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 
 
-class Unfetchable(Exception):  # noqa: N818  it says what the address is
-    """Raised when nothing can be read from an address; `may_pass` tells whether trying again later makes sense."""
+class Unfetchable(Exception):  # noqa: N818  the name describes the URL
+    """Raised when nothing can be fetched from a URL; `may_pass` tells whether a retry makes sense."""
 
     def __init__(self, reason: str, *, may_pass: bool) -> None:
         super().__init__(reason)
@@ -60,42 +61,41 @@ class Unfetchable(Exception):  # noqa: N818  it says what the address is
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How long a server may take to be connected to, and to say the next thing."""
+    """Timeouts for the connection and for the next bytes."""
 
     connect_s: float = 10.0
     stall_s: float = 30.0
 
 
 class Opened:
-    """An answer that has begun."""
+    """A response whose body is still to be read."""
 
     def __init__(self, response: "httpx2.Response", deadline: float, stall_s: float) -> None:
         self.status = response.status_code
         self.headers: Mapping[str, str] = response.headers
-        """By name, in any case."""
+        """Case-insensitive."""
         self._chunks = response.aiter_raw()
         self._deadline, self._stall_s = deadline, stall_s
 
     async def read(self) -> bytes:
-        """Return the next bytes as they came over the wire, none at the end, or raise Unfetchable."""
-        import httpx2  # noqa: PLC0415  it is there by now
+        """Return the next raw bytes, none at the end, or raise Unfetchable."""
+        import httpx2  # noqa: PLC0415  imported already
 
-        patience = asyncio.get_running_loop().time() + self._stall_s
+        stalled_at = asyncio.get_running_loop().time() + self._stall_s
         try:
-            async with asyncio.timeout_at(min(self._deadline, patience)):
+            async with asyncio.timeout_at(min(self._deadline, stalled_at)):
                 return await anext(self._chunks, b"")
         except TimeoutError:
-            raise Unfetchable("its answer does not go on, or takes too long", may_pass=True) from None
+            raise Unfetchable("its response stalls or takes too long", may_pass=True) from None
         except (httpx2.HTTPError, httpx2.StreamError):
-            raise Unfetchable("its answer breaks off", may_pass=True) from None
+            raise Unfetchable("its response breaks off", may_pass=True) from None
 
     async def close(self) -> None:
-        """Stop reading."""
         await self._chunks.aclose()
 
 
 class Guarded:
-    """Opens addresses within a reach. `tls` is for tests; without it, servers are verified as everybody does."""
+    """Fetcher of URLs at allowed addresses. `tls` is for tests; the default trusts the usual authorities."""
 
     def __init__(
         self,
@@ -106,52 +106,52 @@ class Guarded:
         tls: ssl.SSLContext | None = None,
     ) -> None:
         self._resolve, self._reach, self._patience, self._tls = resolve, reach, patience, tls
-        self._making = asyncio.Lock()
+        self._tls_lock = asyncio.Lock()
 
     @asynccontextmanager
     async def open(self, url: str, headers: Mapping[str, str], *, total_s: float) -> AsyncIterator[Opened]:
-        """Ask for what is at a URL, and give its answer, whatever the status, or raise Unfetchable.
+        """Request a URL, and yield its response, whatever the status, or raise Unfetchable.
 
-        From here until the last byte is read no more than `total_s` may pass.
+        `total_s` is the limit until the last byte is read.
         """
         deadline = asyncio.get_running_loop().time() + total_s
         target = read_target(url)
         if target is None:
-            raise Unfetchable("it is not a plain http or https address", may_pass=False)
-        async with contextlib.AsyncExitStack() as held:
+            raise Unfetchable("it is not a plain http or https URL", may_pass=False)
+        async with contextlib.AsyncExitStack() as stack:
             try:
                 async with asyncio.timeout_at(deadline):
-                    response = await self._follow(target, headers, held)
+                    response = await self._follow(target, headers, stack)
             except TimeoutError:
-                raise Unfetchable("it does not answer in time", may_pass=True) from None
+                raise Unfetchable("it does not respond in time", may_pass=True) from None
             opened = Opened(response, deadline, self._patience.stall_s)
-            held.push_async_callback(opened.close)
+            stack.push_async_callback(opened.close)
             yield opened
 
     async def _follow(
-        self, target: Target, headers: Mapping[str, str], held: contextlib.AsyncExitStack
+        self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
     ) -> "httpx2.Response":
         for _ in range(1 + _MOST_REDIRECTS):
-            response = await self._ask(target, headers, held)
+            response = await self._request(target, headers, stack)
             location = response.headers.get("location")
             if response.status_code not in _REDIRECTS or location is None:
                 return response
-            await held.aclose()
+            await stack.aclose()
             elsewhere = target.elsewhere(location)
             if elsewhere is None:
-                raise Unfetchable("it redirects to what is not a plain http or https address", may_pass=False)
+                raise Unfetchable("it redirects to something that is not a plain http or https URL", may_pass=False)
             target = elsewhere
         raise Unfetchable(f"it redirects more than {_MOST_REDIRECTS} times", may_pass=False)
 
-    async def _ask(
-        self, target: Target, headers: Mapping[str, str], held: contextlib.AsyncExitStack
+    async def _request(
+        self, target: Target, headers: Mapping[str, str], stack: contextlib.AsyncExitStack
     ) -> "httpx2.Response":
         addresses = await self._addresses(target)
-        tls = await self._verifying()
-        import httpx2  # noqa: PLC0415  it is there by now
+        tls = await self._tls_context()
+        import httpx2  # noqa: PLC0415  imported already
 
         for address in addresses[:_MOST_TRIED]:
-            client = await held.enter_async_context(self._client(tls))
+            client = await stack.enter_async_context(self._client(tls))
             request = client.build_request(
                 "GET",
                 target.at(address),
@@ -163,8 +163,8 @@ class Guarded:
             except (httpx2.ConnectError, httpx2.ConnectTimeout):
                 continue
             except (httpx2.HTTPError, httpx2.InvalidURL):
-                raise Unfetchable("it does not answer as a server does", may_pass=True) from None
-            held.push_async_callback(response.aclose)
+                raise Unfetchable("it does not respond correctly", may_pass=True) from None
+            stack.push_async_callback(response.aclose)
             return response
         raise Unfetchable("it cannot be connected to", may_pass=True)
 
@@ -175,18 +175,18 @@ class Guarded:
             try:
                 found = await self._resolve(target.host, target.port)
             except (OSError, ValueError):
-                raise Unfetchable("its name is not known", may_pass=True) from None
+                raise Unfetchable("its name is unknown", may_pass=True) from None
         if not all(map(self._reach.permits, found)):
             raise Unfetchable("it is not on the public Internet", may_pass=False)
         return found
 
     def _client(self, tls: ssl.SSLContext) -> "httpx2.AsyncClient":
-        import httpx2  # noqa: PLC0415  it is there by now
+        import httpx2  # noqa: PLC0415  imported already
 
         return new_client(httpx2.Timeout(self._patience.stall_s, connect=self._patience.connect_s), tls)
 
-    async def _verifying(self) -> ssl.SSLContext:
-        async with self._making:
+    async def _tls_context(self) -> ssl.SSLContext:
+        async with self._tls_lock:
             if self._tls is None:
                 self._tls = await asyncio.to_thread(new_tls)
             return self._tls

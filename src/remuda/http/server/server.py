@@ -1,11 +1,11 @@
-"""The server: uvicorn's HTTP in our own loop, under our own rules for beginning and ending.
+"""HTTP server: uvicorn's protocol in our own event loop, with our own start and stop.
 
-uvicorn's protocol is used, and its server is not: that one catches signals, looks ten times a second whether it should
-stop, and ends the process where a port is taken.
+uvicorn's server is not used: it catches signals, polls ten times a second whether to stop, and exits the process if a
+port is taken.
 
-Stopping is in order. No new connection is taken; idle ones are closed; requests in flight are finished and their
-answers read to the end, and streams, which would never end by themselves, do so by the event `closing`. What is not
-done after a grace period, or when somebody is in a hurry, is cancelled and answered 503.
+A stop is graceful. No new connection is accepted; idle ones are closed; requests in progress are completed and their
+responses read to the end; streams, which would not end by themselves, end by the event `closing`. What is not done
+after a grace period, or when `hurry` is called, is cancelled with 503.
 """
 
 import asyncio
@@ -30,25 +30,25 @@ from remuda.store.background import Duties
 _BACKLOG = 2048
 _SWEEP_S = 0.5
 _GRACE_S = 20.0
-_LAST_WORDS_S = 1.0
+_CANCEL_TIMEOUT_S = 1.0
 _UNSENT_BYTES = 64 * 1024
 _USER_TIMEOUT_MS = 300_000
 _HIGHEST_PORT = 65_535
-_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  compared, not listened on
+_ANY = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104  only compared
 _PORT = re.compile(r"[0-9]{1,5}")
 
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where to listen."""
+    """Address to listen on."""
 
     host: str
     port: int
-    """0 lets the system choose a free one."""
+    """0 lets the system choose a free port."""
 
     @classmethod
     def parse(cls, text: str, *, field: str = "--listen") -> "Address":
-        """Read `HOST:PORT`, where an IPv6 host is in brackets."""
+        """Parse `HOST:PORT`, with an IPv6 host in brackets."""
         host, colon, port = text.rpartition(":")
         if host.startswith("[") and host.endswith("]"):
             host = host[1:-1]
@@ -62,7 +62,7 @@ class Address:
 
     @property
     def reachable(self) -> "Address":
-        """The same, or, where it stands for all addresses of this machine, one of them."""
+        """The same address, or for a wildcard address the loopback address."""
         return Address(_ANY.get(self.host, self.host), self.port)
 
     def __str__(self) -> str:
@@ -70,7 +70,7 @@ class Address:
 
 
 class CannotListen(Unusable):
-    """Raised when the server cannot have its address; free it, or choose another."""
+    """Raised when the server cannot listen on its address; free it, or choose another."""
 
     code = "cannot_listen"
 
@@ -86,14 +86,14 @@ class CannotListen(Unusable):
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """An address that is ours: who connects waits there until a server answers."""
+    """A socket that listens already: connections wait in it until a server accepts them."""
 
     address: Address
     socket: socket.socket
 
 
 class Server:
-    """Answers HTTP on one address, from `start` to `stop`."""
+    """HTTP server on one address, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class Server:
         grace_s: float = _GRACE_S,
     ) -> None:
         self.closing = closing or asyncio.Event()
-        """Set when stopping begins: streams end by it."""
+        """Set when a stop begins: streams end by it."""
         self._clock, self._grace_s = clock, grace_s
         self._config = Config(
             app=app,
@@ -121,73 +121,73 @@ class Server:
         )
         self._config.load()
         self._state = ServerState()
-        self._watchman = Watchman(
+        self._reaper = Watchman(
             patience or Patience(), now=clock.monotonic(), randomness=randomness, count_cut=count_cut
         )
-        self._duties = Duties(clock)
+        self._background = Duties(clock)
         self._server: asyncio.Server | None = None
         self._hurry = asyncio.Event()
 
     @property
     def connections(self) -> int:
-        """How many connections are open."""
-        return len(self._watchman.connections)
+        """Number of open connections."""
+        return len(self._reaper.connections)
 
     async def start(self, where: "Address | Listener") -> Address:
-        """Begin to answer, and return the address with the port that the system chose, or raise CannotListen."""
+        """Accept connections, and return the address with the port that the system chose, or raise CannotListen."""
         listener = where if isinstance(where, Listener) else listen(where)
         self._sweep()
         self._server = await asyncio.get_running_loop().create_server(
-            lambda: Connection(self._watchman, self._config, self._state), sock=listener.socket, backlog=_BACKLOG
+            lambda: Connection(self._reaper, self._config, self._state), sock=listener.socket, backlog=_BACKLOG
         )
-        self._duties.start("connections", self._keep_sweeping)
+        self._background.start("connections", self._sweep_forever)
         return listener.address
 
     def hurry(self) -> None:
-        """Stop at once: what is still being answered is cancelled."""
+        """Cut the grace period of `stop` short: requests in progress are cancelled."""
         self._hurry.set()
 
     async def stop(self) -> None:
-        """Take nothing new, finish what was begun, and close every connection. Stopping twice is fine."""
+        """Accept nothing new, complete what was begun, and close every connection. It may be called twice."""
         if self._server is None:
             return
         server, self._server = self._server, None
         server.close()
         self.closing.set()
-        self._watchman.is_stopping = True
-        self._watchman.all_gone.clear()
+        self._reaper.is_stopping = True
+        self._reaper.all_gone.clear()
         for connection in self._connections():
             connection.shutdown()
         await self._finish()
-        await self._break_off()
-        await self._duties.stop()
+        await self._cancel_rest()
+        await self._background.stop()
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_LAST_WORDS_S):
+            async with asyncio.timeout(_CANCEL_TIMEOUT_S):
                 await server.wait_closed()
 
     async def _finish(self) -> None:
-        """Wait until everything is answered, the grace period is over, or somebody is in a hurry."""
-        waits = [asyncio.ensure_future(wait) for wait in (self._all_answered(), self._hurry.wait())]
+        """Wait until every request is complete, the grace period is over, or `hurry` is called."""
+        waits = [asyncio.ensure_future(wait) for wait in (self._all_complete(), self._hurry.wait())]
         await asyncio.wait(waits, timeout=self._grace_s, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
             wait.cancel()
         await asyncio.gather(*waits, return_exceptions=True)
 
-    async def _all_answered(self) -> None:
-        if self._watchman.connections:
-            await self._watchman.all_gone.wait()
-        if self._state.tasks:  # a client may be gone before its request is done
+    async def _all_complete(self) -> None:
+        if self._reaper.connections:
+            await self._reaper.all_gone.wait()
+        if self._state.tasks:  # a client may disconnect before its request is done
             await asyncio.wait(self._state.tasks)
 
-    async def _break_off(self) -> None:
+    async def _cancel_rest(self) -> None:
         for task in self._state.tasks:
             task.cancel()
         if self._state.tasks:
-            await asyncio.wait(self._state.tasks, timeout=_LAST_WORDS_S)
+            await asyncio.wait(self._state.tasks, timeout=_CANCEL_TIMEOUT_S)
         for connection in self._connections():
             connection.break_off()
 
-    async def _keep_sweeping(self) -> None:
+    async def _sweep_forever(self) -> None:
         while True:
             await self._clock.sleep(_SWEEP_S)
             self._sweep()
@@ -195,26 +195,26 @@ class Server:
     def _sweep(self) -> None:
         date = format_datetime(self._clock.now(), usegmt=True).encode()
         self._state.default_headers = [(b"date", date)]
-        self._watchman.sweep(self._clock.monotonic())
+        self._reaper.sweep(self._clock.monotonic())
 
     def _connections(self) -> list[Connection]:
-        return [each for each in self._watchman.connections if isinstance(each, Connection)]
+        return [each for each in self._reaper.connections if isinstance(each, Connection)]
 
 
 def listen(address: Address) -> Listener:
-    """Take an address, with a port of the system's choice if it names none, or raise CannotListen."""
+    """Open a socket on an address, with a port of the system's choice for port 0, or raise CannotListen."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     try:
         listener = socket.create_server((address.host, address.port), family=family, backlog=_BACKLOG)
     except OSError as error:
         raise CannotListen(address, error) from None
-    # Every connection inherits these. A client that does not read costs the kernel little, and one that is gone without
-    # a word is noticed in minutes; not sooner, because the kernel counts also the time of a client that reads slowly.
+    # Every connection inherits these. A client that does not read occupies little kernel memory, and one that vanished
+    # is noticed in minutes; not sooner, because the kernel also counts the time of a client that reads slowly.
     for option, value in (
         ("TCP_NODELAY", 1),
         ("TCP_NOTSENT_LOWAT", _UNSENT_BYTES),
         ("TCP_USER_TIMEOUT", _USER_TIMEOUT_MS),
     ):
-        with contextlib.suppress(OSError, AttributeError):  # Linux has them all; without them it is only less frugal
+        with contextlib.suppress(OSError, AttributeError):  # Linux has them all; elsewhere they only save less memory
             listener.setsockopt(socket.IPPROTO_TCP, getattr(socket, option), value)
     return Listener(Address(address.host, listener.getsockname()[1]), listener)
