@@ -168,7 +168,7 @@ class CloudSight:
     """Looks at a cloud past its own API, which may be stale or fail."""
 
     def __init__(self, cloud: SimulatedCloud) -> None:
-        self.storage = cloud._ground.storage
+        self.storage = cloud._context.storage
         self._read: tuple[int, Mapping[tuple[str, str], Row]] = (-1, {})
 
     @property

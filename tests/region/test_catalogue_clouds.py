@@ -153,7 +153,7 @@ def test_closing_cuts_off_what_does_not_end() -> None:
         with pytest.raises(Unavailable):
             await cloud.flavors()
         await clouds.close(grace_s=1)
-        with pytest.raises(Unavailable, match="stops calling"):
+        with pytest.raises(Unavailable, match="shutting down"):
             await cloud.provider.catalogue.flavors()
 
     in_store(act)

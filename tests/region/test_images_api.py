@@ -264,7 +264,7 @@ def test_an_image_that_a_server_is_made_of_stays() -> None:
         spec = ServerSpec(flavor_id="flavor", image=ServerImage(id=MINE))
         made = await ground.store.create(Server(metadata=Metadata(name=ABSENT), spec=spec))
         told = refusal(await ground.room.ask(ANN).delete(f"{OWN}/{MINE}"))
-        assert told == (409, f"The image {MINE} is in use: remove what uses it first.")
+        assert told == (409, f"The image {MINE} is in use. Remove what uses it first.")
         assert MINE in {each.id for each in await ground.owned()}
         await ground.store.delete(Server, made.name, uid=made.uid)
         assert (await ground.room.ask(ANN).delete(f"{OWN}/{MINE}")).status == 202

@@ -242,7 +242,7 @@ def test_user_data_and_authority_reach_the_cloud() -> None:
         data = encoded("#cloud-config\nruncmd: [touch /tmp/seen]\n")
         server = await yard.make_server(network, userData=data, sshCertificateAuthorityId=authority)
         await yard.rest()
-        spec = yard.cloud.operator._lives.life(yard.cloud.operator.find(server)).spec  # what the cloud was sent
+        spec = yard.cloud.operator._states.life(yard.cloud.operator.find(server)).spec  # what the cloud was sent
         assert b"touch /tmp/seen" in spec.user_data
         assert b"unikorn-ssh-certificate-authority" in spec.user_data
         assert not spec.has_tenancy_key
@@ -260,7 +260,7 @@ def test_what_is_changed_at_the_cloud_is_shown_and_left_alone() -> None:
         server = await yard.make_server(await yard.make_network())
         await yard.rest()
         (made,) = yard.at_cloud()
-        storage = yard.cloud._ground.storage  # somebody with other rights than ours
+        storage = yard.cloud._context.storage  # somebody with other rights than ours
         storage.write(lambda: storage.run("UPDATE servers SET flavor = ?, image = ?, version = 'x'", (SMALL, DEBIAN)))
         yard.cloud.operator.migrate(server)
         await yard.rest()

@@ -168,7 +168,7 @@ def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said() -> None
     async def scenario(yard: Yard) -> None:
         network = await yard.make_network()
         server = await yard.make_server(network)
-        storage = yard.cloud._ground  # what the cloud offers
+        storage = yard.cloud._context  # what the cloud offers
         offered = storage.catalogue.flavors
         object.__setattr__(storage.catalogue, "flavors", ())
         await yard.world.clock.sleep(5)

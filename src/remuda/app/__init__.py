@@ -85,17 +85,17 @@ def services(configuration: Configuration, tell: Telling) -> Services:
     """Return the function that starts and mounts every service."""
 
     @asynccontextmanager
-    async def begin(ground: Ground) -> AsyncIterator[Assembled]:
+    async def begin(process: Ground) -> AsyncIterator[Assembled]:
         server = configuration.server
-        url = effect.public_url(server, ground.address)
+        url = effect.public_url(server, process.address)
         of_region, offered = region_settings(configuration, url=url), catalogues(configuration.region)
         counting = Counting(
-            controllers=PrometheusReporter(ground.metrics), operations=OperationMetrics(Sagas([]), ground.metrics)
+            controllers=PrometheusReporter(process.metrics), operations=OperationMetrics(Sagas([]), process.metrics)
         )
         async with (
-            opened_clouds(ground, of_region.regions, offered, url=url) as clouds,
+            opened_clouds(process, of_region.regions, offered, url=url) as clouds,
             begun_identity(
-                ground,
+                process,
                 configuration,
                 tell,
                 counting,
@@ -103,9 +103,9 @@ def services(configuration: Configuration, tell: Telling) -> Services:
                 endpoints={name: url + each.prefix for name, each in tables().items() if each.prefix},
                 small=small_server(of_region.regions, offered),
             ) as identity,
-            begun_region(ground, server, of_region, counting, identity=identity, providers=clouds) as region,
+            begun_region(process, server, of_region, counting, identity=identity, providers=clouds) as region,
             begun_compute(
-                ground, server, compute_settings(configuration, url=url), counting, identity=identity, region=region
+                process, server, compute_settings(configuration, url=url), counting, identity=identity, region=region
             ) as compute,
         ):
             mounted = [
@@ -119,7 +119,7 @@ def services(configuration: Configuration, tell: Telling) -> Services:
                 mounted=mounted,
                 checks=[identity.check, region.check, compute.check],
                 front=console_over(
-                    ground, server, identity=identity, compute=compute, mounted=mounted, account=account
+                    process, server, identity=identity, compute=compute, mounted=mounted, account=account
                 ),
             )
 

@@ -21,7 +21,7 @@ from remuda.version import describe
 
 
 def console_over(
-    ground: Ground,
+    process: Ground,
     server: Server,
     *,
     identity: IdentityApp,
@@ -32,7 +32,7 @@ def console_over(
     """Return a function that puts the console before the pages of a process. `account` is the login page."""
     browser = identity.service.browser
     viewers = Viewers(
-        store=ground.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.service.rights
+        store=process.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.service.rights
     )
 
     async def instances(principal: Principal) -> Collection[Any, Any]:
@@ -43,6 +43,6 @@ def console_over(
         viewer=viewers.find,
         instances=instances,
         watch=compute.watches,
-        limiter=RateLimiter(effect.rate_limit(server), ground.clock),
+        limiter=RateLimiter(effect.rate_limit(server), process.clock),
     )
     return lambda pages: Console(ports, pages)

@@ -165,7 +165,7 @@ class OpenClouds:
 
 @asynccontextmanager
 async def opened_clouds(
-    ground: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue], *, url: str
+    process: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue], *, url: str
 ) -> AsyncIterator[OpenClouds]:
     """Open the providers of the regions for the duration of the block, in a process that clients reach at `url`.
 
@@ -177,18 +177,18 @@ async def opened_clouds(
         for region in regions:
             found = catalogues.get(region.name)
             if found is not None:
-                cloud = await _simulated(ground, found, url, stack)
+                cloud = await _simulated(process, found, url, stack)
                 providers[region_id(region.name)], screens[found.name] = cloud.provider, cloud.consoles
             elif region.spec.kubernetes is not None:
-                providers[region_id(region.name)] = _cluster(region, ground.clock, stack)
+                providers[region_id(region.name)] = _cluster(region, process.clock, stack)
         yield OpenClouds(providers, screens)
 
 
-async def _simulated(ground: Ground, catalogue: Catalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:
-    path = ground.data.clouds / f"{catalogue.name}.db"
+async def _simulated(process: Ground, catalogue: Catalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:
+    path = process.data.clouds / f"{catalogue.name}.db"
     if catalogue.console_url == NOWHERE:
         catalogue = replace(catalogue, console_url=url + CONSOLES_URL)
-    cloud = open_cloud(path, catalogue, clock=ground.clock, randomness=ground.randomness)
+    cloud = open_cloud(path, catalogue, clock=process.clock, randomness=process.randomness)
     stack.push_async_callback(cloud.stop)
     await cloud.start()
     return cloud

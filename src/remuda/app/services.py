@@ -61,7 +61,7 @@ class Counting:
 
 @asynccontextmanager
 async def begun_identity(
-    ground: Ground,
+    process: Ground,
     configuration: Configuration,
     tell: Telling,
     counting: Counting,
@@ -76,16 +76,16 @@ async def begun_identity(
     """
     settings = effect.identity_settings(configuration, url=url)
     async with _fetcher(settings) as fetch:
-        identity = IdentityApp(_ports(ground, configuration.server, settings, fetch, counting))
+        identity = IdentityApp(_ports(process, configuration.server, settings, fetch, counting))
         first = FirstStart(
-            store=ground.store,
-            clock=ground.clock,
-            randomness=ground.randomness,
+            store=process.store,
+            clock=process.clock,
+            randomness=process.randomness,
             aside=identity.ports.aside,
             tokens=identity.tokens.tokens,
             passwords=identity.passwords,
             settings=effect.bootstrap_settings(configuration),
-            credentials=CredentialsFile(ground.data.credentials),
+            credentials=CredentialsFile(process.data.credentials),
             endpoint=endpoints["identity"],
             others=endpoints,
             small=small,
@@ -95,7 +95,7 @@ async def begun_identity(
             await identity.start()
             await first.run(tell.welcome)
             if await first.has_lost_credentials():
-                tell.lost(ground.data.credentials)
+                tell.lost(process.data.credentials)
             yield identity
         finally:
             await identity.stop()
@@ -112,19 +112,19 @@ async def _fetcher(settings: IdentitySettings) -> AsyncIterator[Fetcher]:
 
 
 def _ports(
-    ground: Ground, server: Server, settings: IdentitySettings, fetch: Fetcher, counting: Counting
+    process: Ground, server: Server, settings: IdentitySettings, fetch: Fetcher, counting: Counting
 ) -> IdentityPorts:
     return IdentityPorts(
-        store=ground.store,
-        log=ground.store,
-        clock=ground.clock,
-        randomness=ground.randomness,
-        sealer=ground.sealer,
+        store=process.store,
+        log=process.store,
+        clock=process.clock,
+        randomness=process.randomness,
+        sealer=process.sealer,
         fetch=fetch,
         settings=settings,
-        metrics=ground.metrics,
+        metrics=process.metrics,
         counts=counting.operations,
-        closing=ground.closing,
+        closing=process.closing,
         reporter=counting.controllers,
         rate=effect.rate_limit(server),
         api=effect.api_settings(server),
@@ -180,7 +180,7 @@ _REGION = "unikorn-region"
 
 @asynccontextmanager
 async def begun_region(
-    ground: Ground,
+    process: Ground,
     server: Server,
     settings: RegionSettings,
     counting: Counting,
@@ -191,18 +191,18 @@ async def begun_region(
     """Run region for the duration of the block."""
     region = RegionApp(
         RegionPorts(
-            store=ground.store,
-            log=ground.store,
-            clock=ground.clock,
-            randomness=ground.randomness,
-            sealer=ground.sealer,
+            store=process.store,
+            log=process.store,
+            clock=process.clock,
+            randomness=process.randomness,
+            sealer=process.sealer,
             authenticator=identity.authenticator,
             identity=identity_link(identity, _REGION),
             providers=providers,
             settings=settings,
-            metrics=ground.metrics,
+            metrics=process.metrics,
             counts=counting.operations,
-            closing=ground.closing,
+            closing=process.closing,
             reporter=counting.controllers,
             rate=effect.rate_limit(server),
             api=effect.api_settings(server),
@@ -220,7 +220,7 @@ _COMPUTE = "unikorn-compute"
 
 @asynccontextmanager
 async def begun_compute(
-    ground: Ground,
+    process: Ground,
     server: Server,
     settings: ComputeSettings,
     counting: Counting,
@@ -231,18 +231,18 @@ async def begun_compute(
     """Run compute for the duration of the block."""
     compute = ComputeApp(
         ComputePorts(
-            store=ground.store,
-            log=ground.store,
-            clock=ground.clock,
-            randomness=ground.randomness,
-            sealer=ground.sealer,
+            store=process.store,
+            log=process.store,
+            clock=process.clock,
+            randomness=process.randomness,
+            sealer=process.sealer,
             authenticator=identity.authenticator,
             identity=identity_link(identity, _COMPUTE),
             region=region_link(identity, region, _COMPUTE),
             settings=settings,
-            metrics=ground.metrics,
+            metrics=process.metrics,
             counts=counting.operations,
-            closing=ground.closing,
+            closing=process.closing,
             reporter=counting.controllers,
             rate=effect.rate_limit(server),
             api=effect.api_settings(server),

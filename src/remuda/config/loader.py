@@ -29,7 +29,11 @@ SHORT: Mapping[str, str] = {"REMUDA_DATA": "server.data", "REMUDA_LISTEN": "serv
 _PREFIX = "REMUDA_"
 _ALL = "remuda config show lists all settings."
 _OF_TESTS = frozenset(
-    f"{_PREFIX}{name}" for name in ("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED", "WRITE_GOLDEN")
+    f"{_PREFIX}{name}"
+    for name in (
+        *("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED"),
+        *("WRITE_ALLOWANCE", "WRITE_FORMATS", "WRITE_GOLDEN"),
+    )
 )
 _SERVICE_LINK = re.compile(
     r"REMUDA_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
@@ -157,7 +161,7 @@ class Misconfigured(RemudaError):  # noqa: N818  named like the other errors
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         more = len(problems) - 1
-        several = f" There are {more} more problems: remuda config check lists them all." if more else ""
+        several = f" Further problems: {more}. remuda config check lists them all." if more else ""
         super().__init__(problems[0] + several)
         self.problems = problems
         """A message for each problem."""

@@ -40,7 +40,9 @@ def test_a_server_is_named_by_any_of_its_names() -> None:
 def test_a_name_that_several_have_is_refused_with_theirs() -> None:
     async def act(scene: Scene) -> None:
         first, second = await scene.bench.server(1), await scene.bench.server(2)
-        scene.cloud._ground.storage.run("UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)")
+        scene.cloud._context.storage.run(
+            "UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)"
+        )
         with pytest.raises(Invalid, match="matches several servers") as refusal:
             scene.cloud.operator.find("web-1")
         ids = ", ".join(sorted(id_in(each.handle.name) for each in (first, second)))

@@ -128,7 +128,7 @@ class Images(Protocol):
         """Return an image, or None."""
         ...
 
-    async def create_image(self, wanted: NewImage, content: AsyncIterator[bytes]) -> Image:
+    async def create_image(self, desired: NewImage, content: AsyncIterator[bytes]) -> Image:
         """Create an image from a stream of bytes, or raise AlreadyExists.
 
         If the stream breaks off, no image remains. An empty one raises Rejected.

@@ -67,7 +67,7 @@ class FileStorages(Protocol):
         """Return the classes that are offered now."""
         ...
 
-    async def converge_storage(self, wanted: FileStorageSpec) -> FileStorage:
+    async def converge_storage(self, desired: FileStorageSpec) -> FileStorage:
         """Create a storage, or update its size, attachments and policies; Rejected if its data would not fit."""
         ...
 

@@ -64,7 +64,7 @@ class LoadBalancer:
 class LoadBalancers(Protocol):
     """Capability of managing load balancers."""
 
-    async def converge_balancer(self, wanted: LoadBalancerSpec) -> LoadBalancer:
+    async def converge_balancer(self, desired: LoadBalancerSpec) -> LoadBalancer:
         """Create or update a load balancer; the returned one may still be building.
 
         Raise what `converge_port` raises, since its address is also one of the network.

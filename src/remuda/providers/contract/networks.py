@@ -21,7 +21,7 @@ class Tenancy:
 class Tenancies(Protocol):
     """Capability of managing tenancies."""
 
-    async def converge_tenancy(self, wanted: Tenancy) -> None:
+    async def converge_tenancy(self, desired: Tenancy) -> None:
         """Create or update a tenancy."""
         ...
 
@@ -81,7 +81,7 @@ class Network:
 class Networks(Protocol):
     """Capability of managing networks."""
 
-    async def converge_network(self, wanted: NetworkSpec) -> Network:
+    async def converge_network(self, desired: NetworkSpec) -> Network:
         """Create a network, or update its name servers and routes; any other change raises Rejected.
 
         Raise NotFound if the tenancy does not exist, and InUse if another network has the VLAN.
@@ -129,7 +129,7 @@ class SecurityGroup:
 class SecurityGroups(Protocol):
     """Capability of managing security groups."""
 
-    async def converge_group(self, wanted: SecurityGroup) -> SecurityGroup:
+    async def converge_group(self, desired: SecurityGroup) -> SecurityGroup:
         """Create a group, or update its rules; NotFound if the tenancy does not exist."""
         ...
 

@@ -41,7 +41,7 @@ class Port:
 class Ports(Protocol):
     """Capability of managing ports."""
 
-    async def converge_port(self, wanted: PortSpec) -> Port:
+    async def converge_port(self, desired: PortSpec) -> Port:
         """Create a port, or update its groups, sources and public address.
 
         Raise AlreadyExists if another port of the network has the address, NoCapacity if the pool is empty, NotFound if
@@ -122,7 +122,7 @@ class Sighting(msgspec.Struct, frozen=True, gc=False):
 class Servers(Protocol):
     """Capability of managing servers."""
 
-    async def create_server(self, wanted: ServerSpec) -> Server:
+    async def create_server(self, desired: ServerSpec) -> Server:
         """Create a server; raise AlreadyExists before any other error.
 
         Raise NoCapacity if there is none, InUse if another server has the port, NotFound if the port, flavor or image
@@ -179,6 +179,6 @@ class Consoles(Protocol):
 class Snapshots(Protocol):
     """Capability of creating images from servers."""
 
-    async def snapshot_server(self, handle: Handle, wanted: NewImage) -> Image:
+    async def snapshot_server(self, handle: Handle, desired: NewImage) -> Image:
         """Start to create an image from a server's disk, or raise AlreadyExists."""
         ...

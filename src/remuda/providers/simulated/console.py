@@ -177,19 +177,19 @@ class SimConsoles:
     """Consoles of the simulated cloud's servers."""
 
     def __init__(
-        self, ground: Ground, *, lives: Lives, images: SimImages, ports: SimPorts, tenancies: SimTenancies
+        self, context: Ground, *, states: Lives, images: SimImages, ports: SimPorts, tenancies: SimTenancies
     ) -> None:
-        self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
-        self._catalogue = ground.catalogue
-        self._lives, self._images, self._ports, self._tenancies = lives, images, ports, tenancies
+        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
+        self._catalogue = context.catalogue
+        self._states, self._images, self._ports, self._tenancies = states, images, ports, tenancies
 
     async def open_console(self, handle: Handle) -> str:
         """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
-        return await self._desk.change("open_console", lambda: self._open(handle))
+        return await self._gateway.change("open_console", lambda: self._open(handle))
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
         """Return the last lines that a server wrote to its console."""
-        output = await self._desk.look("console_output", lambda: self._console_lines(handle))
+        output = await self._gateway.look("console_output", lambda: self._console_lines(handle))
         shown = output if lines is None else output[max(0, len(output) - lines) :]
         return "".join(f"{line}\n" for line in shown)
 
@@ -208,7 +208,7 @@ class SimConsoles:
         return Handle(*row[:2])
 
     def _open(self, handle: Handle) -> str:
-        server = self._lives.get(handle)
+        server = self._states.get(handle)
         if server.state not in _VISIBLE:
             raise WrongState("server", handle.name, state=server.state)
         token = base64url.encode(self._randomness.token_bytes(_TOKEN_BYTES))
@@ -220,7 +220,7 @@ class SimConsoles:
         return f"{self._catalogue.console_url}/{self._catalogue.name}/{server.id}?token={token}"
 
     def _console_lines(self, handle: Handle) -> list[str]:
-        life, now = self._lives.life(handle), self._storage.now()
+        life, now = self._states.life(handle), self._storage.now()
         machine = self._machine(life)
         lines: list[str] = []
         for began, takes_s in life.boots:

@@ -31,8 +31,8 @@ T = TypeVar("T")
 class Together:
     """Batch of the writes of one event-loop iteration: one commit, in which each write is atomic by itself."""
 
-    def __init__(self, clockwork: Clockwork, storage: Storage, *, is_told: IsTold) -> None:
-        self._clockwork, self._storage, self._is_told = clockwork, storage, is_told
+    def __init__(self, timers: Clockwork, storage: Storage, *, is_told: IsTold) -> None:
+        self._timers, self._storage, self._is_told = timers, storage, is_told
         self._pending: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
 
     @property
@@ -60,7 +60,7 @@ class Together:
 
     def _outcomes(self, effects: Sequence[Callable[[], Any]]) -> Sequence[Any]:
         try:
-            self._clockwork.settle()
+            self._timers.settle()
             return self._storage.write_all(effects, is_told=self._is_told)
         except Exception as error:  # noqa: BLE001  every caller gets it as the outcome
             return [error] * len(effects)

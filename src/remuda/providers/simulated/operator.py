@@ -22,17 +22,17 @@ _REMOVING: frozenset[ServerState] = frozenset({"removing"})
 class Operator:
     """Operator of a cloud. A server is given by our id, its id or name in the cloud, or its host name."""
 
-    def __init__(self, storage: Storage, clockwork: Clockwork, lives: Lives) -> None:
-        self._storage, self._clockwork, self._lives = storage, clockwork, lives
+    def __init__(self, storage: Storage, timers: Clockwork, states: Lives) -> None:
+        self._storage, self._timers, self._states = storage, timers, states
 
     def servers(self) -> list[Server]:
         """Return all servers, in the order of their creation."""
-        self._clockwork.settle()
+        self._timers.settle()
         rows = self._storage.rows("SELECT tenancy, name FROM servers ORDER BY number")
-        return [self._lives.get(Handle(*row)) for row in rows]
+        return [self._states.get(Handle(*row)) for row in rows]
 
     def hostname(self, server: Server) -> str:
-        return self._lives.life(server.handle).spec.hostname
+        return self._states.life(server.handle).spec.hostname
 
     def stop(self, server: str) -> Handle:
         """Power off a running server."""
@@ -44,12 +44,12 @@ class Operator:
     def migrate(self, server: str) -> str:
         """Move a server to another host; return the host's name, or raise NoCapacity."""
         handle = self.find(server)
-        return self._storage.write(lambda: self._lives.migrate(handle))
+        return self._storage.write(lambda: self._states.migrate(handle))
 
     def vanish(self, server: str) -> Handle:
         """Delete a server without a trace; its port stays."""
         handle = self.find(server)
-        self._storage.write(lambda: self._lives.end(handle))
+        self._storage.write(lambda: self._states.end(handle))
         return handle
 
     def fill(self, storage: str, used_bytes: int) -> None:
@@ -64,7 +64,7 @@ class Operator:
 
     def find(self, server: str) -> Handle:
         """Return the server that is meant, or raise NotFound, or Invalid if several match."""
-        self._clockwork.settle()
+        self._timers.settle()
         ours = server_name(server, "", 0).partition(".")[0] + "."
         rows = self._storage.rows(
             "SELECT tenancy, name FROM servers WHERE id = ? OR name = ? OR substr(name, 1, ?) = ?",
@@ -84,10 +84,10 @@ class Operator:
         handle = self.find(server)
 
         def effect() -> None:
-            present = self._lives.get(handle).state
+            present = self._states.get(handle).state
             if present in _REMOVING or (states is not None and present not in states):
                 raise WrongState("server", handle.name, state=present)
-            self._lives.enter(handle, state, fault=fault)
+            self._states.enter(handle, state, fault=fault)
 
         self._storage.write(effect)
         return handle
@@ -100,7 +100,7 @@ def open_operator(path: Path, clock: Clock) -> Iterator[Operator]:
         raise NotFound("simulated cloud", str(path))
     storage = open_storage(path, clock=clock, syncs="itself")
     try:
-        clockwork = Clockwork(storage, clock)
-        yield Operator(storage, clockwork, Lives(storage, clockwork))
+        timers = Clockwork(storage, clock)
+        yield Operator(storage, timers, Lives(storage, timers))
     finally:
         storage.close()

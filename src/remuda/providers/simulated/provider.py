@@ -78,21 +78,21 @@ _POLL_S = 0.5
 class SimulatedCloud:
     """An open cloud, used through `provider`. `start` begins the events of timers, `stop` closes the cloud."""
 
-    def __init__(self, ground: Ground, announcements: Announcements, clock: Clock) -> None:
-        self._ground, self._clock = ground, clock
+    def __init__(self, context: Ground, announcements: Announcements, clock: Clock) -> None:
+        self._context, self._clock = context, clock
         self._poll: asyncio.Task[None] | None = None
-        lives = Lives(ground.storage, ground.clockwork)
-        offers, tenancies = SimOffers(ground), SimTenancies(ground)
-        networks, groups = SimNetworks(ground), SimSecurityGroups(ground)
-        ports = SimPorts(ground, networks=networks, groups=groups)
-        images = SimImages(ground, lives=lives)
-        self.consoles = SimConsoles(ground, lives=lives, images=images, ports=ports, tenancies=tenancies)
+        states = Lives(context.storage, context.clockwork)
+        offers, tenancies = SimOffers(context), SimTenancies(context)
+        networks, groups = SimNetworks(context), SimSecurityGroups(context)
+        ports = SimPorts(context, networks=networks, groups=groups)
+        images = SimImages(context, states=states)
+        self.consoles = SimConsoles(context, states=states, images=images, ports=ports, tenancies=tenancies)
         """Consoles; also maps a console URL to its server."""
-        self.operator = Operator(ground.storage, ground.clockwork, lives)
+        self.operator = Operator(context.storage, context.clockwork, states)
         """Out-of-band actions."""
         self.provider = Provider(
             type="simulated",
-            lag_s=ground.desk.lag_s,
+            lag_s=context.desk.lag_s,
             catalogue=offers,
             external_networks=offers,
             images=images,
@@ -100,11 +100,11 @@ class SimulatedCloud:
             networks=networks,
             security_groups=groups,
             ports=ports,
-            servers=SimServers(ground, lives=lives, ports=ports, images=images),
+            servers=SimServers(context, states=states, ports=ports, images=images),
             consoles=self.consoles,
             snapshots=images,
-            load_balancers=SimLoadBalancers(ground, networks=networks),
-            file_storages=SimFileStorages(ground, networks=networks),
+            load_balancers=SimLoadBalancers(context, networks=networks),
+            file_storages=SimFileStorages(context, networks=networks),
             events=announcements,
         )
         """Implementation of the contract."""
@@ -112,12 +112,12 @@ class SimulatedCloud:
     @property
     def is_busy(self) -> bool:
         """Whether a write has not ended."""
-        return self._ground.desk.is_busy
+        return self._context.desk.is_busy
 
     async def start(self) -> None:
         """Announce from now on the changes of timers and of other processes."""
-        self._ground.clockwork.start()
-        if self._ground.storage.is_shared:
+        self._context.clockwork.start()
+        if self._context.storage.is_shared:
             self._poll = asyncio.create_task(self._watch(), name="cloud watch")
 
     async def stop(self) -> None:
@@ -127,18 +127,18 @@ class SimulatedCloud:
             poll.cancel()
             with suppress(asyncio.CancelledError):
                 await poll
-        await self._ground.clockwork.stop()
-        await self._ground.desk.close()
-        self._ground.storage.close()
-        if self._ground.desk.disk is not None:
-            await self._ground.desk.disk.close()
+        await self._context.clockwork.stop()
+        await self._context.desk.close()
+        self._context.storage.close()
+        if self._context.desk.disk is not None:
+            await self._context.desk.disk.close()
 
     async def _watch(self) -> None:
         while True:
             await self._clock.sleep(_POLL_S)
             with suppress(Unavailable):  # the next poll announces them
-                if self._ground.storage.foreign_changes():
-                    self._ground.clockwork.look_again()
+                if self._context.storage.foreign_changes():
+                    self._context.clockwork.look_again()
 
 
 def open_cloud(
@@ -166,12 +166,12 @@ def open_cloud(
     storage = open_storage(path, clock=clock, syncs="elsewhere" if is_durable else "never")
     storage.write(lambda: Addresses(storage).offer(catalogue))
     storage.write(lambda: HostsOfFlavors(storage).offer(catalogue))
-    clockwork = Clockwork(storage, clock)
+    timers = Clockwork(storage, clock)
     desk = Desk(
         clock=clock,
         randomness=randomness,
         storage=storage,
-        clockwork=clockwork,
+        clockwork=timers,
         latency=latency,
         faults=faults,
         bounds=bounds,
@@ -180,5 +180,5 @@ def open_cloud(
     )
     announcements = Announcements(faults)
     storage.after_commit = announcements.tell
-    ground = Ground(catalogue=catalogue, storage=storage, clockwork=clockwork, desk=desk, randomness=randomness)
-    return SimulatedCloud(ground, announcements, clock)
+    context = Ground(catalogue=catalogue, storage=storage, clockwork=timers, desk=desk, randomness=randomness)
+    return SimulatedCloud(context, announcements, clock)

@@ -100,10 +100,10 @@ class Life:
 class Lives:
     """State machine of servers."""
 
-    def __init__(self, storage: Storage, clockwork: Clockwork) -> None:
-        self._storage, self._clockwork = storage, clockwork
+    def __init__(self, storage: Storage, timers: Clockwork) -> None:
+        self._storage, self._timers = storage, timers
         self._hosts = HostsOfFlavors(storage)
-        clockwork.add("servers", self._advance)
+        timers.add("servers", self._advance)
 
     def read(self, handle: Handle) -> Server | None:
         row = self._storage.row(_BY_HANDLE, (handle.tenancy, handle.name))
@@ -140,7 +140,7 @@ class Lives:
             ),
         )
         if due is not None:
-            self._clockwork.expect(due)
+            self._timers.expect(due)
         return self.get(handle)
 
     def enter(self, handle: Handle, state: ServerState, *, fault: str = "") -> None:
@@ -199,7 +199,7 @@ class Lives:
             "UPDATE servers SET next = ?, due = ? WHERE tenancy = ? AND name = ?",
             (state, due, handle.tenancy, handle.name),
         )
-        self._clockwork.expect(due)
+        self._timers.expect(due)
 
     def _enter(self, handle: Handle, state: Next, moment: float, boot_s: float) -> None:
         """Put a server into the state that it was due to enter at that time."""
