@@ -120,7 +120,7 @@ class Console:
 
     def __init__(self, ports: ConsolePorts, otherwise: ProcessPages) -> None:
         self._ports, self._otherwise = ports, otherwise
-        self._handlers_by_path: Mapping[str, Callable[[Headers, Observation], Awaitable[Answer]]] = {
+        self._routes: Mapping[str, Callable[[Headers, Observation], Awaitable[Answer]]] = {
             "/": self._front,
             "/console/console.js": self._script,
             "/console/session": self._session,
@@ -129,7 +129,7 @@ class Console:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle a request."""
-        handle = self._handlers_by_path.get(scope["path"])
+        handle = self._routes.get(scope["path"])
         if handle is None:
             otherwise: ASGIApp = self._otherwise
             await otherwise(scope, receive, send)

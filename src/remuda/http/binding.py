@@ -189,7 +189,7 @@ class Binder(Generic[ParametersT]):
         self._type = parameters
         self._fields = _fields(parameters)
         self._in_path = tuple(self._fields[name] for name in order)
-        self._refused = frozenset(refused)
+        self._rejected = frozenset(refused)
         self._nothing = None if any(each.is_required for each in self._fields.values()) else parameters()
 
     def bind_path(self, values: tuple[str, ...]) -> ParametersT:
@@ -211,7 +211,7 @@ class Binder(Generic[ParametersT]):
             return self._nothing
         found: dict[str, Any] = {}
         for name, value in _pairs(query):
-            if name in self._refused:
+            if name in self._rejected:
                 raise Malformed(f'invalid path/query element: "{name}" is not supported here')
             field = self._fields.get(name)
             if field is None:

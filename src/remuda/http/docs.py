@@ -107,12 +107,12 @@ class _Operation:
     heading: str
     summary: str
     about: str
-    right: str
+    permission: str
     parameters: list[tuple[str, FieldRow]]
     body: list[FieldRow]
     success: str
-    answer: list[FieldRow]
-    answer_type: str
+    response: list[FieldRow]
+    response_text: str
     other: tuple[str, str, list[FieldRow]] | None
     """Alternative success: its status, its description and its fields."""
     errors: list[str]
@@ -175,7 +175,7 @@ def _operations(api: Document) -> Iterator[_Operation]:
         for method, operation in item.items():
             success, answered = next(iter(operation["responses"].items()))
             content = answered.get("content", {})
-            answer = content.get("application/json", {}).get("schema", {})
+            schema = content.get("application/json", {}).get("schema", {})
             yield _Operation(
                 method=method.upper(),
                 path=path,
@@ -183,12 +183,12 @@ def _operations(api: Document) -> Iterator[_Operation]:
                 heading=operation["tags"][0],
                 summary=operation["summary"],
                 about=operation.get("description", ""),
-                right=_right(operation),
+                permission=_permission(operation),
                 parameters=[_parameter(each, schemas) for each in operation.get("parameters", ())],
                 body=list(field_rows(_body(operation), schemas)),
                 success=success,
-                answer=list(field_rows(answer, schemas)),
-                answer_type=type_text(answer, schemas) if answer else "a page" if content else "nothing",
+                response=list(field_rows(schema, schemas)),
+                response_text=type_text(schema, schemas) if schema else "a page" if content else "nothing",
                 other=_other(operation, success, schemas),
                 errors=[status for status in operation["responses"] if not status.startswith("2")],
             )
@@ -202,7 +202,7 @@ def _other(operation: Document, success: str, schemas: Document) -> tuple[str, s
     return None
 
 
-def _right(operation: Document) -> str:
+def _permission(operation: Document) -> str:
     scope, permission = operation["x-scope"], operation.get("x-permission")
     if permission is None:
         return {"public": "Everyone", "authenticated": "Every authenticated caller"}[scope]

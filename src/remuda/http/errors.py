@@ -150,23 +150,23 @@ class Refused(msgspec.Struct, frozen=True):
     """Base URL at which the client reaches the API, if it is known."""
 
 
-def refuse(error: Exception, refused: Refused) -> Answer:
+def refuse(error: Exception, request: Refused) -> Answer:
     """Return the error response of most routes."""
-    return answer_to(error, trace_id=refused.trace_id, url=refused.url)
+    return answer_to(error, trace_id=request.trace_id, url=request.url)
 
 
-def refuse_in_oauth(error: Exception, refused: Refused) -> Answer:
+def refuse_in_oauth(error: Exception, request: Refused) -> Answer:
     """Return the error response of an OAuth2 route, which no cache may store."""
     if not isinstance(error, OAuthRefusal):
-        return unkept(refuse(error, refused))
+        return unkept(refuse(error, request))
     body = OAuth2Error(error=error.error, error_description=error.sentence)
     return Answer(error.status, _ENCODER.encode(body), (JSON, *NO_STORE, *error.headers))
 
 
-def unkept(answer: Answer) -> Answer:
+def unkept(response: Answer) -> Answer:
     """Return a response that no cache may store."""
-    others = [header for header in answer.headers if header not in {NO_CACHE, *NO_STORE}]
-    return Answer(answer.status, answer.body, (*others, *NO_STORE))
+    others = [header for header in response.headers if header not in {NO_CACHE, *NO_STORE}]
+    return Answer(response.status, response.body, (*others, *NO_STORE))
 
 
 def answer_to(error: Exception, *, trace_id: str, url: str = "") -> Answer:

@@ -46,10 +46,10 @@ def answer_redirect(result: Redirect) -> Answer:
     return Answer(_FOUND, b"", ((b"location", location), *_headers(result.headers, result.cookies)))
 
 
-def refuse_with_page(error: Exception, refused: Refused) -> Answer:
+def refuse_with_page(error: Exception, request: Refused) -> Answer:
     """Return an error as a page, or as JSON to a client that asks for that."""
-    response = answer_to(error, trace_id=refused.trace_id, url=refused.url)
-    accepted = refused.headers.get(b"accept", b"")
+    response = answer_to(error, trace_id=request.trace_id, url=request.url)
+    accepted = request.headers.get(b"accept", b"")
     if b"application/json" in accepted and b"text/html" not in accepted:
         return response
     is_server_error = response.status >= _OURS
@@ -57,7 +57,7 @@ def refuse_with_page(error: Exception, refused: Refused) -> Answer:
         title="Something went wrong on our side" if is_server_error else "This did not work",
         description=description_of(error),
         remedy="Try again a little later." if is_server_error else "",
-        trace_id=refused.trace_id,
+        trace_id=request.trace_id,
     )
     kept = [header for header in response.headers if header[0] not in {b"content-type", b"cache-control"}]
     return Answer(response.status, html.encode(), (HTML, *kept, *_headers({}, ())))

@@ -162,13 +162,13 @@ async def answer_list(
     collection: Collection[Any, Any],
     query: ListQuery,
     tokens: PageTokens,
-    places: Places,
+    cursors: Places,
     *,
     query_string: str = "",
 ) -> Answer:
     """Return the response with a page or the complete list."""
     if query.limit is None and query.continue_ is None:
-        return await _everything(collection, places)
+        return await _everything(collection, cursors)
     limit = query.limit or _WHOLE
     token = tokens.read(collection, query.continue_) if query.continue_ is not None else None
     try:
@@ -177,7 +177,7 @@ async def answer_list(
         if token is not None and error.field == "continue":
             raise bad_token() from None
         raise
-    headers = [JSON, _version(page, places)]
+    headers = [JSON, _version(page, cursors)]
     last = Page(page.items, page.version, None)
     if page.next is not None:
         more = tokens.write(collection, page.next)
@@ -207,9 +207,9 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
     return Page(items, found.version, found.next)
 
 
-async def _everything(collection: Collection[Any, Any], places: Places) -> Answer:
+async def _everything(collection: Collection[Any, Any], cursors: Places) -> Answer:
     first = await read_items(collection, limit=_WHOLE if collection.visible is None else SLICE)
-    return Answer(200, _body(collection, first), (JSON, _version(first, places)))
+    return Answer(200, _body(collection, first), (JSON, _version(first, cursors)))
 
 
 def _body(collection: Collection[Any, Any], first: Page[bytes]) -> bytes | AsyncIterator[bytes]:
@@ -268,8 +268,8 @@ def _array(items: Sequence[bytes]) -> bytes:
     return b",".join([b"[" + first, *others[:-1], others[-1] + b"]"]) if others else b"[" + first + b"]"
 
 
-def _version(page: Page[bytes], places: Places) -> Header:
-    return b"x-resource-version", places.write(page.version).encode()
+def _version(page: Page[bytes], cursors: Places) -> Header:
+    return b"x-resource-version", cursors.write(page.version).encode()
 
 
 def _link(path: str, query_string: str, limit: int, token: str) -> bytes:

@@ -229,7 +229,7 @@ class _Stream:
                 async for chunk in changes:
                     yield chunk
         except Gone as error:
-            yield event("gone", msgspec.json.encode({"reason": error.sentence}), place="")
+            yield event("gone", msgspec.json.encode({"reason": error.sentence}), cursor="")
         except _EndedError as ended:
             yield self._end(ended.reason)
         except RemudaError as error:
@@ -237,7 +237,7 @@ class _Stream:
 
     def _end(self, reason: str) -> bytes:
         cursor = "" if reason == _ACCESS_CHANGED else self._read_up_to and self._cursors.write(self._read_up_to)
-        return event("end", msgspec.json.encode({"reason": reason}), place=cursor)
+        return event("end", msgspec.json.encode({"reason": reason}), cursor=cursor)
 
     async def _present(self) -> AsyncGenerator[bytes]:
         page = await read_items(self._collection, limit=SLICE)
@@ -250,7 +250,7 @@ class _Stream:
             await self._check_open(at_once=False)
             page = await read_items(self._collection, limit=SLICE, after=page.next)
         self._read_up_to = self._sent = page.version
-        yield event("bookmark", b'{"synced":true}', place=self._cursors.write(page.version))
+        yield event("bookmark", b'{"synced":true}', cursor=self._cursors.write(page.version))
 
     async def _changes(self) -> AsyncGenerator[bytes]:
         """Yield changes from now on."""
@@ -289,7 +289,7 @@ class _Stream:
         if self._read_up_to is None or self._read_up_to == self._sent:
             return HEARTBEAT
         self._sent = self._read_up_to
-        return event("bookmark", b"{}", place=self._cursors.write(self._read_up_to))
+        return event("bookmark", b"{}", cursor=self._cursors.write(self._read_up_to))
 
     def _event(self, change: Event[Any]) -> bytes | None:
         """Return the event for a change, if there is one."""
@@ -302,7 +302,7 @@ class _Stream:
         self._sent = change.version
         kind, resource = visible
         view = self._collection.view
-        return event(kind, bare(view, view(resource)), place=self._cursors.write(change.version))
+        return event(kind, bare(view, view(resource)), cursor=self._cursors.write(change.version))
 
 
 class _EndedError(Exception):

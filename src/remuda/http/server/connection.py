@@ -88,10 +88,8 @@ class HeadTooLarge(RemudaError):  # noqa: N818  named like the other errors
     code = "head_too_large"
     status = 431
 
-    def __init__(self, patience: Patience) -> None:
-        super().__init__(
-            f"The head has more than {patience.head_bytes} bytes or {patience.headers} headers. Send less."
-        )
+    def __init__(self, limits: Patience) -> None:
+        super().__init__(f"The head has more than {limits.head_bytes} bytes or {limits.headers} headers. Send less.")
 
 
 class Progress:
@@ -126,9 +124,9 @@ class Watchman:
     """Reaper of the connections of one server: their limits, a coarse clock, and a counter of closed connections."""
 
     def __init__(
-        self, patience: Patience, *, now: float, randomness: Randomness, count_cut: Callable[[str], None]
+        self, limits: Patience, *, now: float, randomness: Randomness, count_cut: Callable[[str], None]
     ) -> None:
-        self.patience, self.count_cut = patience, count_cut
+        self.patience, self.count_cut = limits, count_cut
         self.now = now
         """Time of the last sweep."""
         self.is_stopping = False
@@ -186,9 +184,9 @@ class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
 class Connection(HttpToolsProtocol):
     """Connection of one client: uvicorn's HTTP with our limits."""
 
-    def __init__(self, watchman: Watchman, config: Config, server_state: ServerState) -> None:
+    def __init__(self, reaper: Watchman, config: Config, server_state: ServerState) -> None:
         super().__init__(config, server_state, {})
-        self._reaper, self._limits = watchman, watchman.patience
+        self._reaper, self._limits = reaper, reaper.patience
         self._deadline, self._deadline_reason = _NEVER, ""
         self._reading = Progress(self._limits.read_stall_s)
         self._head_bytes, self._is_in_head = 0, False

@@ -123,47 +123,47 @@ _FORMS: Mapping[Any, tuple[type | tuple[type, ...], str, str]] = {
 }
 
 
-def read_table(table: type[T], raw: Any, place: str) -> T:
-    """Read a TOML table into a dataclass, or raise Invalid. `place` is the table's name in the file."""
-    _check_form(Mapping, raw, place)
+def read_table(table: type[T], raw: Any, location: str) -> T:
+    """Read a TOML table into a dataclass, or raise Invalid. `location` is the table's name in the file."""
+    _check_form(Mapping, raw, location)
     annotations = get_type_hints(table)
     for name in raw:
         if name not in annotations:
             found = nearest(name, annotations)
             remedy = f"write {found}" if found else f"there are {', '.join(annotations)}"
-            raise Invalid(_at(place, name), "is unknown", remedy=remedy)
-    values = {name: _value(annotations[name], each, _at(place, name)) for name, each in raw.items()}
+            raise Invalid(_at(location, name), "is unknown", remedy=remedy)
+    values = {name: _value(annotations[name], each, _at(location, name)) for name, each in raw.items()}
     for each in dataclasses.fields(table):  # type: ignore[arg-type]  # callers pass dataclasses only
         has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
         if each.name not in values and not has_default:
-            raise Invalid(_at(place, each.name), "is missing", remedy=f"write {_needed(annotations[each.name])}")
+            raise Invalid(_at(location, each.name), "is missing", remedy=f"write {_needed(annotations[each.name])}")
     return table(**values)
 
 
-def _value(annotation: Any, raw: Any, place: str) -> Any:
+def _value(annotation: Any, raw: Any, location: str) -> Any:
     if get_origin(annotation) is UnionType:
         (annotation,) = [each for each in get_args(annotation) if each is not NoneType]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         if raw not in arguments:
-            raise Invalid(place, "is not an allowed value", remedy=f"use one of {', '.join(arguments)}")
+            raise Invalid(location, "is not an allowed value", remedy=f"use one of {', '.join(arguments)}")
         return raw
     if dataclasses.is_dataclass(annotation):
-        return read_table(annotation, raw, place)  # type: ignore[arg-type]  # a class, not an instance
-    _check_form(origin or annotation, raw, place)
+        return read_table(annotation, raw, location)  # type: ignore[arg-type]  # a class, not an instance
+    _check_form(origin or annotation, raw, location)
     if origin is tuple:
-        return tuple(_value(arguments[0], each, f"{place}[{at}]") for at, each in enumerate(raw))
+        return tuple(_value(arguments[0], each, f"{location}[{at}]") for at, each in enumerate(raw))
     if origin is Mapping:
-        return {name: _value(arguments[1], each, f"{place}.{name}") for name, each in raw.items()}
+        return {name: _value(arguments[1], each, f"{location}.{name}") for name, each in raw.items()}
     if isinstance(raw, int | float) and not isinstance(raw, bool) and raw < 0:
-        raise Invalid(place, "is negative", remedy="write 0 or more")
+        raise Invalid(location, "is negative", remedy="write 0 or more")
     return float(raw) if annotation is float else raw
 
 
-def _check_form(form: Any, raw: Any, place: str) -> None:
+def _check_form(form: Any, raw: Any, location: str) -> None:
     needed, expected, remedy = _FORMS[form]
     if not isinstance(raw, needed) or (isinstance(raw, bool) and needed is not bool):
-        raise Invalid(place or "The file", f"is not {expected}", remedy=remedy)
+        raise Invalid(location or "The file", f"is not {expected}", remedy=remedy)
 
 
 def _needed(annotation: Any) -> str:
@@ -171,8 +171,8 @@ def _needed(annotation: Any) -> str:
     return _FORMS.get(str if form is Literal else form, _FORMS[Mapping])[1]
 
 
-def _at(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
+def _at(location: str, name: str) -> str:
+    return f"{location}.{name}" if location else name
 
 
 _CAPABILITIES = (
@@ -359,27 +359,29 @@ def _check(file: _File) -> None:
             _check_prefix(f"clouds.{name}.public_addresses[{at}]", prefix)
 
 
-def _check_ids(place: str, rows: Iterable[_Named]) -> None:
+def _check_ids(location: str, rows: Iterable[_Named]) -> None:
     names: set[str] = set()
     for at, row in enumerate(rows):
         if _UUID.fullmatch(row.id) is None:
-            raise Invalid(f"{place}[{at}].id", "is not a UUID", remedy="write one in lower case, with its four dashes")
+            raise Invalid(
+                f"{location}[{at}].id", "is not a UUID", remedy="write one in lower case, with its four dashes"
+            )
         if row.id in names or row.name in names:
-            raise Invalid(f"{place}[{at}]", "has the id or the name of an earlier entry", remedy="use a unique one")
+            raise Invalid(f"{location}[{at}]", "has the id or the name of an earlier entry", remedy="use a unique one")
         names |= {row.id, row.name}
 
 
-def _check_known(place: str, name: str, known: Iterable[str]) -> None:
+def _check_known(location: str, name: str, known: Iterable[str]) -> None:
     names = list(known)
     if name not in names:
         found = nearest(name, names)
-        raise Invalid(place, "is unknown", remedy=f"write {found}" if found else f"there are {', '.join(names)}")
+        raise Invalid(location, "is unknown", remedy=f"write {found}" if found else f"there are {', '.join(names)}")
 
 
-def _check_prefix(place: str, prefix: str) -> None:
+def _check_prefix(location: str, prefix: str) -> None:
     try:
         width = ipaddress.IPv4Network(prefix).prefixlen
     except ValueError:
-        raise Invalid(place, "is not an IPv4 prefix", remedy='write one such as "198.51.100.0/24"') from None
+        raise Invalid(location, "is not an IPv4 prefix", remedy='write one such as "198.51.100.0/24"') from None
     if width < _WIDEST:
-        raise Invalid(place, "has too many addresses", remedy=f"write one of /{_WIDEST} or longer")
+        raise Invalid(location, "has too many addresses", remedy=f"write one of /{_WIDEST} or longer")

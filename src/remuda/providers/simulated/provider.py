@@ -167,7 +167,7 @@ def open_cloud(
     storage.write(lambda: Addresses(storage).offer(catalogue))
     storage.write(lambda: HostsOfFlavors(storage).offer(catalogue))
     timers = Clockwork(storage, clock)
-    desk = Desk(
+    gateway = Desk(
         clock=clock,
         randomness=randomness,
         storage=storage,
@@ -180,5 +180,5 @@ def open_cloud(
     )
     announcements = Announcements(faults)
     storage.after_commit = announcements.tell
-    context = Ground(catalogue=catalogue, storage=storage, clockwork=timers, desk=desk, randomness=randomness)
+    context = Ground(catalogue=catalogue, storage=storage, clockwork=timers, desk=gateway, randomness=randomness)
     return SimulatedCloud(context, announcements, clock)
