@@ -30,7 +30,7 @@ def test_check_says_that_it_is_good_or_everything_that_is_not(file: Path, capsys
     out, error = capsys.readouterr()
     assert out == ""
     assert error.splitlines() == [
-        f"server.rate_limit in {file} is not positive: write a whole number from 1 on.",
+        f"server.rate_limit in {file} is not positive: write a whole number of at least 1.",
         f"server.lissten in {file} is not a setting: did you mean server.listen?",
     ]
     file.write_text("identity.role_bindings = [{ subject = 'A@b.c', roles = ['platform-reader'] }]")
@@ -59,7 +59,7 @@ def test_a_configuration_that_cannot_be_used_is_one_sentence_and_nothing_is_made
     assert "is not TOML (" in said(capsys, *with_file)
     file.unlink()
     assert said(capsys, *with_file).endswith(
-        "cannot be read (No such file or directory): name a file that is there and can be read."
+        "cannot be read (No such file or directory): name an existing, readable file."
     )
     monkeypatch.delenv("REMUDA_CONFIG")
     monkeypatch.setenv("REMUDA_IDENTITY__BOOTSTRAP__PASSWORD", "short")

@@ -16,7 +16,7 @@ def test_an_image_is_imported_from_a_network_that_is_configured_and_can_be_used(
     made = ("instance", "create", "of-mine", "--network", "of-mine", "--flavor", SMALL, "--image", "mine", "--wait")
     assert "Image       mine" in user(*made).splitlines()
     said = user.refused("image", "delete", "mine", "--yes")
-    assert said.endswith(" is in use: remove what uses it first."), "one remedy is enough"
+    assert said.endswith(" is in use. Remove what uses it first."), "one remedy is enough"
     user("instance", "delete", "of-mine", "--yes", "--wait")
     assert user("image", "delete", "mine", "--yes") == "The image mine is being deleted.\n"
 

@@ -79,7 +79,7 @@ async def test_m03_the_network_is_the_scoping_root_and_a_claim_of_ownership_is_n
 
 
 _ENCODING = (400, "spec.userData is not base64: encode it with the standard alphabet and padding")
-_TOO_LONG = "userData is longer than 65536 bytes: send less, for example an #include of what is too long."
+_TOO_LONG = "userData is longer than 65536 bytes: send less, for example an #include of a long part."
 _PREFIX = (400, "failed to parse IPv4 prefix")
 _IPV6 = (400, "failed to parse IPv4 prefix, IPv6 is not supported")
 _OTHER_PROCESSOR = (400, "image architecture aarch64 is not compatible with flavor architecture x86_64")

@@ -51,7 +51,7 @@ def test_tokens_come_from_where_identity_says_that_it_is(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ('look_again = "0s"', "compute.look_again in FILE is no time at all: write a duration from 1s on."),
+        ('look_again = "0s"', "compute.look_again in FILE is zero: write a duration of at least 1s."),
         ("check_every = 300", "compute.check_every in FILE is a number where a duration is needed"),
         ('stuck_aftr = "1h"', "compute.stuck_aftr in FILE is not a setting: did you mean compute.stuck_after?"),
     ],

@@ -106,7 +106,7 @@ def test_a_key_is_read_from_its_file(tmp_path: Path) -> None:
     ("account", "told"),
     [
         ('public_key_file = "absent"', r"\.ci\.public_key_file cannot be read from .*/absent \(No such file"),
-        ('public_key_file = "binary"', r"\.ci\.public_key_file cannot be read from .* \(it is no text\)"),
+        ('public_key_file = "binary"', r"\.ci\.public_key_file cannot be read from .* \(it is not text\)"),
         ('public_key_file = "binary", public_key = "x"', r"\.ci has both a public_key and a public_key_file"),
     ],
 )
@@ -126,7 +126,7 @@ def test_a_key_that_cannot_be_read_is_one_sentence(account: str, told: str, tmp_
         ),
         (
             'identity.system_accounts.ci = { role = "platform-reader", public_key = "PEM" }',
-            r"^identity\.system_accounts\.ci\.public_key is no key that we can use: give the PEM of ",
+            r"^identity\.system_accounts\.ci\.public_key is not a supported key: give the PEM of ",
         ),
         ('identity.bootstrap.password = "short"', r"^identity\.bootstrap\.password is too short: "),
         ('identity.system_accounts.ci = { role = "r", public_key_file = "x" }', r"^identity\.system_accounts\.ci\."),

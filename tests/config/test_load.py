@@ -119,7 +119,7 @@ def test_the_file_in_the_data_directory_cannot_name_another(tmp_path: Path) -> N
     data = tmp_path / "remuda"
     data.mkdir()
     (data / "remuda.toml").write_text('[server]\ndata = "/elsewhere"')
-    with pytest.raises(Invalid, match="is another directory than the file's own: leave it out, or name the file"):
+    with pytest.raises(Invalid, match="is not the directory of the file: leave it out, or name the file"):
         loaded({"XDG_DATA_HOME": str(tmp_path)})
     assert loaded(flags={"server.data": str(data)}).configuration.server.data == data
 
@@ -141,32 +141,32 @@ def test_without_a_home_the_data_directory_must_be_named(monkeypatch: pytest.Mon
         ("[identity]\nisuer = 'x'", "identity.isuer is not a setting: did you mean identity.issuer?"),
         ("[identiy]\nissuer = 'x'", "identiy is not a setting: did you mean identity?"),
         ("[server]\nissuer = 'x'", "server.issuer is not a setting: did you mean identity.issuer?"),
-        ("[server]\nzzzz = 1", "server.zzzz is not a setting: remuda config show lists those there are."),
+        ("[server]\nzzzz = 1", "server.zzzz is not a setting: remuda config show lists all settings."),
         ("server = 1", "server is not a table: write its settings below [server]."),
         (
             "[server]\nrate_limit = '10'",
             "server.rate_limit is a text where a whole number is needed: write one such as 10, without quotes.",
         ),
         ("[server]\nrate_limit = true", "server.rate_limit is a boolean where a whole number is needed: "),
-        ("[server]\nrate_limit = 0", "server.rate_limit is not positive: write a whole number from 1 on."),
+        ("[server]\nrate_limit = 0", "server.rate_limit is not positive: write a whole number of at least 1."),
         ("[server]\nrate_limit = 2024-01-01", "server.rate_limit is a date where a whole number is needed"),
         ("[server]\nlisten = '8080'", "server.listen is not HOST:PORT: give both, as in 127.0.0.1:8080."),
         ("[server]\ncors_origins = '*'", "server.cors_origins is a text where a list is needed"),
-        ("[server]\ncors_origins = []", "server.cors_origins is empty: put at least one into it."),
+        ("[server]\ncors_origins = []", "server.cors_origins is empty: add at least one item."),
         ("[server]\ncors_origins = ['a.b']", "server.cors_origins[0] is not an origin"),
         ("[server]\ntrusted_proxies = ['10.0.0.1/8']", "server.trusted_proxies[0] is not a network"),
         ("[server]\npublic_url = 'https://a.example.com/'", "server.public_url is not a plain URL"),
         ("[server]\npublic_url = 'https://[::1'", "server.public_url is not a plain URL"),
-        ("[server]\ndata = '~nobody-of-that-name/x'", "server.data begins with ~, and there is no such home"),
+        ("[server]\ndata = '~nobody-of-that-name/x'", "server.data begins with ~, but that home directory"),
         (
             "[identity]\naccess_token_life = 3600",
             'identity.access_token_life is a number where a duration is needed: write a text such as "90d", "1h" or',
         ),
         ("[identity]\naccess_token_life = '1 hour'", "identity.access_token_life is not a duration"),
-        ("[identity]\naccess_token_life = '0s'", "identity.access_token_life is no time at all"),
+        ("[identity]\naccess_token_life = '0s'", "identity.access_token_life is zero"),
         (
             "[[identity.role_bindings]]\nsubject = 'a@b.c'\nrols = []",
-            "identity.role_bindings[0].rols is not known here: did you mean roles?",
+            "identity.role_bindings[0].rols is unknown: did you mean roles?",
         ),
         (
             "[[identity.role_bindings]]\nsubject = 'a@b.c'",
@@ -197,12 +197,12 @@ def test_what_is_wrong_in_a_file_is_named_with_its_remedy(text: str, told: str, 
         ("REMUDA_SERVER_RATELIMIT", "x", "did you mean REMUDA_SERVER__RATE_LIMIT?"),
         ("REMUDA_BOOTSTRAP_PASSWORD", "x", "did you mean REMUDA_IDENTITY__BOOTSTRAP__PASSWORD?"),
         ("REMUDA_CONFIGFILE", "x", "did you mean REMUDA_CONFIG?"),
-        ("REMUDA_ZZZ__ZZZ", "x", "remuda config show lists those there are."),
-        ("REMUDA_ZZZ", "", "remuda config show lists those there are."),
+        ("REMUDA_ZZZ__ZZZ", "x", "remuda config show lists all settings."),
+        ("REMUDA_ZZZ", "", "remuda config show lists all settings."),
         ("REMUDA_PORT", "8080", "REMUDA_PORT in the environment is not a setting: "),
-        ("REMUDA_SERVER__RATE_LIMIT", "many", "REMUDA_SERVER__RATE_LIMIT is not a whole number as TOML has it"),
-        ("REMUDA_SERVER__RATE_LIMIT", "1\nx = 2", "REMUDA_SERVER__RATE_LIMIT is not a whole number as TOML has it"),
-        ("REMUDA_SERVER__CORS_ORIGINS", "https://a.b", "REMUDA_SERVER__CORS_ORIGINS is not a list as TOML has it"),
+        ("REMUDA_SERVER__RATE_LIMIT", "many", "REMUDA_SERVER__RATE_LIMIT is not a whole number in TOML"),
+        ("REMUDA_SERVER__RATE_LIMIT", "1\nx = 2", "REMUDA_SERVER__RATE_LIMIT is not a whole number in TOML"),
+        ("REMUDA_SERVER__CORS_ORIGINS", "https://a.b", "REMUDA_SERVER__CORS_ORIGINS is not a list in TOML"),
         ("REMUDA_SERVER__CORS_ORIGINS", '["x"]', "REMUDA_SERVER__CORS_ORIGINS[0] is not an origin"),
         ("REMUDA_LISTEN", "x", "REMUDA_LISTEN is not HOST:PORT"),
     ],
@@ -241,7 +241,7 @@ def test_everything_that_is_wrong_is_told_and_the_first_of_it_in_one_sentence(tm
     assert len(problems(text, tmp_path, {"REMUDA_SERVER__CONNECTIONS": "0"})) == 4
     with pytest.raises(Misconfigured) as caught:
         loaded(file=tmp_path / "remuda.toml")
-    assert caught.value.sentence.endswith(" There is more (2): remuda config check names it all.")
+    assert caught.value.sentence.endswith(" Further problems: 2. remuda config check lists them all.")
 
 
 def test_no_sentence_quotes_a_value(tmp_path: Path) -> None:
@@ -265,10 +265,10 @@ def test_no_sentence_quotes_a_value(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        (b"[server]\nlisten = oops", r"is not TOML \(.* at line 2, column 10\): correct it there\.$"),
-        (b"x = " + b"[" * 100_000, r"is nested too deeply: write it flatter\.$"),
+        (b"[server]\nlisten = oops", r"is not TOML \(.* at line 2, column 10\): correct the file\.$"),
+        (b"x = " + b"[" * 100_000, r"is nested too deeply: use less nesting\.$"),
         (b"\xff\xfe", r"is not UTF-8 text: write it as TOML\.$"),
-        (None, r"cannot be read \(No such file or directory\): name a file that is there and can be read\.$"),
+        (None, r"cannot be read \(No such file or directory\): name an existing, readable file\.$"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_sentence(content: bytes | None, told: str, tmp_path: Path) -> None:

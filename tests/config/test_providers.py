@@ -114,13 +114,13 @@ def test_a_secret_that_cannot_be_read_is_one_sentence(secret: str, told: str, tm
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("identity.providers.x = {}", r"identity\.providers\.x\.issuer is missing: its URL, letter by letter"),
+        ("identity.providers.x = {}", r"identity\.providers\.x\.issuer is missing: its URL, exactly as"),
         (f'{TRUSTED}, allow_external_identity = "yes" }} }}', r"\.allow_external_identity is a text where a boolean "),
         (f"{TRUSTED}, require_authz_claim = 1 }} }}", r"\.require_authz_claim is a number where a boolean is needed: "),
         (f"{TRUSTED}, groups_claim = true }} }}", r"\.groups_claim is a boolean where a text is needed"),
         (
             f'{TRUSTED}, grups_claim = "x" }} }}',
-            r"bearer_trust\.grups_claim is not known here: did you mean groups_claim",
+            r"bearer_trust\.grups_claim is unknown: did you mean groups_claim",
         ),
         ('identity.providers.x = { issuer = "https://x.example", bearer_trust = {} }', r"trust\.audience is missing: "),
         ('identity.providers.x = { issuer = "https://x.example", type = "github" }', r"\.type is not a type of "),

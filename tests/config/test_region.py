@@ -158,14 +158,14 @@ def test_a_cluster_is_a_region_with_what_its_file_holds(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ('private = { sim-suth = ["ID"] }', "region.private.sim-suth is no region: did you mean sim-south?"),
+        ('private = { sim-suth = ["ID"] }', "region.private.sim-suth is not a region: did you mean sim-south?"),
         (
             "simulated = false\nprivate = { here = ['ID'] }",
-            "region.private.here is no region: configure it, or leave this out.",
+            "region.private.here is not a region: configure it, or leave this out.",
         ),
         (
             'physical_networks.sim-noth.name = "a"',
-            "region.physical_networks.sim-noth is no region: did you mean sim-north?",
+            "region.physical_networks.sim-noth is not a region: did you mean sim-north?",
         ),
         (
             'physical_networks.sim-north = { name = "a", vlans = [{ first = 9, last = 8 }] }',
@@ -173,11 +173,11 @@ def test_a_cluster_is_a_region_with_what_its_file_holds(tmp_path: Path) -> None:
         ),
         (
             'physical_networks.sim-north = { name = "a", vlans = [{ first = 5, last = 9 }, { first = 1, last = 5 }] }',
-            "region.physical_networks.sim-north.vlans has a VLAN twice: write ranges that have nothing in common.",
+            "region.physical_networks.sim-north.vlans has a VLAN twice: write ranges that do not overlap.",
         ),
         (
             'kubernetes.garden.kube_config_file = "garden"\nphysical_networks.garden.name = "a"',
-            "region.physical_networks.garden is of a region that has no networks: leave it out.",
+            "region.physical_networks.garden names a region without networks: leave it out.",
         ),
         ('catalogue = "none.toml"', "region.catalogue: The catalogue PATH/none.toml cannot be read (No such file or "),
         ('catalogue = "odd.toml"', "region.catalogue: flavors is missing: write a list."),
@@ -191,7 +191,7 @@ def test_a_cluster_is_a_region_with_what_its_file_holds(tmp_path: Path) -> None:
         ),
         (
             'kubernetes.garden.kube_config_file = "odd.toml"',
-            "region.kubernetes.garden.kube_config_file names a kubeconfig that cannot be used: let it have a current ",
+            "region.kubernetes.garden.kube_config_file names an invalid kubeconfig: it needs a current ",
         ),
         (
             'kubernetes.sim-north.kube_config_file = "garden"',
@@ -220,8 +220,8 @@ def test_what_only_shows_in_the_whole_is_one_sentence(text: str, told: str, tmp_
     ("text", "told"),
     [
         ("simulated = 1", "region.simulated in FILE is a number where a boolean is needed: write true or false"),
-        ("create_attempts = 0", "region.create_attempts in FILE is not positive: write a whole number from 1 on."),
-        ('poll_idle = "0s"', "region.poll_idle in FILE is no time at all: write a duration from 1s on."),
+        ("create_attempts = 0", "region.create_attempts in FILE is not positive: write a whole number of at least 1."),
+        ('poll_idle = "0s"', "region.poll_idle in FILE is zero: write a duration of at least 1s."),
         (
             'image_targets = ["inside"]',
             "region.image_targets[0] in FILE is not a network: write one such as 10.0.0.0/8",
@@ -232,13 +232,13 @@ def test_what_only_shows_in_the_whole_is_one_sentence(text: str, told: str, tmp_
         ),
         (
             "physical_networks.sim-north = {}",
-            "region.physical_networks.sim-north.name in FILE is missing: what the cloud calls it.",
+            "region.physical_networks.sim-north.name in FILE is missing: its name in the cloud.",
         ),
         (
             "addresses_low_percent = 101",
             "region.addresses_low_percent in FILE is not a percentage: write a whole number from 0 to 100.",
         ),
-        ("private = { sim-south = [] }", "region.private.sim-south in FILE is empty: put at least one into it."),
+        ("private = { sim-south = [] }", "region.private.sim-south in FILE is empty: add at least one item."),
         (
             'private = { sim-south = ["acme"] }',
             "region.private.sim-south[0] in FILE is not the id of an organization: write the one that the API shows",

@@ -46,7 +46,7 @@ def test_each_value_says_where_it_comes_from(file: Path) -> None:
     assert "rate_limit = 5  # REMUDA_SERVER__RATE_LIMIT" in lines
     assert f'access_token_life = "1h30m"  # {file}' in lines
     assert 'refresh_token_life = "90d"  # default' in lines
-    assert lines[0].startswith(f"# The file: {file}.")
+    assert lines[0].startswith(f"# File: {file}.")
 
 
 def test_secrets_are_not_shown_and_what_is_not_set_is_a_comment(file: Path) -> None:

@@ -93,7 +93,7 @@ async def _never() -> Any:
     "events",
     [
         [event("added", b"{}")],
-        [event("bookmark", b"{}", place="7"), event("deleted", b"{}", place="8")],
+        [event("bookmark", b"{}", cursor="7"), event("deleted", b"{}", cursor="8")],
         [event("surprise", b"{}")],
         [event("end", b"[]")],
     ],
@@ -109,7 +109,7 @@ async def test_a_stream_that_begins_undocumented_never_begins() -> None:
 
 
 async def test_documented_events_pass() -> None:
-    sent = [b":\n\n", event("bookmark", b"{}", place="7"), event("end", b'{"reason":"closing"}')]
+    sent = [b":\n\n", event("bookmark", b"{}", cursor="7"), event("end", b'{"reason":"closing"}')]
     assert await _read(answering(Answer(200, _chunks(sent), (EVENTS,)))) == sent
 
 

@@ -176,7 +176,7 @@ async def test_no_answer_but_a_failure_goes_out_without_its_record(tmp_path: Pat
         await one.finish(403)
     with capture_logs() as lines:  # what fails the request fails the log as well
         await one.finish(503)
-    assert [line["event"] for line in lines] == ["audit record not kept"]
+    assert [line["event"] for line in lines] == ["audit record not stored"]
 
 
 @pytest.mark.parametrize(

@@ -73,7 +73,7 @@ def test_a_bad_parameter_is_named_with_what_it_has_to_be_and_not_shown(query: by
 
 
 def test_a_single_value_must_not_be_repeated() -> None:
-    with pytest.raises(Malformed, match='"age" is there more than once'):
+    with pytest.raises(Malformed, match='"age" is repeated'):
         QUERY.bind_query(b"age=7&age=8")
 
 

@@ -198,7 +198,7 @@ async def test_an_item_that_cannot_be_read_ends_a_watch() -> None:
     head = b"HTTP/1.1 200 X\r\nContent-Type: text/event-stream\r\n\r\n"
     server = Scripted(answering(head + b"event: added\nid: 4\ndata: {}\n\n"))
     async with server as url, client_of(url) as client, aclosing(client.watch(LIST)) as watch:
-        with pytest.raises(ServerUnreachable, match="not what the route promises"):
+        with pytest.raises(ServerUnreachable, match="does not match the route"):
             await anext(watch)
 
 

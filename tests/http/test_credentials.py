@@ -142,7 +142,7 @@ def test_the_client_is_the_last_one_that_is_no_proxy_of_ours(peer: str, forwarde
         ({"ssl-client-verify": "FAILED:x"}, "certificate propagation failure"),
         ({"ssl-client-verify": None}, "certificate propagation failure"),
         ({"ssl-client-cert": "nonsense"}, "certificate propagation failure"),
-        ({"x-principal": None}, "X-Principal is missing: a service says for whom it acts"),
+        ({"x-principal": None}, "X-Principal is missing: a service must name the principal it acts for"),
         ({"x-principal": "***"}, "X-Principal is not valid: send a JSON object as unpadded base64url"),
         ({"x-principal": encoded([1])}, "X-Principal is not valid: send a JSON object as unpadded base64url"),
         ({"x-principal": encoded({"type": "king"})}, "X-Principal is not valid"),

@@ -57,7 +57,7 @@ def test_every_operation_is_shown_with_its_permission() -> None:
         assert one.summary in OUTLINE.text
         assert one.path in OUTLINE.text
     assert "paddock:horses create, in the organization" in OUTLINE.text
-    assert "Anybody" in OUTLINE.text
+    assert "Everyone" in OUTLINE.text
 
 
 def test_fields_and_parameters_are_shown() -> None:

@@ -34,7 +34,7 @@ from tests.http.paddock import HORSE, HORSES, running
 API = "http://api.example.com:8080/paddock"
 TRACE = "0123456789abcdef" * 2
 INTERNAL = "an internal error has occurred, please contact support"
-LATER = "the service cannot do this at the moment: try again a little later"
+LATER = "the service is temporarily unavailable: try again later"
 
 
 def body_of(error: Exception) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def test_a_form_that_needs_nothing_may_be_no_body_at_all() -> None:
 
 def test_a_field_that_comes_twice_is_refused_unless_it_takes_several() -> None:
     twice = refused(b"user=anna&user=&password=x&scopeName=ab&scopeName=cd")
-    assert twice.problems == (("/user", "is there more than once"),)
+    assert twice.problems == (("/user", "is repeated"),)
 
 
 def test_all_faults_are_told_at_once_and_never_what_was_sent() -> None:

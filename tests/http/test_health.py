@@ -102,7 +102,7 @@ async def test_the_front_page_says_what_runs_here_and_where_to_look() -> None:
         assert f'href="{link}"' in answer.text
     assert '<a href="/compute/login">Log &lt;in&gt;</a>' in answer.text
     assert "The &lt;compute&gt; API." in answer.text
-    assert "None runs here" in (await Process().client.get("/")).text
+    assert "No service runs in this process" in (await Process().client.get("/")).text
 
 
 async def test_the_front_page_says_whether_the_process_is_ready_and_what_speaks_against_it() -> None:
@@ -169,7 +169,7 @@ def test_mounts_that_contradict_each_other_cannot_be_made() -> None:
     with pytest.raises(ValueError, match="two APIs"):
         Mounts([Mounted("/a", tiny_table("one"), who), Mounted("/a", tiny_table("two"), who)], who)
     for prefix in ("a", "/a/", "/"):
-        with pytest.raises(ValueError, match="a prefix begins"):
+        with pytest.raises(ValueError, match="a prefix must begin"):
             Mounts([Mounted(prefix, tiny_table("one"), who)], who)
 
 

@@ -30,7 +30,7 @@ def references(node: Any) -> set[str]:
 
 def test_the_document_says_what_it_is() -> None:
     assert API["openapi"] == "3.1.0"
-    about = "Horses & such. Every path that has GET answers HEAD likewise, without the body."
+    about = "Horses & such. Every path with GET also supports HEAD."
     assert API["info"] == {"title": "Paddock", "version": "1.2.3", "description": about}
     assert API["servers"] == [{"url": "/paddock"}]
 

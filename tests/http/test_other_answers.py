@@ -189,7 +189,7 @@ def test_the_document_and_the_page_have_both_answers() -> None:
     assert told["409"]["content"]["application/json"]["schema"] == {"$ref": "#/components/schemas/Refusal"}
     assert "$ref" in told["400"]
     page = render_docs(api)[0].decode()
-    assert "<h3>Answer 202</h3>" in page
+    assert "<h3>Response 202</h3>" in page
     assert "With dry: whether it would fit." in page
     assert "<p>200" not in page, "it is no error"
 

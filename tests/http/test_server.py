@@ -228,7 +228,7 @@ async def test_what_never_became_a_request_is_in_the_log_under_its_trace_id() ->
     told = [(body_of(answer)["trace_id"], status_of(answer), body_of(answer)["code"]) for answer in answers]
     assert [(line["trace_id"], line["status"], line["error"]) for line in lines] == told
     assert [line["reason"] for line in lines] == ["head_too_slow", "head_too_large", "malformed"]
-    assert {(line["event"], line["peer"]) for line in lines} == {("connection refused", "127.0.0.1")}
+    assert {(line["event"], line["peer"]) for line in lines} == {("connection rejected", "127.0.0.1")}
 
 
 def test_one_module_alone_uses_what_uvicorn_does_not_promise() -> None:

@@ -87,7 +87,7 @@ def test_a_reader_resumes_under_equal_rights_and_begins_anew_under_others() -> N
             await store.create(horse("a"))
             async with watching(herd(store), since=synced.id, rights=equal, ports=ports) as reader:
                 assert (await reader.next()).type == "added"
-            with pytest.raises(Gone, match="Rights have changed since"):
+            with pytest.raises(Gone, match="Permissions have changed since"):
                 async with watching(herd(store), since=synced.id, rights=other, ports=ports):
                     pass
         finally:

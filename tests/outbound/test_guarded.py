@@ -13,7 +13,7 @@ from tests.outbound.servers import HERE, Names, certified, fetched, redirecting,
 
 NO_NAMES = Names({})
 NOT_PUBLIC = ("it is not on the public Internet", False)
-NOT_PLAIN = ("it is not a plain http or https address", False)
+NOT_PLAIN = ("it is not a plain http or https URL", False)
 
 
 async def test_an_answer_is_read_and_nothing_is_asked_for_packed() -> None:
@@ -107,11 +107,11 @@ async def test_a_name_that_changes_its_mind_between_redirects_is_checked_again()
         ("http://[::ffff:7f00:1]:{port}/", NOT_PUBLIC),
         ("http://inner.example:{port}/", NOT_PUBLIC),
         ("//169.254.169.254/latest/meta-data", NOT_PUBLIC),
-        ("http://unknown.example/", ("its name is not known", True)),
-        ("http://2130706433:{port}/", ("it redirects to what is not a plain http or https address", False)),
-        ("http://user@images.example/", ("it redirects to what is not a plain http or https address", False)),
-        ("file:///etc/passwd", ("it redirects to what is not a plain http or https address", False)),
-        ("http://[", ("it redirects to what is not a plain http or https address", False)),
+        ("http://unknown.example/", ("its name is unknown", True)),
+        ("http://2130706433:{port}/", ("it redirects to something that is not a plain http or https URL", False)),
+        ("http://user@images.example/", ("it redirects to something that is not a plain http or https URL", False)),
+        ("file:///etc/passwd", ("it redirects to something that is not a plain http or https URL", False)),
+        ("http://[", ("it redirects to something that is not a plain http or https URL", False)),
     ],
 )
 async def test_a_redirect_leads_nowhere_that_may_not_be_asked_for(location: str, refusal: tuple[str, bool]) -> None:
@@ -189,7 +189,7 @@ async def test_the_machines_own_resolver_is_checked_as_any_other() -> None:
         everywhere_here = Reach((*HERE.allowed, ip_network("::1/128")))
         guarded = Guarded(resolve=SystemResolver(), reach=everywhere_here)
         assert await fetched(guarded, served.url("localhost")) == (200, b"here")
-        assert await refusal_of(guarded, "http://nowhere.invalid/") == ("its name is not known", True)
+        assert await refusal_of(guarded, "http://nowhere.invalid/") == ("its name is unknown", True)
 
 
 async def test_a_server_proves_by_its_certificate_that_it_has_the_name(tmp_path: Path) -> None:

@@ -34,13 +34,13 @@ async def test_a_server_that_says_nothing_is_left() -> None:
     patient = Patience(connect_s=5, stall_s=0.1)
     async with serving(silent) as served:
         guarded = Guarded(resolve=NO_NAMES, reach=HERE, patience=patient)
-        assert await refusal_of(guarded, served.url()) == ("it does not answer as a server does", True)
+        assert await refusal_of(guarded, served.url()) == ("it does not respond correctly", True)
         guarded = Guarded(resolve=NO_NAMES, reach=HERE, patience=replace(patient, stall_s=60))
-        assert await refusal_of(guarded, served.url(), total_s=0.1) == ("it does not answer in time", True)
+        assert await refusal_of(guarded, served.url(), total_s=0.1) == ("it does not respond in time", True)
 
 
 async def test_a_server_that_stops_or_never_ends_is_left() -> None:
-    slow = ("its answer does not go on, or takes too long", True)
+    slow = ("its response stalls or takes too long", True)
     async with serving(stalling) as stopped, serving(trickling) as endless:
         hasty = Guarded(resolve=NO_NAMES, reach=HERE, patience=Patience(stall_s=0.1))
         assert await refusal_of(hasty, stopped.url()) == slow
@@ -55,7 +55,7 @@ async def test_a_resolver_that_hangs_is_left() -> None:
         return [host, port]
 
     guarded = Guarded(resolve=hanging, reach=HERE)  # type: ignore[arg-type]  # it never gets to answering
-    assert await refusal_of(guarded, "http://images.example/", total_s=0.1) == ("it does not answer in time", True)
+    assert await refusal_of(guarded, "http://images.example/", total_s=0.1) == ("it does not respond in time", True)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ async def test_an_answer_that_is_not_as_long_as_it_says_breaks_off(rest: bytes) 
 
     async with serving(lying) as served:
         guarded = Guarded(resolve=NO_NAMES, reach=HERE)
-        assert await refusal_of(guarded, served.url()) == ("its answer breaks off", True)
+        assert await refusal_of(guarded, served.url()) == ("its response breaks off", True)
 
 
 async def test_whoever_reads_may_stop_and_may_fail() -> None:

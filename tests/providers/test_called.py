@@ -201,7 +201,7 @@ def test_an_effect_that_does_not_end_is_unknown_by_its_key_until_it_has(asked: A
         with pytest.raises(OutcomeUnknown):
             await asked.of(through)
         assert calls.is_unknown(asked.key)
-        with pytest.raises(Unavailable, match="has not ended"):
+        with pytest.raises(Unavailable, match="is still running"):
             await asked.of(through)
         assert len(echo.asked) == 1
         await echo.world.clock.sleep(UPLOAD_S + 200)

@@ -21,7 +21,7 @@ async def test_closing_waits_for_calls_under_way_and_refuses_the_rest(cloud: Clo
     await cloud.world.clock.sleep(0.1)
     await cloud.calls.close(grace_s=60)
     assert cloud.under_way == 0
-    with pytest.raises(Unavailable, match="stops"):
+    with pytest.raises(Unavailable, match="shutting down"):
         await cloud.look("d")
     results = await asyncio.gather(*under_way, waiting, return_exceptions=True)
     assert results[:2] == ["a is there", "b is there"]

@@ -80,7 +80,7 @@ def test_a_kubeconfig_with_everything_in_it_is_used() -> None:
     ],
 )
 def test_a_kubeconfig_that_runs_a_program_or_reads_a_file_is_refused(config: Secret) -> None:
-    with pytest.raises(Unavailable, match="runs a program or names a file") as caught:
+    with pytest.raises(Unavailable, match="runs a program or refers to a file") as caught:
         source_of(config)()
     assert "canary" not in caught.value.sentence
 
@@ -98,7 +98,7 @@ def test_a_kubeconfig_that_runs_a_program_or_reads_a_file_is_refused(config: Sec
     ],
 )
 def test_what_is_no_kubeconfig_is_told_without_a_word_of_it(config: Secret) -> None:
-    with pytest.raises(Unavailable, match="no kubeconfig") as caught:
+    with pytest.raises(Unavailable, match="not a kubeconfig") as caught:
         source_of(config)()
     assert "canary" not in caught.value.sentence
     assert caught.value.__context__ is None or "canary" not in str(caught.value.__context__)

@@ -141,7 +141,7 @@ class Sight:
     @property
     def version(self) -> object:
         """Another one as soon as anything at a cloud is."""
-        return tuple([storage._seen for storage in self._storages])
+        return tuple([storage._last_announced for storage in self._storages])
 
     async def look(self) -> Seen:
         """Return everything."""
@@ -168,13 +168,13 @@ class CloudSight:
     """Looks at a cloud past its own API, which may be stale or fail."""
 
     def __init__(self, cloud: SimulatedCloud) -> None:
-        self.storage = cloud._ground.storage
+        self.storage = cloud._context.storage
         self._read: tuple[int, Mapping[tuple[str, str], Row]] = (-1, {})
 
     @property
     def version(self) -> int:
         """How many changes there were."""
-        return int(self.storage._seen)
+        return int(self.storage._last_announced)
 
     def rows(self) -> Mapping[tuple[str, str], Row]:
         """Return all rows by table and name."""

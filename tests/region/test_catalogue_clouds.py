@@ -140,5 +140,5 @@ async def test_closing_cuts_off_what_does_not_end(world: World, store: SqliteSto
     with pytest.raises(Unavailable):
         await cloud.flavors()
     await clouds.close(grace_s=1)
-    with pytest.raises(Unavailable, match="stops calling"):
+    with pytest.raises(Unavailable, match="shutting down"):
         await cloud.provider.catalogue.flavors()

@@ -245,7 +245,7 @@ async def test_an_image_that_a_server_is_made_of_stays(region_images: Ground) ->
     spec = ServerSpec(flavor_id="flavor", image=ServerImage(id=MINE))
     made = await region_images.store.create(Server(metadata=Metadata(name=ABSENT), spec=spec))
     told = refusal(await region_images.room.ask(ANN).delete(f"{OWN}/{MINE}"))
-    assert told == (409, f"The image {MINE} is in use: remove what uses it first.")
+    assert told == (409, f"The image {MINE} is in use. Remove what uses it first.")
     assert MINE in {each.id for each in await region_images.owned()}
     await region_images.store.delete(Server, made.name, uid=made.uid)
     assert (await region_images.room.ask(ANN).delete(f"{OWN}/{MINE}")).status == 202

@@ -230,7 +230,7 @@ async def test_user_data_and_authority_reach_the_cloud(region_servers: Yard) -> 
     data = encoded("#cloud-config\nruncmd: [touch /tmp/seen]\n")
     server = await region_servers.make_server(network, userData=data, sshCertificateAuthorityId=authority)
     await region_servers.rest()
-    spec = region_servers.cloud.operator._lives.life(
+    spec = region_servers.cloud.operator._states.life(
         region_servers.cloud.operator.find(server)
     ).spec  # what the cloud was sent
     assert b"touch /tmp/seen" in spec.user_data
@@ -248,7 +248,7 @@ async def test_what_is_changed_at_the_cloud_is_shown_and_left_alone(region_serve
     server = await region_servers.make_server(await region_servers.make_network())
     await region_servers.rest()
     (made,) = region_servers.at_cloud()
-    storage = region_servers.cloud._ground.storage  # somebody with other rights than ours
+    storage = region_servers.cloud._context.storage  # somebody with other rights than ours
     storage.write(lambda: storage.run("UPDATE servers SET flavor = ?, image = ?, version = 'x'", (SMALL, DEBIAN)))
     region_servers.cloud.operator.migrate(server)
     await region_servers.rest()

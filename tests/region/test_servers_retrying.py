@@ -155,7 +155,7 @@ async def test_what_once_ran_is_counted_anew(region_servers: Yard) -> None:
 async def test_what_the_cloud_does_not_offer_any_more_is_waited_for_and_said(region_servers: Yard) -> None:
     network = await region_servers.make_network()
     server = await region_servers.make_server(network)
-    storage = region_servers.cloud._ground  # what the cloud offers
+    storage = region_servers.cloud._context  # what the cloud offers
     offered = storage.catalogue.flavors
     object.__setattr__(storage.catalogue, "flavors", ())
     await region_servers.world.clock.sleep(5)

@@ -1,7 +1,7 @@
-"""The one place where things are put together: which kinds there are, which APIs, and how they become one process.
+"""Composition root: the kinds and APIs that exist, and how they become one process.
 
-Services begin in the order in which they need each other, and end in the other one: the clouds, then identity, then
-region, then compute.
+Services start in the order of their dependencies and stop in the reverse order: the providers, identity, region,
+compute.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -44,29 +44,29 @@ __all__ = [
 ]
 
 IDENTITY_PREFIX = "/identity"
-"""Where identity is mounted."""
+"""Mount point of identity."""
 REGION_PREFIX = "/region"
-"""Where region is mounted."""
+"""Mount point of region."""
 COMPUTE_PREFIX = "/compute"
-"""Where compute is mounted."""
+"""Mount point of compute."""
 
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """A table, and where one process mounts it."""
+    """A route table and its mount point."""
 
     prefix: str
-    """Such as `/compute`; empty for what has all the room."""
+    """Such as `/compute`; empty for the root."""
     table: Table
 
 
 def registry() -> Registry:
-    """Return every kind of every service. A service adds its kinds here when it comes."""
+    """Return the kinds of all services."""
     return Registry([*IDENTITY_KINDS, *REGION_KINDS, *COMPUTE_KINDS, OPERATION, LEASE, BREAKER])
 
 
 def tables() -> Mapping[str, Published]:
-    """Return the routes of the process and of every service, by name. A service adds its table here when it comes."""
+    """Return the route tables of the process and of all services, by name."""
     return {
         PROCESS.service: Published("", PROCESS),
         IDENTITY.service: Published(IDENTITY_PREFIX, IDENTITY),
@@ -76,36 +76,36 @@ def tables() -> Mapping[str, Published]:
 
 
 def settings(configuration: Configuration) -> Settings:
-    """Return what the process is told."""
+    """Return the settings of the process."""
     server = configuration.server
     return Settings(data=server.data, listen=server.listen, patience=effect.patience(server))
 
 
 def services(configuration: Configuration, tell: Telling) -> Services:
-    """Return what mounts every service."""
+    """Return the function that starts and mounts every service."""
 
     @asynccontextmanager
-    async def begin(ground: Ground) -> AsyncIterator[Assembled]:
+    async def begin(process: Ground) -> AsyncIterator[Assembled]:
         server = configuration.server
-        url = effect.public_url(server, ground.address)
-        told, offered = region_settings(configuration, url=url), catalogues(configuration.region)
+        url = effect.public_url(server, process.address)
+        of_region, offered = region_settings(configuration, url=url), catalogues(configuration.region)
         counting = Counting(
-            controllers=PrometheusReporter(ground.metrics), operations=OperationMetrics(Sagas([]), ground.metrics)
+            controllers=PrometheusReporter(process.metrics), operations=OperationMetrics(Sagas([]), process.metrics)
         )
         async with (
-            opened_clouds(ground, told.regions, offered, url=url) as clouds,
+            opened_clouds(process, of_region.regions, offered, url=url) as clouds,
             begun_identity(
-                ground,
+                process,
                 configuration,
                 tell,
                 counting,
                 url=url,
                 endpoints={name: url + each.prefix for name, each in tables().items() if each.prefix},
-                small=small_server(told.regions, offered),
+                small=small_server(of_region.regions, offered),
             ) as identity,
-            begun_region(ground, server, told, counting, identity=identity, providers=clouds) as region,
+            begun_region(process, server, of_region, counting, identity=identity, providers=clouds) as region,
             begun_compute(
-                ground, server, compute_settings(configuration, url=url), counting, identity=identity, region=region
+                process, server, compute_settings(configuration, url=url), counting, identity=identity, region=region
             ) as compute,
         ):
             mounted = [
@@ -119,7 +119,7 @@ def services(configuration: Configuration, tell: Telling) -> Services:
                 mounted=mounted,
                 checks=[identity.check, region.check, compute.check],
                 front=console_over(
-                    ground, server, identity=identity, compute=compute, mounted=mounted, account=account
+                    process, server, identity=identity, compute=compute, mounted=mounted, account=account
                 ),
             )
 

@@ -1,4 +1,4 @@
-"""The console of a process: whoever is logged in at identity sees there what compute has."""
+"""Console of a process: it shows a logged-in user the instances of compute."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -20,7 +20,7 @@ from remuda.version import describe
 
 
 def console_over(
-    ground: Ground,
+    process: Ground,
     server: Server,
     *,
     identity: IdentityApp,
@@ -28,10 +28,10 @@ def console_over(
     mounted: Sequence[Mounted],
     account: str,
 ) -> Callable[[ProcessPages], ASGIApp]:
-    """Return what puts the console before the pages of a process. `account` is where somebody logs in and out."""
+    """Return a function that puts the console before the pages of a process. `account` is the login page."""
     browser = identity.service.browser
     viewers = Viewers(
-        store=ground.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.service.rights
+        store=process.store, cookie=browser.cookie, logins=browser.account.logins, rights=identity.service.rights
     )
 
     async def instances(principal: Principal) -> Collection[Any, Any]:
@@ -42,6 +42,6 @@ def console_over(
         viewer=viewers.find,
         instances=instances,
         watch=compute.watches,
-        limiter=RateLimiter(effect.rate_limit(server), ground.clock),
+        limiter=RateLimiter(effect.rate_limit(server), process.clock),
     )
     return lambda pages: Console(ports, pages)

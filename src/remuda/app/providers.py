@@ -1,7 +1,7 @@
-"""What does the work in the regions of a process: simulated clouds, and Kubernetes clusters.
+"""Providers of a process, simulated clouds and Kubernetes clusters, and the screens of simulated servers.
 
-A simulated cloud is in a file of its own, apart from the store, as a real one would be elsewhere: who removes the store
-finds its servers still there.
+A simulated cloud has a file of its own, separate from the store, as a real cloud would be: deleting the store leaves
+its servers in place.
 
 The screens of simulated servers, for a browser: what a server wrote to its console, and what it goes on to write.
 
@@ -34,26 +34,26 @@ from remuda.region.settings import ConfiguredRegion
 from remuda.service import api_ports
 
 CONSOLES_PREFIX = "/simulated"
-"""Where they are mounted."""
+"""Mount point of the screens."""
 CONSOLES_URL = f"{CONSOLES_PREFIX}/consoles"
-"""Where all of them are; a cloud adds which one."""
+"""Path of all screens; a cloud appends its own name."""
 
 _LINES = 2_000
-_AGAIN_S = 2
+_REFRESH_S = 2
 
 Screens = Mapping[str, SimConsoles]
-"""The consoles of simulated clouds, by the names of the clouds."""
+"""Consoles of simulated clouds, by the names of the clouds."""
 
 
 class ScreenPath(Parameters, frozen=True):
-    """Whose screen it is."""
+    """Cloud and server of a screen."""
 
     cloud: str
     server: str
 
 
 class ScreenQuery(Parameters, frozen=True):
-    """What lets one look."""
+    """Credential for a screen."""
 
     token: str = ""
 
@@ -67,15 +67,15 @@ async def _show(screens: Screens, call: Call[ScreenPath, ScreenQuery, Nothing]) 
         written = await consoles.console_output(handle, lines=_LINES)
     except NotFound:
         return _closed()
-    return Page(_render("console.html", server=id_in(handle.name), written=written, again_s=_AGAIN_S))
+    return Page(_render("console.html", server=id_in(handle.name), written=written, again_s=_REFRESH_S))
 
 
 def _closed() -> Page:
     return Page(_render("console_closed.html"), status=404)
 
 
-def _render(name: str, **told: object) -> str:
-    return _environment().get_template(name).render(title="Console", **told)
+def _render(name: str, **values: object) -> str:
+    return _environment().get_template(name).render(title="Console", **values)
 
 
 @cache
@@ -87,13 +87,13 @@ def _environment() -> Environment:
 CONSOLES = Table(
     "simulated",
     title="Simulated clouds",
-    description="What the simulated clouds show by themselves.",
+    description="Screens of the servers in simulated clouds.",
     routes=[
         Route(
             method="GET",
             path="/consoles/{cloud}/{server}",
             name="show_console",
-            summary="See the screen of a simulated server",
+            summary="Show the screen of a simulated server",
             scope="public",
             path_type=ScreenPath,
             query_type=ScreenQuery,
@@ -103,67 +103,66 @@ CONSOLES = Table(
         )
     ],
 )
-"""What is mounted with `Screens`."""
+"""Route table of the screens."""
 
 
 def screens_api(region: RegionApp, screens: Screens, *, url: str) -> Api:
-    """Return what shows them, beside the region that they are of, in a process that clients reach at `url`."""
+    """Return the API of the screens in a process that clients reach at `url`."""
     ports = region.ports
     return Api(CONSOLES, screens, api_ports(ports, ports.authenticator, region.watches, url=url + CONSOLES_PREFIX))
 
 
 @dataclass(frozen=True, slots=True)
 class OpenClouds:
-    """The providers, by the ids of their regions. It is region's `Providers`."""
+    """Providers by the ids of their regions; implements region's `Providers`."""
 
     providers: Mapping[str, Provider]
     screens: Screens = field(default_factory=dict)
-    """The consoles of the simulated ones."""
+    """Consoles of the simulated clouds."""
 
     def find(self, region: str) -> Provider | None:
-        """Return what does the work in a region, or None if nothing is set up for it."""
+        """Return the provider of a region, or None if none is configured."""
         return self.providers.get(region)
 
     def all(self) -> Iterable[Provider]:
-        """Return all of them."""
         return self.providers.values()
 
 
 @asynccontextmanager
 async def opened_clouds(
-    ground: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue], *, url: str
+    process: Ground, regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue], *, url: str
 ) -> AsyncIterator[OpenClouds]:
-    """Open what is behind the regions, for as long as the block runs, in a process that clients reach at `url`.
+    """Open the providers of the regions for the duration of the block, in a process that clients reach at `url`.
 
-    `catalogues` are the simulated ones, by name.
+    `catalogues` are the simulated clouds, by name.
     """
     providers: dict[str, Provider] = {}
     screens: dict[str, SimConsoles] = {}
-    async with AsyncExitStack() as open_ones:
+    async with AsyncExitStack() as stack:
         for region in regions:
             found = catalogues.get(region.name)
             if found is not None:
-                cloud = await _simulated(ground, found, url, open_ones)
+                cloud = await _simulated(process, found, url, stack)
                 providers[region_id(region.name)], screens[found.name] = cloud.provider, cloud.consoles
             elif region.spec.kubernetes is not None:
-                providers[region_id(region.name)] = _cluster(region, ground.clock, open_ones)
+                providers[region_id(region.name)] = _cluster(region, process.clock, stack)
         yield OpenClouds(providers, screens)
 
 
-async def _simulated(ground: Ground, catalogue: Catalogue, url: str, open_ones: AsyncExitStack) -> SimulatedCloud:
-    path = ground.data.clouds / f"{catalogue.name}.db"
+async def _simulated(process: Ground, catalogue: Catalogue, url: str, stack: AsyncExitStack) -> SimulatedCloud:
+    path = process.data.clouds / f"{catalogue.name}.db"
     if catalogue.console_url == NOWHERE:
         catalogue = replace(catalogue, console_url=url + CONSOLES_URL)
-    cloud = open_cloud(path, catalogue, clock=ground.clock, randomness=ground.randomness)
-    open_ones.push_async_callback(cloud.stop)
+    cloud = open_cloud(path, catalogue, clock=process.clock, randomness=process.randomness)
+    stack.push_async_callback(cloud.stop)
     await cloud.start()
     return cloud
 
 
-def _cluster(region: ConfiguredRegion, clock: Clock, open_ones: AsyncExitStack) -> Provider:
-    from remuda.app.kubernetes import cluster_of  # noqa: PLC0415  its client is heavy, and most processes have no such region
+def _cluster(region: ConfiguredRegion, clock: Clock, stack: AsyncExitStack) -> Provider:
+    from remuda.app.kubernetes import cluster_of  # noqa: PLC0415  heavy, and most processes have no such region
 
     cluster = cluster_of(region.spec, clock=clock)
-    assert cluster is not None, "the configuration has read its kubeconfig"
-    open_ones.push_async_callback(cluster.close)
+    assert cluster is not None, "the configuration contains its kubeconfig"
+    stack.push_async_callback(cluster.close)
     return cluster.provider

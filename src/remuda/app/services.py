@@ -1,14 +1,7 @@
-"""Identity in a process: put together, started for the first time, and looked after.
+"""Services of a process: identity, region and compute, started side by side.
 
-How the services of one process reach each other: as services with the rights that their accounts have.
-
-Region in a process: beside identity, which it reaches as any other process would, but without the network.
-
-Compute in a process: beside identity and region, which it reaches as from any other, but without the network.
-
-A small server, for scripts that want any: which region, flavor and image it is made of.
-
-It is chosen from the catalogue, before anything runs, so that it is the same at every start with the same catalogue.
+They reach each other without the network, through the same clients and with the permissions of the same service
+accounts as in separate processes.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -50,17 +43,17 @@ from remuda.region.settings import ConfiguredRegion, RegionSettings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """What an operator hears of a start."""
+    """Callbacks for messages to the operator at the start."""
 
     welcome: Callable[[Welcome], None]
-    """Once in the life of a store: how to log in."""
+    """Called once for a new store: how to log in."""
     lost: Callable[[Path], None]
-    """That `credentials.json` is gone, or is none any more."""
+    """Called if `credentials.json` is missing or unreadable."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counting:
-    """What counts for all services of a process."""
+    """Metrics shared by all services of a process."""
 
     controllers: Reporter
     operations: OperationMetrics
@@ -68,7 +61,7 @@ class Counting:
 
 @asynccontextmanager
 async def begun_identity(
-    ground: Ground,
+    process: Ground,
     configuration: Configuration,
     tell: Telling,
     counting: Counting,
@@ -77,59 +70,61 @@ async def begun_identity(
     endpoints: Mapping[str, str],
     small: SmallServer | None,
 ) -> AsyncIterator[IdentityApp]:
-    """Run identity for as long as the block runs, in a process that clients reach at `url`.
+    """Run identity for the duration of the block, in a process that clients reach at `url`.
 
-    `endpoints`, the URL of each service, and `small` are for `credentials.json`.
+    `endpoints`, the URL of each service, and `small` are written to `credentials.json`.
     """
-    told = effect.identity_settings(configuration, url=url)
-    async with _fetcher(told) as fetch:
-        identity = IdentityApp(_ports(ground, configuration.server, told, fetch, counting))
+    settings = effect.identity_settings(configuration, url=url)
+    async with _fetcher(settings) as fetch:
+        identity = IdentityApp(_ports(process, configuration.server, settings, fetch, counting))
         first = FirstStart(
-            store=ground.store,
-            clock=ground.clock,
-            randomness=ground.randomness,
+            store=process.store,
+            clock=process.clock,
+            randomness=process.randomness,
             aside=identity.ports.aside,
             tokens=identity.tokens.tokens,
             passwords=identity.passwords,
             settings=effect.bootstrap_settings(configuration),
-            credentials=CredentialsFile(ground.data.credentials),
+            credentials=CredentialsFile(process.data.credentials),
             endpoint=endpoints["identity"],
             others=endpoints,
             small=small,
         )
         try:
-            await identity.tokens.keys.all()  # which do not open if they were sealed with other keys
+            await identity.tokens.keys.all()  # fails early if they were sealed with other keys
             await identity.start()
             await first.run(tell.welcome)
             if await first.has_lost_credentials():
-                tell.lost(ground.data.credentials)
+                tell.lost(process.data.credentials)
             yield identity
         finally:
             await identity.stop()
 
 
 @asynccontextmanager
-async def _fetcher(told: IdentitySettings) -> AsyncIterator[Fetcher]:
-    """Ask providers on this machine only where that is where we are reached, too: in development."""
-    fetch = Fetcher(allow_loopback=is_loopback(urlsplit(told.issuer).hostname or ""))
+async def _fetcher(settings: IdentitySettings) -> AsyncIterator[Fetcher]:
+    """Allow identity providers on loopback addresses only if this process is reached at one, as in development."""
+    fetch = Fetcher(allow_loopback=is_loopback(urlsplit(settings.issuer).hostname or ""))
     try:
         yield fetch
     finally:
         await fetch.close()
 
 
-def _ports(ground: Ground, server: Server, told: IdentitySettings, fetch: Fetcher, counting: Counting) -> IdentityPorts:
+def _ports(
+    process: Ground, server: Server, settings: IdentitySettings, fetch: Fetcher, counting: Counting
+) -> IdentityPorts:
     return IdentityPorts(
-        store=ground.store,
-        log=ground.store,
-        clock=ground.clock,
-        randomness=ground.randomness,
-        sealer=ground.sealer,
+        store=process.store,
+        log=process.store,
+        clock=process.clock,
+        randomness=process.randomness,
+        sealer=process.sealer,
         fetch=fetch,
-        settings=told,
-        metrics=ground.metrics,
+        settings=settings,
+        metrics=process.metrics,
         counts=counting.operations,
-        closing=ground.closing,
+        closing=process.closing,
         reporter=counting.controllers,
         rate=effect.rate_limit(server),
         api=effect.api_settings(server),
@@ -137,7 +132,7 @@ def _ports(ground: Ground, server: Server, told: IdentitySettings, fetch: Fetche
 
 
 def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
-    """Return a service's way to identity."""
+    """Return a service's client of identity."""
     service, ports = _service(identity, name), identity.ports
     clock, randomness = ports.clock, ports.randomness
     watch = WatchHere(
@@ -152,7 +147,7 @@ def identity_link(identity: IdentityApp, name: str) -> IdentityLink:
 
 
 def region_link(identity: IdentityApp, region: RegionApp, name: str) -> RegionLink:
-    """Return a service's way to region."""
+    """Return a service's client of region."""
     service, ports = _service(identity, name), region.ports
     clock, randomness = ports.clock, ports.randomness
     return RegionLink(
@@ -167,7 +162,7 @@ def region_link(identity: IdentityApp, region: RegionApp, name: str) -> RegionLi
 
 
 def _service(identity: IdentityApp, name: str) -> ServiceNow:
-    """Return what tells a service's rights as they are now."""
+    """Return a function that returns a service's principal with its current permissions."""
     known: Principal | None = None
 
     async def service() -> Principal:
@@ -185,7 +180,7 @@ _REGION = "unikorn-region"
 
 @asynccontextmanager
 async def begun_region(
-    ground: Ground,
+    process: Ground,
     server: Server,
     settings: RegionSettings,
     counting: Counting,
@@ -193,21 +188,21 @@ async def begun_region(
     identity: IdentityApp,
     providers: Providers,
 ) -> AsyncIterator[RegionApp]:
-    """Run region for as long as the block runs."""
+    """Run region for the duration of the block."""
     region = RegionApp(
         RegionPorts(
-            store=ground.store,
-            log=ground.store,
-            clock=ground.clock,
-            randomness=ground.randomness,
-            sealer=ground.sealer,
+            store=process.store,
+            log=process.store,
+            clock=process.clock,
+            randomness=process.randomness,
+            sealer=process.sealer,
             authenticator=identity.authenticator,
             identity=identity_link(identity, _REGION),
             providers=providers,
             settings=settings,
-            metrics=ground.metrics,
+            metrics=process.metrics,
             counts=counting.operations,
-            closing=ground.closing,
+            closing=process.closing,
             reporter=counting.controllers,
             rate=effect.rate_limit(server),
             api=effect.api_settings(server),
@@ -225,7 +220,7 @@ _COMPUTE = "unikorn-compute"
 
 @asynccontextmanager
 async def begun_compute(
-    ground: Ground,
+    process: Ground,
     server: Server,
     settings: ComputeSettings,
     counting: Counting,
@@ -233,21 +228,21 @@ async def begun_compute(
     identity: IdentityApp,
     region: RegionApp,
 ) -> AsyncIterator[ComputeApp]:
-    """Run compute for as long as the block runs."""
+    """Run compute for the duration of the block."""
     compute = ComputeApp(
         ComputePorts(
-            store=ground.store,
-            log=ground.store,
-            clock=ground.clock,
-            randomness=ground.randomness,
-            sealer=ground.sealer,
+            store=process.store,
+            log=process.store,
+            clock=process.clock,
+            randomness=process.randomness,
+            sealer=process.sealer,
             authenticator=identity.authenticator,
             identity=identity_link(identity, _COMPUTE),
             region=region_link(identity, region, _COMPUTE),
             settings=settings,
-            metrics=ground.metrics,
+            metrics=process.metrics,
             counts=counting.operations,
-            closing=ground.closing,
+            closing=process.closing,
             reporter=counting.controllers,
             rate=effect.rate_limit(server),
             api=effect.api_settings(server),
@@ -262,11 +257,15 @@ async def begun_compute(
 
 _DISTRO = "ubuntu"
 _NODE = "kubernetes"
-"""What an image for a cluster's nodes has on it: no instance is made of one."""
+"""Software of an image for cluster nodes, which is not meant for instances."""
 
 
 def small_server(regions: Iterable[ConfiguredRegion], catalogues: Mapping[str, Catalogue]) -> SmallServer | None:
-    """Return what a small server is made of: in the first simulated region by name that everybody sees, if any is."""
+    """Return the region, flavor and image of a small instance for scripts, or None if there is no suitable one.
+
+    It is chosen from the catalogue, so it is the same at every start with the same catalogue: in the first simulated
+    region by name that every organization sees.
+    """
     for region in sorted(regions, key=lambda each: each.name):
         found = catalogues.get(region.name)
         if found is None or region.spec.organizations:
@@ -289,5 +288,5 @@ def _fits(image: Image, flavor: Flavor) -> bool:
 
 
 def _rank(image: Image) -> tuple[bool, str, str]:
-    """Rank the one that most people expect highest, and of those the newest."""
+    """Rank the most common distribution highest, and within it the newest version."""
     return image.os.distro == _DISTRO, image.os.version, image.id

@@ -1,5 +1,5 @@
-"""User data as cloud-init reads it: which formats there are, what a message's parts say, and what is taken.
+"""User data in the formats of cloud-init: recognition, parsing and validation.
 
-Pure, and below everything else, because some who do not know each other need it: the services, which check user data
-before they take it, and the simulated cloud, whose servers apply it when they boot.
+Pure, and below every service, because independent packages need it: services validate user data, and the simulated
+cloud applies it when a server boots.
 """

@@ -1,14 +1,12 @@
-"""Multipart MIME messages, read strictly and in linear time.
+"""Multipart MIME messages, parsed strictly and in linear time, and the formats of cloud-init payloads.
 
-Python's own reader mends what is broken and recurses as deep as a message says; one that a stranger wrote must be
-refused instead, and must not cost more than its length. So only headers are given to it, which are short, and bodies
-are split here: every line that is a delimiter counts, the closing one has to be there, and every part has to be
-readable; there may be some hundred of them, down to a few levels.
+Python's own parser repairs broken messages and recurses as deep as a message says. A message from a user must be
+rejected instead, at a cost bounded by its length. So Python parses only the headers, which are short, and bodies are
+split here: every delimiter line counts, the closing one is required, and every part must be readable. The number of
+parts and levels is limited.
 
-Which of cloud-init's formats a payload has: its first line says so.
-
-cloud-init itself compares beginnings, longest first; here the whole first word counts, so that `#cloud-config-archive`
-can never be taken for a `#cloud-config`, whatever the order.
+The first line of a payload determines its format. cloud-init compares prefixes, longest first; here the whole first
+word counts, so `#cloud-config-archive` is never taken for `#cloud-config`.
 """
 
 import base64
@@ -31,14 +29,14 @@ FIRST_LINES = {
     b"#part-handler": "text/part-handler",
     b"## template: jinja": "text/jinja2",
 }
-"""How a payload may begin, and the MIME type of what does."""
+"""First lines of payloads, and their MIME types."""
 
 _SCRIPT = b"#!"
 _TEMPLATE = b"## template: jinja"
 
 
-class Unrecognized(Exception):  # noqa: N818  it says what the payload is
-    """Raised when cloud-init would not know what to do with a payload; `reason` never repeats what is in it."""
+class Unrecognized(Exception):  # noqa: N818  the name describes the payload
+    """Raised when cloud-init would not recognize a payload; `reason` quotes nothing of it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -46,7 +44,7 @@ class Unrecognized(Exception):  # noqa: N818  it says what the payload is
 
 
 def content_type_of(payload: bytes) -> str | None:
-    """Return the MIME type that a payload's first line tells, or None where it tells none."""
+    """Return the MIME type that a payload's first line names, or None."""
     line = payload.split(b"\n", 1)[0]
     if line.startswith(_SCRIPT):
         return FIRST_LINES[_SCRIPT]
@@ -57,7 +55,7 @@ def content_type_of(payload: bytes) -> str | None:
 
 
 def unsupported() -> Unrecognized:
-    """Return the error for a payload that says in no way what it is."""
+    """Return the error for a payload in an unknown format."""
     known = ", ".join(line.decode() for line in FIRST_LINES)
     return Unrecognized(
         "unsupported userData format: first line must identify a cloud-init payload "
@@ -66,31 +64,31 @@ def unsupported() -> Unrecognized:
 
 
 DEEPEST = 8
-"""How many levels of messages within messages are read."""
+"""Largest nesting of messages."""
 
 _MOST_PARTS = 256
 _LONGEST_HEADERS = 8192
-_VERSION_WITHIN = 4096  # cloud-init looks no further to see that something is a message
+_VERSION_WITHIN = 4096  # cloud-init searches no further for it
 _HEADERS = re.compile(rb"(?:[!-9;-~]+:[^\r\n]*\r?\n(?:[ \t][^\r\n]*\r?\n)*)*(?P<rest>\r?\n|\Z)")
 _FIRST_HEADER = re.compile(rb"[!-9;-~]+:")
 _NEWLINE = re.compile(rb"\r?\n\Z")
-_SEVERAL = "multipart"
+_MULTIPART = "multipart"
 
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """A message or one of its parts: its headers, and its body as it is written."""
+    """A message or a part: its headers and its undecoded body."""
 
     headers: Message
     body: bytes
 
     @property
     def is_multipart(self) -> bool:
-        """Whether the body has parts of its own."""
-        return self.headers.get_content_maintype() == _SEVERAL
+        """Whether the body has parts."""
+        return self.headers.get_content_maintype() == _MULTIPART
 
     def content(self) -> bytes:
-        """Return the body with its transfer encoding undone, or raise ValueError."""
+        """Return the decoded body, or raise ValueError."""
         match _word(self.headers, "Content-Transfer-Encoding"):
             case "" | "7bit" | "8bit" | "binary":
                 return self.body
@@ -104,7 +102,7 @@ class Entity:
 
 @dataclass(frozen=True, slots=True)
 class Multipart:
-    """A multipart body, split: its boundary, its parts, and where its closing delimiter begins."""
+    """A split multipart body: its boundary, its parts, and the position of the closing delimiter."""
 
     boundary: bytes
     parts: tuple[Entity, ...]
@@ -112,12 +110,12 @@ class Multipart:
 
 
 def looks_like_headers(payload: bytes) -> bool:
-    """Tell whether a payload begins as a message does."""
+    """Tell whether a payload begins like a message."""
     return _FIRST_HEADER.match(payload) is not None
 
 
 def read_message(payload: bytes) -> tuple[Entity, Multipart]:
-    """Return a multipart message and its split body, or raise Unrecognized; its parts are read by `leaves`."""
+    """Return a multipart message and its split body, or raise Unrecognized; `leaves` reads the parts."""
     message = _entity(payload)
     if message is None or not message.is_multipart:
         raise unsupported()
@@ -130,7 +128,7 @@ def read_message(payload: bytes) -> tuple[Entity, Multipart]:
 
 
 def leaves(split: Multipart, deepest: int = DEEPEST) -> Iterator[tuple[Entity, bytes]]:
-    """Yield every part that has no parts of its own with its content, in order, or raise Unrecognized."""
+    """Yield every part without parts of its own, with its content, in order, or raise Unrecognized."""
     for number, leaf in enumerate(_walk(split, deepest)):
         if number == _MOST_PARTS:
             raise _too_many()

@@ -1,13 +1,11 @@
-"""The parts of user data, whatever it is wrapped in: one payload, a multipart message, or either of them in gzip.
+"""User data: its parts, in a single payload or a multipart message, plain or gzipped, and its validation.
 
-What a part is comes from its own header where that says something, and from its first line where it says only that it
-is text, as cloud-init decides it. Unpacking stops at a limit, so that a few bytes cannot become a machine's memory.
+The type of a part is that of its header, or of its first line if the header only says that it is text, as in
+cloud-init. Decompression stops at a limit, so that a few bytes cannot exhaust the memory.
 
-Whether user data is something that cloud-init will apply.
-
-On the wire and in the store it is base64; what is checked is the bytes. It often holds secrets, so no refusal repeats
-any of it. A client that was told base64 by its own user encodes that again, as the reference's Terraform provider did
-until 1.4.0: no cloud-init applies base64, so what it stands for is meant. It is stored and shown as it was sent.
+In the API and the store user data is base64. It often contains secrets, so no error quotes it. A client whose user
+passed base64 encodes it again, as the reference's Terraform provider did until 1.4.0: cloud-init never applies base64,
+so the inner data is used. It is stored and shown as it was sent.
 """
 
 import base64
@@ -26,16 +24,16 @@ from remuda.cloudinit.multipart import (
 from remuda.kernel.errors import Invalid, Malformed
 
 LONGEST_UNPACKED = 1024 * 1024
-"""How many bytes packed user data may have when it is unpacked."""
+"""Largest size of decompressed user data in bytes."""
 
 _GZIP = b"\x1f\x8b"
 _GZIP_WINDOW = zlib.MAX_WBITS | 16
-_UNTOLD = ("text/plain", "text/x-not-multipart", "text/x-shellscript")
-"""What cloud-init does not take a header's word for: people label anything a shell script."""
+_UNTRUSTED_TYPES = ("text/plain", "text/x-not-multipart", "text/x-shellscript")
+"""Types for which cloud-init does not trust the header: users label anything a shell script."""
 
 
 class Part(NamedTuple):
-    """One part of user data; a payload that is no message has no filename."""
+    """One part of user data; a payload outside a message has no filename."""
 
     content_type: str
     filename: str | None
@@ -43,18 +41,18 @@ class Part(NamedTuple):
 
 
 def is_gzip(data: bytes) -> bool:
-    """Tell whether user data is packed."""
+    """Tell whether user data is gzipped."""
     return data.startswith(_GZIP)
 
 
 def parts(data: bytes, *, deepest: int = DEEPEST) -> list[Part]:
-    """Return the parts of user data in order, none where there is no user data, or raise Unrecognized."""
+    """Return the parts of user data in order, none if it is empty, or raise Unrecognized."""
     if not data:
         return []
     payload = _unpacked(data) if is_gzip(data) else data
-    told = content_type_of(payload)
-    if told is not None:
-        return [Part(told, None, payload)]
+    declared = content_type_of(payload)
+    if declared is not None:
+        return [Part(declared, None, payload)]
     if not looks_like_headers(payload):
         raise unsupported()
     _, split = read_message(payload)
@@ -64,56 +62,56 @@ def parts(data: bytes, *, deepest: int = DEEPEST) -> list[Part]:
     ]
 
 
-def _effective(told: str, content: bytes) -> str:
-    return (content_type_of(content) if told in _UNTOLD else None) or told
+def _effective(declared: str, content: bytes) -> str:
+    return (content_type_of(content) if declared in _UNTRUSTED_TYPES else None) or declared
 
 
 def _unpacked(data: bytes) -> bytes:
-    unpacking = zlib.decompressobj(_GZIP_WINDOW)
+    decompressor = zlib.decompressobj(_GZIP_WINDOW)
     try:
-        content = unpacking.decompress(data, LONGEST_UNPACKED + 1)
+        content = decompressor.decompress(data, LONGEST_UNPACKED + 1)
     except zlib.error:
         raise Unrecognized("gzip userData cannot be unpacked") from None
     if len(content) > LONGEST_UNPACKED:
         raise Unrecognized(f"gzip userData has more than {LONGEST_UNPACKED} bytes when it is unpacked")
-    if not unpacking.eof or unpacking.unused_data:
+    if not decompressor.eof or decompressor.unused_data:
         raise Unrecognized("gzip userData cannot be unpacked")
     return content
 
 
 LONGEST_USER_DATA = 64 * 1024
-"""How many bytes user data may have."""
+"""Largest size of user data in bytes."""
 
 
 def read_user_data(text: str) -> bytes:
-    """Return user data as bytes, or raise Malformed; what it says is never repeated."""
+    """Return user data as bytes, or raise Malformed, which quotes nothing of it."""
     try:
         data = base64.b64decode(text, validate=True)
-    except ValueError:  # text beyond ASCII too
+    except ValueError:  # also for text beyond ASCII
         raise Malformed("spec.userData is not base64: encode it with the standard alphabet and padding") from None
     try:
-        meant = base64.b64decode(data, validate=True)
-        parts(meant)
-    except (ValueError, Unrecognized):  # nearly always: what cloud-init applies is never base64 throughout
+        inner = base64.b64decode(data, validate=True)
+        parts(inner)
+    except (ValueError, Unrecognized):  # the usual case: data for cloud-init is not base64 itself
         return data
-    return meant
+    return inner
 
 
 def check_user_data(data: bytes, *, with_authority: bool) -> None:
-    """Raise Invalid unless a server can be made with this user data; empty is fine.
+    """Raise Invalid unless a server can be created with this user data; empty is valid.
 
-    With an SSH certificate authority we add a part of our own, which packed user data leaves no place for.
+    With an SSH certificate authority a part of our own is added, which is not possible for gzipped user data.
     """
     if len(data) > LONGEST_USER_DATA:
         raise Invalid(
             "userData",
             f"is longer than {LONGEST_USER_DATA} bytes",
-            remedy="send less, for example an #include of what is too long",
+            remedy="send less, for example an #include of a long part",
         )
     if with_authority and is_gzip(data):
         raise _unrecognized("gzip userData cannot be combined with managed cloud-init augmentation")
     try:
-        parts(data, deepest=DEEPEST - 1)  # one level is left for the message that ours may make around it
+        parts(data, deepest=DEEPEST - 1)  # one level is left for the message that we may wrap around it
     except Unrecognized as error:
         raise _unrecognized(error.reason) from None
 

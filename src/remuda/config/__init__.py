@@ -1,1 +1,1 @@
-"""The configuration: one TOML file, the environment over it, and the command line over both."""
+"""Configuration: one TOML file, overridden by the environment, overridden by the command line."""

@@ -1,8 +1,7 @@
-"""What a value must be beyond its type. Each returns why it is no good, with the remedy, or None.
+"""Descriptions and checks of settings, written beside their types: `Annotated[int, About("…")]`.
 
-What a setting says about itself, written beside its type: `Annotated[int, About("…")]`.
-
-The page of settings, `remuda config show` and the sentences that refuse a value are all made from it.
+The settings page, `remuda config show` and the messages for invalid values are generated from them. A check returns why
+a value is invalid, with the remedy, or None.
 """
 
 import dataclasses
@@ -17,25 +16,25 @@ from urllib.parse import urlsplit
 from remuda.kernel.ids import is_id
 
 Refusal = str | None
-"""Why a value is no good, with the remedy behind a colon; None if it is good."""
+"""Why a value is invalid, with the remedy after a colon; None if it is valid."""
 
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """A setting's description, and what its value must be beyond its type."""
+    """Description of a setting, and the check of its value beyond its type."""
 
     text: str
     check: Callable[[Any], Refusal] | None = None
-    """Asked of the value; of a list, of each item."""
+    """Called with the value; for a list, with each item."""
     shown: str = ""
-    """What to print as the default where the default depends on something."""
+    """Text for a default that depends on something."""
     needs_one: bool = False
-    """A list must not be empty."""
+    """Whether a list must not be empty."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """One thing that can be set."""
+    """One setting."""
 
     path: tuple[str, ...]
     type: Any
@@ -44,23 +43,23 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """As files and sentences have it: `identity.issuer`."""
+        """Name in files and messages: `identity.issuer`."""
         return ".".join(self.path)
 
     @property
     def variable(self) -> str:
-        """As the environment has it: `REMUDA_IDENTITY__ISSUER`."""
+        """Name in the environment: `REMUDA_IDENTITY__ISSUER`."""
         return "REMUDA_" + "__".join(self.path).upper()
 
 
 class Section:
-    """The base of what holds settings and is none itself: a table of the file."""
+    """Base of a table of the file that contains settings."""
 
     __slots__ = ()
 
 
 def settings_of(section: Any, above: tuple[str, ...] = ()) -> Iterator[Setting]:
-    """Yield every setting of a section and of those in it, in the order they are written."""
+    """Yield every setting of a section and its subsections, in the order of definition."""
     annotations = get_type_hints(section, include_extras=True)
     for field in dataclasses.fields(section):
         path, annotation = (*above, field.name), annotations[field.name]
@@ -80,17 +79,17 @@ _NAME = re.compile(r"[0-9A-Za-z]([0-9A-Za-z_.-]{0,61}[0-9A-Za-z])?")
 
 
 def is_positive(number: int) -> Refusal:
-    """Refuse zero and less."""
-    return None if number > 0 else "is not positive: write a whole number from 1 on"
+    """Reject zero and negative numbers."""
+    return None if number > 0 else "is not positive: write a whole number of at least 1"
 
 
 def is_some(duration: timedelta) -> Refusal:
-    """Refuse no time at all."""
-    return None if duration else "is no time at all: write a duration from 1s on"
+    """Reject a duration of zero."""
+    return None if duration else "is zero: write a duration of at least 1s"
 
 
 def is_network(text: str) -> Refusal:
-    """Refuse what is no address or network."""
+    """Reject a text that is not an address or network."""
     try:
         ip_network(text)
     except ValueError:
@@ -99,42 +98,42 @@ def is_network(text: str) -> Refusal:
 
 
 def is_url(text: str) -> Refusal:
-    """Refuse what is no URL that paths can be put behind; an empty text means that it is worked out."""
+    """Reject a text that is not a base URL; an empty text means that the URL is derived."""
     if not text or _is_plain_url(text):
         return None
     return "is not a plain URL: write one such as https://cloud.example.com, without a slash at its end"
 
 
 def is_origin(text: str) -> Refusal:
-    """Refuse what no browser calls an origin."""
+    """Reject a text that is not an origin."""
     if text == "*" or (_is_plain_url(text) and not urlsplit(text).path):
         return None
     return "is not an origin: write one such as https://console.example.com, or * for all"
 
 
 def is_email(text: str) -> Refusal:
-    """Refuse what cannot be the address of a local account."""
+    """Reject a text that cannot be the address of a local account."""
     if _EMAIL.fullmatch(text):
         return None
     return "is not an e-mail address in lower case: write one such as admin@example.com"
 
 
 def is_name(text: str) -> Refusal:
-    """Refuse what no resource can be called."""
+    """Reject an invalid resource name."""
     if _NAME.fullmatch(text):
         return None
     return "is not a name: write up to 63 letters, digits, dashes, dots and underscores"
 
 
 def is_provider_type(text: str) -> Refusal:
-    """Refuse what is no sort of provider that people can log in at."""
+    """Reject an unknown type of identity provider."""
     if text in {"custom", "google", "microsoft"}:
         return None
-    return "is not a type of provider: write google, microsoft, or custom for any other that speaks OpenID Connect"
+    return "is not a type of provider: write google, microsoft, or custom for any other OpenID Connect provider"
 
 
 def is_organization(text: str) -> Refusal:
-    """Refuse what is not the id of an organization."""
+    """Reject a text that is not an organization's id."""
     if is_id(text):
         return None
     return "is not the id of an organization: write the one that the API shows, not its name"
@@ -147,24 +146,24 @@ def is_uuid(text: str) -> Refusal:
 
 
 def is_percentage(number: int) -> Refusal:
-    """Refuse what is no part of a whole."""
+    """Reject a number outside 0 to 100."""
     return None if 0 <= number <= _ALL_PERCENT else "is not a percentage: write a whole number from 0 to 100"
 
 
 def is_vlan(number: int) -> Refusal:
-    """Refuse what is not the number of a VLAN."""
+    """Reject a number that is not a VLAN id."""
     return None if 1 <= number <= _LAST_VLAN else f"is not a VLAN: write a whole number from 1 to {_LAST_VLAN}"
 
 
 def is_gpu_vendor(text: str) -> Refusal:
-    """Refuse who makes no GPUs that we know."""
+    """Reject an unknown GPU vendor."""
     return None if text in {"NVIDIA", "AMD"} else "is not a vendor of GPUs: write NVIDIA or AMD"
 
 
 def _is_plain_url(text: str) -> bool:
     try:
         parts = urlsplit(text)
-        is_whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+        is_complete = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
     except ValueError:
         return False
-    return is_whole and not (parts.query or parts.fragment or "@" in parts.netloc or text.endswith("/"))
+    return is_complete and not (parts.query or parts.fragment or "@" in parts.netloc or text.endswith("/"))

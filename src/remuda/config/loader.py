@@ -1,14 +1,12 @@
-"""Where values come from: the file, the environment over it, and the command line over both.
+"""Loading of the configuration: the file, overridden by the environment, overridden by the command line.
 
-A variable of the environment is a setting if it begins with `REMUDA_`; a double underscore stands for the dot:
-`REMUDA_IDENTITY__ISSUER`. What begins so and is no setting is refused, because somebody meant one, but for two sorts:
-those that Kubernetes gives every container for a service whose name begins like ours (`REMUDA_PORT`, whose value is a
-URL), and those that our own tests are told by.
+A variable of the environment that begins with `REMUDA_` is a setting; a double underscore stands for the dot:
+`REMUDA_IDENTITY__ISSUER`. An unknown one is rejected, because it is probably misspelt, with two exceptions: the
+variables that Kubernetes sets in every container for a service with our name (`REMUDA_PORT`, whose value is a URL), and
+those of our own tests.
 
-The configuration in effect, and where each of its values comes from.
-
-Lists are replaced whole by whoever comes later. Tables with names of the operator's choice, such as the system
-accounts, are added to those that are there: an entry of the same name replaces that entry.
+A later source replaces a list completely. Tables whose keys the operator chooses, such as the system accounts, are
+merged: an entry of the same name replaces that entry.
 """
 
 import dataclasses
@@ -26,12 +24,16 @@ from remuda.kernel.errors import Invalid, RemudaError
 from remuda.kernel.text import nearest
 
 SHORT: Mapping[str, str] = {"REMUDA_DATA": "server.data", "REMUDA_LISTEN": "server.listen", "REMUDA_CONFIG": ""}
-"""Variables with names of their own; the last one names the file."""
+"""Variables with short names; the last one names the file."""
 
 _PREFIX = "REMUDA_"
-_ALL = "remuda config show lists those there are."
+_ALL = "remuda config show lists all settings."
 _OF_TESTS = frozenset(
-    f"{_PREFIX}{name}" for name in ("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED", "WRITE_GOLDEN")
+    f"{_PREFIX}{name}"
+    for name in (
+        *("SEED", "SEEDS", "KILLS", "FUZZ_EXAMPLES", "FUZZ_SEED"),
+        *("WRITE_ALLOWANCE", "WRITE_FORMATS", "WRITE_GOLDEN"),
+    )
 )
 _SERVICE_LINK = re.compile(
     r"REMUDA_(\w+_)?(SERVICE_HOST|SERVICE_PORT(_\w+)?|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)"
@@ -41,42 +43,42 @@ _SERVICE_URL = re.compile(r"(tcp|udp|sctp)://")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """A value that somebody gave."""
+    """A value from one of the sources."""
 
     setting: Setting
     value: Any
-    """As TOML holds it, or as text."""
+    """As TOML has it, or as text."""
     is_text: bool
     origin: str
-    """Where it comes from, for people."""
+    """Source of the value, for users."""
     called: str
-    """What a sentence about it calls it."""
+    """Name of the value in messages."""
     base: Path
-    """Where relative paths begin."""
+    """Directory that relative paths start from."""
 
 
 @dataclass(frozen=True, slots=True)
 class Unknown:
-    """Something that was given and is no setting, with the sentence that says so."""
+    """A name that is not a setting, with the error message."""
 
     sentence: str
 
 
 def read_file(path: Path) -> Mapping[str, Any]:
-    """Return what a file holds, or raise Invalid."""
+    """Return the content of a file, or raise Invalid."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         cause = error.strerror or type(error).__name__
-        remedy = "name a file that is there and can be read"
+        remedy = "name an existing, readable file"
         raise Invalid(f"The configuration {path}", f"cannot be read ({cause})", remedy=remedy) from None
     except UnicodeDecodeError:
         raise Invalid(f"The configuration {path}", "is not UTF-8 text", remedy="write it as TOML") from None
     except RecursionError:
-        raise Invalid(f"The configuration {path}", "is nested too deeply", remedy="write it flatter") from None
+        raise Invalid(f"The configuration {path}", "is nested too deeply", remedy="use less nesting") from None
     except tomllib.TOMLDecodeError as error:
         cause = re.sub(r" \((.*)\)$", r" \1", str(error))
-        raise Invalid(f"The configuration {path}", f"is not TOML ({cause})", remedy="correct it there") from None
+        raise Invalid(f"The configuration {path}", f"is not TOML ({cause})", remedy="correct the file") from None
 
 
 def from_file(content: Mapping[str, Any], path: Path, above: tuple[str, ...] = ()) -> Iterator[Given | Unknown]:
@@ -105,7 +107,7 @@ def from_environment(environment: Mapping[str, str]) -> Iterator[Given | Unknown
 
 
 def from_flags(flags: Mapping[str, str | None]) -> Iterator[Given]:
-    """Yield what the command line gives, by the name of the setting: its flag is the last part of that."""
+    """Yield the values of the command line, by setting: the flag is the last part of its name."""
     for name, text in flags.items():
         if text is not None:
             yield _text(SETTINGS[name], text, f"--{name.rpartition('.')[2]}")
@@ -126,13 +128,13 @@ def _meant(name: str) -> str:
 
 
 def _is_of_others(variable: str, text: str) -> bool:
-    """Tell whether it is for our tests, or one of those that Kubernetes makes for a service."""
+    """Tell whether a variable belongs to our tests or is one that Kubernetes sets for a service."""
     is_url = variable.endswith("_PORT") and _SERVICE_URL.match(text) is not None
     return is_url or variable in _OF_TESTS or _SERVICE_LINK.fullmatch(variable) is not None
 
 
 def _meant_variable(variable: str, variables: Collection[str]) -> str:
-    """Return the remedy for a variable that nobody knows."""
+    """Return the remedy for an unknown variable."""
     if "__" in variable:
         found = nearest(variable.removeprefix(_PREFIX).replace("__", ".").lower(), SETTINGS)
         return f"did you mean {SETTINGS[found].variable}?" if found else _ALL
@@ -146,40 +148,40 @@ def _meant_variable(variable: str, variables: Collection[str]) -> str:
 
 
 FILE_NAME = "remuda.toml"
-"""The file's name in the data directory, where it is read if no other is named."""
+"""Name of the file in the data directory, which is read if no other is named."""
 DEFAULT = "default"
-"""The origin of what nobody set."""
+"""Origin of a value that is not set."""
 _CONFIG = "REMUDA_CONFIG"
 
 
-class Misconfigured(RemudaError):  # noqa: N818  named like the rest of the tree
-    """Raised when the configuration cannot be used; correct what it names."""
+class Misconfigured(RemudaError):  # noqa: N818  named like the other errors
+    """Raised when the configuration is invalid; correct the settings that it names."""
 
     code = "misconfigured"
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         more = len(problems) - 1
-        several = f" There is more ({more}): remuda config check names it all." if more else ""
+        several = f" Further problems: {more}. remuda config check lists them all." if more else ""
         super().__init__(problems[0] + several)
         self.problems = problems
-        """A sentence for each thing that is wrong."""
+        """A message for each problem."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """A configuration that can be used."""
+    """A valid configuration."""
 
     configuration: Configuration
     origins: Mapping[str, str] = field(default_factory=dict)
-    """By the name of the setting; what is not there is a default."""
+    """By the name of the setting; a missing one has its default."""
     file: Path | None = None
-    """The file that was read."""
+    """File that was read."""
 
 
 def load(
     environment: Mapping[str, str], *, file: Path | None = None, flags: Mapping[str, str | None] | None = None
 ) -> Loaded:
-    """Read the configuration, or raise Misconfigured. `flags` are what the command line gives, by setting."""
+    """Read the configuration, or raise Misconfigured. `flags` are the values of the command line, by setting."""
     above = [*from_environment(environment), *from_flags(flags or {})]
     data = _values(above)[0].get("server.data") or _default_data(environment)
     named = file or (Path(environment[_CONFIG]) if environment.get(_CONFIG) else None)
@@ -191,12 +193,12 @@ def load(
     data = values.setdefault("server.data", data)
     if named is None and found is not None and data.absolute() != found.absolute().parent:
         remedy = "leave it out, or name the file with --config"
-        raise Invalid(f"server.data in {found}", "is another directory than the file's own", remedy=remedy)
+        raise Invalid(f"server.data in {found}", "is not the directory of the file", remedy=remedy)
     return Loaded(configuration=_built(Configuration, values), origins=origins, file=found)
 
 
 def _values(given: Iterable[Given | Unknown]) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
-    """Return values and origins by setting, and a sentence for each problem."""
+    """Return values and origins by setting, and a message for each problem."""
     values: dict[str, Any] = {}
     origins: dict[str, str] = {}
     problems: list[str] = []
@@ -209,7 +211,7 @@ def _values(given: Iterable[Given | Unknown]) -> tuple[dict[str, Any], dict[str,
             value = _value(each)
         except Wrong as wrong:
             end = "" if wrong.problem.endswith("?") else "."
-            problems.append(f"{_place(each, wrong)} {wrong.problem}{end}")
+            problems.append(f"{_subject(each, wrong)} {wrong.problem}{end}")
             continue
         if isinstance(value, Mapping):
             value = {**values.get(name, each.setting.default), **value}
@@ -223,7 +225,7 @@ def _value(given: Given) -> Any:
     return read(setting.type, raw, setting.about, base=given.base)
 
 
-def _place(given: Given, wrong: Wrong) -> str:
+def _subject(given: Given, wrong: Wrong) -> str:
     name = given.setting.name
     return given.called.replace(name, name + wrong.inside, 1) if name in given.called else given.called + wrong.inside
 
@@ -235,7 +237,7 @@ def _in(data: Path) -> Path | None:
     except OSError as error:
         cause = error.strerror or str(error)
         remedy = "run this as the directory's owner, or name another one"
-        raise Invalid("--data", f"{data} cannot be looked into ({cause})", remedy=remedy) from None
+        raise Invalid("--data", f"{data} cannot be read ({cause})", remedy=remedy) from None
 
 
 def _default_data(environment: Mapping[str, str]) -> Path:

@@ -1,9 +1,4 @@
-"""What region is told, made from the configuration: which regions there are, and what is behind them.
-
-What the parts of the process are told, made from the configuration.
-
-What compute is told, made from the configuration.
-"""
+"""Conversion of the configuration into the settings of the process, identity, region and compute."""
 
 import dataclasses
 from collections.abc import Iterable, Mapping
@@ -72,44 +67,44 @@ _SAME = (
     "image_size_gib",
     "image_targets",
 )
-_AT_ONCE = timedelta(0)
+_NO_DELAY = timedelta(0)
 
 
-def catalogues(told: Region) -> Mapping[str, Catalogue]:
-    """Return the simulated clouds that are to be there, by name, or raise Misconfigured."""
-    if not told.simulated:
+def catalogues(section: Region) -> Mapping[str, Catalogue]:
+    """Return the configured simulated clouds by name, or raise Misconfigured."""
+    if not section.simulated:
         return {}
     try:
-        found = load_catalogues(told.catalogue)
+        found = load_catalogues(section.catalogue)
     except Invalid as error:
         raise Misconfigured((f"region.catalogue: {error.sentence}",)) from None
-    return {name: instant(each) if told.instant else each for name, each in found.items()}
+    return {name: instant(each) if section.instant else each for name, each in found.items()}
 
 
 def region_settings(configuration: Configuration, *, url: str) -> RegionSettings:
-    """Return what region is told, in a process that clients reach at `url`, or raise Misconfigured."""
-    told = configuration.region
-    specs = {name: RegionSpec(provider="simulated", simulated=RegionSimulated(name)) for name in catalogues(told)}
-    for name, cluster in told.kubernetes.items():
+    """Return region's settings, in a process that clients reach at `url`, or raise Misconfigured."""
+    section = configuration.region
+    specs = {name: RegionSpec(provider="simulated", simulated=RegionSimulated(name)) for name in catalogues(section)}
+    for name, cluster in section.kubernetes.items():
         if name in specs:
             raise _wrong(f"kubernetes.{name}", "has the name of a simulated cloud: give it another one")
         specs[name] = RegionSpec(provider="kubernetes", kubernetes=_cluster(name, cluster))
-    _check_names(told, specs)
-    for name, physical in told.physical_networks.items():
+    _check_names(section, specs)
+    for name, physical in section.physical_networks.items():
         if specs[name].provider != "simulated":
-            raise _wrong(f"physical_networks.{name}", "is of a region that has no networks: leave it out")
+            raise _wrong(f"physical_networks.{name}", "names a region without networks: leave it out")
         specs[name] = replace(specs[name], openstack=_physical(f"physical_networks.{name}", physical))
     return RegionSettings(
         url=f"{url}/region",
         identity_url=configuration.identity.issuer or f"{url}/identity",
-        regions=tuple(_region(name, spec, told.private.get(name, ())) for name, spec in specs.items()),
-        look_again=_AT_ONCE if told.instant else told.look_again,
-        **{name: getattr(told, name) for name in _SAME},
+        regions=tuple(_region(name, spec, section.private.get(name, ())) for name, spec in specs.items()),
+        look_again=_NO_DELAY if section.instant else section.look_again,
+        **{name: getattr(section, name) for name in _SAME},
     )
 
 
 def check_region(configuration: Configuration, *, url: str) -> None:
-    """Raise Misconfigured if a value is no good beside another one, or a file that is named."""
+    """Raise Misconfigured if values contradict each other, or a named file is invalid."""
     settings = region_settings(configuration, url=url)
     for region in settings.regions:
         _check_cluster(region)
@@ -122,20 +117,20 @@ def _region(name: str, spec: RegionSpec, organizations: tuple[str, ...]) -> Conf
     return ConfiguredRegion(name=name, spec=replace(spec, security=security))
 
 
-def _check_names(told: Region, names: Iterable[str]) -> None:
-    """Refuse a region that cannot be called so, and one that something is said of and that is not there.
+def _check_names(section: Region, names: Iterable[str]) -> None:
+    """Reject an invalid name of a region, and a setting for a region that does not exist.
 
-    A private one that is misspelt would be everybody's.
+    A misspelt private region would otherwise be public.
     """
     known = list(names)
     for name in known:
-        if (refusal := is_name(name)) is not None:
-            raise _wrong(f"kubernetes.{name}" if name in told.kubernetes else f"catalogue: clouds.{name}", refusal)
+        if (problem := is_name(name)) is not None:
+            raise _wrong(f"kubernetes.{name}" if name in section.kubernetes else f"catalogue: clouds.{name}", problem)
     for setting in ("private", "physical_networks"):
-        for name in getattr(told, setting):
+        for name in getattr(section, setting):
             if name not in known:
                 found = nearest(name, known)
-                raise _wrong(f"{setting}.{name}", f"is no region: {_meant(found, known)}")
+                raise _wrong(f"{setting}.{name}", f"is not a region: {_meant(found, known)}")
 
 
 def _meant(found: str | None, known: list[str]) -> str:
@@ -144,23 +139,23 @@ def _meant(found: str | None, known: list[str]) -> str:
     return f"there are {', '.join(known)}" if known else "configure it, or leave this out"
 
 
-def _physical(place: str, told: PhysicalNetwork) -> RegionOpenstack:
-    """Return a physical network as regions have it: every provider's is stored as OpenStack's is."""
-    for number, each in enumerate(told.vlans):
+def _physical(location: str, section: PhysicalNetwork) -> RegionOpenstack:
+    """Return a physical network as regions store it: in the OpenStack section, whatever the provider is."""
+    for number, each in enumerate(section.vlans):
         if each.last < each.first:
-            raise _wrong(f"{place}.vlans[{number}]", "ends before it begins: write the lower VLAN as first")
-    ordered = sorted(told.vlans, key=lambda each: each.first)
+            raise _wrong(f"{location}.vlans[{number}]", "ends before it begins: write the lower VLAN as first")
+    ordered = sorted(section.vlans, key=lambda each: each.first)
     if any(after.first <= before.last for before, after in pairwise(ordered)):
-        raise _wrong(f"{place}.vlans", "has a VLAN twice: write ranges that have nothing in common")
+        raise _wrong(f"{location}.vlans", "has a VLAN twice: write ranges that do not overlap")
     segments = tuple(VlanSegment(start_id=each.first, end_id=each.last) for each in ordered)
-    provider = ProviderNetworks(physical_network=told.name, vlan=Vlan(segments=segments) if segments else None)
+    provider = ProviderNetworks(physical_network=section.name, vlan=Vlan(segments=segments) if segments else None)
     return RegionOpenstack(endpoint="", network=Networks(provider_networks=provider))
 
 
 def _cluster(name: str, cluster: Cluster) -> RegionKubernetes:
-    place, path = f"kubernetes.{name}.kube_config_file", cluster.kube_config_file
+    location, path = f"kubernetes.{name}.kube_config_file", cluster.kube_config_file
     return RegionKubernetes(
-        kube_config=Secret(_read(place, path)),
+        kube_config=Secret(_read(location, path)),
         nodes=tuple(_node(each) for each in cluster.nodes),
         domain_name=cluster.domain_name,
     )
@@ -179,7 +174,7 @@ def _node(node: ClusterNode) -> KubernetesNode:
 
 def _gpu(gpu: NodeGpu) -> Gpu:
     return Gpu(
-        vendor=gpu.vendor,  # type: ignore[arg-type]  # which was checked when it was read
+        vendor=gpu.vendor,  # type: ignore[arg-type]  # checked when it was read
         model=gpu.model,
         physical_count=gpu.physical_count,
         logical_count=gpu.logical_count,
@@ -191,37 +186,37 @@ def _check_cluster(region: ConfiguredRegion) -> None:
     found = region.spec.kubernetes
     if found is None or found.kube_config is None:
         return
-    from remuda.providers.kubernetes.kubeconfig import source_of  # noqa: PLC0415  heavy, and most have no such region
+    from remuda.providers.kubernetes.kubeconfig import source_of  # noqa: PLC0415  slow to import and rarely needed
 
     try:
         source_of(found.kube_config)()
     except Unavailable:
-        place = f"kubernetes.{region.name}.kube_config_file"
+        location = f"kubernetes.{region.name}.kube_config_file"
         raise _wrong(
-            place, "names a kubeconfig that cannot be used: let it have a current context and everything in it"
+            location, "names an invalid kubeconfig: it needs a current context and inline credentials"
         ) from None
 
 
-def _read(place: str, path: Path) -> str:
+def _read(location: str, path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        cause = getattr(error, "strerror", None) or "it is no text"
-        raise _wrong(place, f"cannot be read from {path} ({cause}): name a file with a kubeconfig") from None
+        cause = getattr(error, "strerror", None) or "it is not text"
+        raise _wrong(location, f"cannot be read from {path} ({cause}): name a file with a kubeconfig") from None
 
 
-def _wrong(place: str, problem: str) -> Misconfigured:
+def _wrong(location: str, problem: str) -> Misconfigured:
     end = "" if problem.endswith("?") else "."
-    return Misconfigured((f"region.{place} {problem}{end}",))
+    return Misconfigured((f"region.{location} {problem}{end}",))
 
 
 def public_url(server: Server, address: Address) -> str:
-    """Return the URL that clients reach the process by, which answers at this address."""
+    """Return the URL at which clients reach the process that listens on this address."""
     return server.public_url or f"http://{address.reachable}"
 
 
 def patience(server: Server) -> Patience:
-    """Return how much the server takes from clients."""
+    """Return the limits of connections."""
     return Patience(
         head_s=server.head_timeout.total_seconds(),
         read_stall_s=server.read_timeout.total_seconds(),
@@ -231,7 +226,7 @@ def patience(server: Server) -> Patience:
 
 
 def api_settings(server: Server) -> ApiSettings:
-    """Return how every API is served."""
+    """Return the settings of every API."""
     return ApiSettings(
         body_limit=server.body_limit,
         body_timeout_s=server.body_timeout.total_seconds(),
@@ -242,73 +237,72 @@ def api_settings(server: Server) -> ApiSettings:
 
 
 def rate_limit(server: Server) -> RateLimit:
-    """Return how often each caller may ask."""
     return RateLimit(quota=server.rate_limit)
 
 
 def identity_settings(configuration: Configuration, *, url: str) -> IdentitySettings:
-    """Return what identity is told, in a process that clients reach at `url`. The first user is an administrator."""
-    told = configuration.identity
-    administrators = dict.fromkeys([*told.platform_administrators, told.bootstrap.administrator])
+    """Return identity's settings, in a process that clients reach at `url`. The first user is an administrator."""
+    section = configuration.identity
+    administrators = dict.fromkeys([*section.platform_administrators, section.bootstrap.administrator])
     return IdentitySettings(
-        **_same(told),
-        issuer=told.issuer or f"{url}/identity",
+        **_same(section),
+        issuer=section.issuer or f"{url}/identity",
         platform_administrators=tuple(administrators),
         role_bindings=tuple(
-            RoleBinding(subject=each.subject, roles=each.roles, issuer=each.issuer) for each in told.role_bindings
+            RoleBinding(subject=each.subject, roles=each.roles, issuer=each.issuer) for each in section.role_bindings
         ),
         group_bindings=tuple(
-            GroupBinding(issuer=each.issuer, group=each.group, roles=each.roles) for each in told.group_bindings
+            GroupBinding(issuer=each.issuer, group=each.group, roles=each.roles) for each in section.group_bindings
         ),
-        system_accounts={name: _account(name, each) for name, each in told.system_accounts.items()},
-        providers={name: _provider(name, each) for name, each in told.providers.items()},
+        system_accounts={name: _account(name, each) for name, each in section.system_accounts.items()},
+        providers={name: _provider(name, each) for name, each in section.providers.items()},
     )
 
 
 def bootstrap_settings(configuration: Configuration) -> BootstrapSettings:
-    """Return what the first start makes."""
-    told = configuration.identity.bootstrap
+    """Return the settings of the first start."""
+    section = configuration.identity.bootstrap
     return BootstrapSettings(
-        administrator=told.administrator,
-        password=told.password,
-        organization=told.organization,
-        project=told.project,
+        administrator=section.administrator,
+        password=section.password,
+        organization=section.organization,
+        project=section.project,
     )
 
 
 def check(configuration: Configuration) -> None:
-    """Raise Misconfigured if a value is no good beside another one, such as two bindings that contradict each other."""
+    """Raise Misconfigured if values contradict each other, such as two role bindings."""
     server = configuration.server
     url = public_url(server, server.listen)
     check_region(configuration, url=url)
     try:
-        told = identity_settings(configuration, url=url)
-        Bindings(told)
-        for name, account in told.system_accounts.items():
+        settings = identity_settings(configuration, url=url)
+        Bindings(settings)
+        for name, account in settings.system_accounts.items():
             _check_key(name, account.public_key)
-        check_providers(told)
+        check_providers(settings)
         check_bootstrap(bootstrap_settings(configuration))
     except Invalid as error:
         section = "identity.bootstrap" if error.field == "password" else "identity"
         raise Misconfigured((f"{section}.{error.sentence.removeprefix('identity.')}",)) from None
 
 
-_OTHERWISE = {"issuer", "platform_administrators", "role_bindings", "group_bindings", "system_accounts", "providers"}
+_CONVERTED = {"issuer", "platform_administrators", "role_bindings", "group_bindings", "system_accounts", "providers"}
 
 
-def _same(told: Identity) -> dict[str, Any]:
-    """Return what is called and written the same on both sides."""
-    names = {each.name for each in dataclasses.fields(IdentitySettings)} - _OTHERWISE
-    return {name: getattr(told, name) for name in names}
+def _same(section: Identity) -> dict[str, Any]:
+    """Return the values that have the same name and form on both sides."""
+    names = {each.name for each in dataclasses.fields(IdentitySettings)} - _CONVERTED
+    return {name: getattr(section, name) for name in names}
 
 
 def _account(name: str, account: Account) -> SystemAccount:
     if account.public_key_file is None:
         return SystemAccount(role=account.role, public_key=account.public_key)
-    place = f"system_accounts.{name}"
+    location = f"system_accounts.{name}"
     if account.public_key:
-        raise Invalid(f"identity.{place}", "has both a public_key and a public_key_file", remedy="leave one out")
-    key = _read_file(f"{place}.public_key_file", account.public_key_file, remedy="name a PEM file")
+        raise Invalid(f"identity.{location}", "has both a public_key and a public_key_file", remedy="leave one out")
+    key = _read_file(f"{location}.public_key_file", account.public_key_file, remedy="name a PEM file")
     return SystemAccount(role=account.role, public_key=key)
 
 
@@ -319,26 +313,28 @@ def _check_key(name: str, pem: str) -> None:
         load_public_key(pem)
     except Invalid:
         remedy = "give the PEM of an EC, Ed25519 or 2048-bit RSA key"
-        raise Invalid(f"system_accounts.{name}.public_key", "is no key that we can use", remedy=remedy) from None
+        raise Invalid(f"system_accounts.{name}.public_key", "is not a supported key", remedy=remedy) from None
 
 
 def _provider(name: str, provider: Provider) -> PlatformProvider:
     return PlatformProvider(
         issuer=provider.issuer,
-        type=provider.type,  # type: ignore[arg-type]  # which was checked when it was read
+        type=provider.type,  # type: ignore[arg-type]  # checked when it was read
         client_id=provider.client_id,
         client_secret=_client_secret(f"providers.{name}", provider),
         bearer_trust=None if provider.bearer_trust is None else _trust(provider.bearer_trust),
     )
 
 
-def _client_secret(place: str, provider: Provider) -> Secret | None:
+def _client_secret(location: str, provider: Provider) -> Secret | None:
     if provider.client_secret_file is None:
         return provider.client_secret
     if provider.client_secret is not None:
-        raise Invalid(f"identity.{place}", "has both a client_secret and a client_secret_file", remedy="leave one out")
+        raise Invalid(
+            f"identity.{location}", "has both a client_secret and a client_secret_file", remedy="leave one out"
+        )
     read = _read_file(
-        f"{place}.client_secret_file", provider.client_secret_file, remedy="name a file with the secret alone"
+        f"{location}.client_secret_file", provider.client_secret_file, remedy="name a file with the secret alone"
     )
     return Secret(read.strip())
 
@@ -347,21 +343,21 @@ def _trust(trust: Trust) -> BearerTrust:
     return BearerTrust(**{each.name: getattr(trust, each.name) for each in dataclasses.fields(trust)})
 
 
-def _read_file(place: str, path: Path, *, remedy: str) -> str:
+def _read_file(location: str, path: Path, *, remedy: str) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        cause = getattr(error, "strerror", None) or "it is no text"
-        raise Invalid(f"identity.{place}", f"cannot be read from {path} ({cause})", remedy=remedy) from None
+        cause = getattr(error, "strerror", None) or "it is not text"
+        raise Invalid(f"identity.{location}", f"cannot be read from {path} ({cause})", remedy=remedy) from None
 
 
 def compute_settings(configuration: Configuration, *, url: str) -> ComputeSettings:
-    """Return what compute is told, in a process that clients reach at `url`."""
-    told = configuration.compute
+    """Return compute's settings, in a process that clients reach at `url`."""
+    section = configuration.compute
     return ComputeSettings(
         url=f"{url}/compute",
         identity_url=configuration.identity.issuer or f"{url}/identity",
-        look_again=told.look_again,
-        check_every=told.check_every,
-        stuck_after=told.stuck_after,
+        look_again=section.look_again,
+        check_every=section.check_every,
+        stuck_after=section.stuck_after,
     )

@@ -1,6 +1,6 @@
-"""The configuration as TOML for people: what each setting means, what it is, and where that comes from.
+"""The configuration as TOML for users: the description, value and origin of each setting.
 
-It can be read again as a configuration, but for secrets, which are not shown.
+It can be read again as a configuration, except for secrets, which are not shown.
 """
 
 import re
@@ -20,12 +20,11 @@ _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r"}
 
 
 def as_toml(loaded: Loaded) -> str:
-    """Return the whole configuration."""
     return "\n".join(_lines(loaded)) + "\n"
 
 
 def _lines(loaded: Loaded) -> Iterator[str]:
-    yield f"# The file: {loaded.file or 'none was read'}. The environment wins over it, the command line over both."
+    yield f"# File: {loaded.file or 'none'}. The environment overrides it, and the command line overrides both."
     table = ""
     for setting in SETTINGS.values():
         above = ".".join(setting.path[:-1])
@@ -48,14 +47,14 @@ def _about(setting: Setting, origin: str) -> str:
 
 
 def toml_value(value: Any) -> str:
-    """Return a value as TOML writes it, on one line."""
+    """Return a value as TOML, on one line."""
     if isinstance(value, Mapping):
         pairs = [f"{_key(name)} = {toml_value(each)}" for name, each in value.items()]
         return f"{{ {', '.join(pairs)} }}" if pairs else "{}"
     if isinstance(value, list):
         return f"[{', '.join(map(toml_value, value))}]"
     if isinstance(value, int):
-        return str(value).lower()  # as for true and false
+        return str(value).lower()  # also for true and false
     return f'"{"".join(map(_escaped, str(value)))}"'
 
 

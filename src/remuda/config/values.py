@@ -16,7 +16,7 @@ from remuda.kernel.secrets import Secret
 from remuda.kernel.text import nearest
 
 HIDDEN = "…"
-"""What is shown of a secret."""
+"""Placeholder of a secret."""
 
 _FORMS: Mapping[Any, tuple[type, str, str]] = {
     str: (str, "a text", "put it in quotes"),
@@ -26,29 +26,29 @@ _FORMS: Mapping[Any, tuple[type, str, str]] = {
     timedelta: (str, "a duration", 'write a text such as "90d", "1h" or "60s"'),
     bool: (bool, "a boolean", "write true or false, without quotes"),
     int: (int, "a whole number", "write one such as 10, without quotes"),
-    tuple: (list, "a list", "put what it holds in [ and ], with commas between"),
+    tuple: (list, "a list", "put its values in [ and ], separated by commas"),
     Mapping: (dict, "a table", 'write one such as { name = "value" }'),
 }
 _KINDS = {bool: "a boolean", int: "a number", float: "a number", str: "a text", list: "a list", dict: "a table"}
 
 
-class Wrong(Exception):  # noqa: N818  read as what happened, like all our errors
-    """A value is not what its setting needs."""
+class Wrong(Exception):  # noqa: N818  named like the other errors
+    """Raised when a value is not what its setting needs."""
 
     def __init__(self, problem: str, *, inside: str = "") -> None:
         super().__init__(problem)
         self.problem = problem
-        """What is wrong, with the remedy behind a colon: `is …: write …`."""
+        """The problem, with the remedy after a colon: `is …: write …`."""
         self.inside = inside
-        """Where in the value, as it follows the setting's name: `[0].roles`."""
+        """Position in the value, appended to the setting's name: `[0].roles`."""
 
-    def within(self, place: str) -> "Wrong":
-        """Return the same about something that holds it."""
-        return Wrong(self.problem, inside=place + self.inside)
+    def within(self, position: str) -> "Wrong":
+        """Return the same error for the enclosing value."""
+        return Wrong(self.problem, inside=position + self.inside)
 
 
 def from_text(annotation: Any, text: str) -> Any:
-    """Return what TOML would hold for a text of the environment or the command line."""
+    """Parse a text of the environment or the command line into what TOML would have."""
     form = _form(_without_none(annotation))
     if form[0] is str:
         return text
@@ -57,26 +57,26 @@ def from_text(annotation: Any, text: str) -> Any:
     except tomllib.TOMLDecodeError:
         read_as = {}
     if list(read_as) != ["value"]:
-        raise Wrong(f"is not {form[1]} as TOML has it: {form[2]}")
+        raise Wrong(f"is not {form[1]} in TOML: {form[2]}")
     return read_as["value"]
 
 
 def read(annotation: Any, raw: Any, about: About, *, base: Path) -> Any:
-    """Return the value of a setting, or raise Wrong. Paths begin at `base`."""
+    """Return the value of a setting, or raise Wrong. Relative paths start at `base`."""
     annotation = _without_none(annotation)
     _check_form(annotation, raw)
     arguments = get_args(annotation)
     if get_origin(annotation) is tuple:
         if about.needs_one and not raw:
-            raise Wrong("is empty: put at least one into it")
+            raise Wrong("is empty: add at least one item")
         return tuple(_each(arguments[0], item, about, base, f"[{at}]") for at, item in enumerate(raw))
     if get_origin(annotation) is Mapping:
         return {name: _each(arguments[1], item, about, base, f".{name}") for name, item in raw.items()}
     if annotation not in _FORMS:
         return _table(annotation, raw, base)
     value = _scalar(annotation, raw, base)
-    if about.check is not None and (refusal := about.check(value)):
-        raise Wrong(refusal)
+    if about.check is not None and (problem := about.check(value)):
+        raise Wrong(problem)
     return value
 
 
@@ -86,11 +86,11 @@ def _check_form(annotation: Any, raw: Any) -> None:
         raise Wrong(f"is {_KINDS.get(type(raw), 'a date')} where {expected} is needed: {remedy}")
 
 
-def _each(annotation: Any, item: Any, about: About, base: Path, place: str) -> Any:
+def _each(annotation: Any, item: Any, about: About, base: Path, position: str) -> Any:
     try:
         return read(annotation, item, about, base=base)
     except Wrong as wrong:
-        raise wrong.within(place) from None
+        raise wrong.within(position) from None
 
 
 def _table(table: Any, raw: Mapping[str, Any], base: Path) -> Any:
@@ -100,7 +100,7 @@ def _table(table: Any, raw: Mapping[str, Any], base: Path) -> Any:
         if name not in annotations:
             found = nearest(name, annotations)
             remedy = f"did you mean {found}?" if found else f"there are {', '.join(annotations)}"
-            raise Wrong(f"is not known here: {remedy}", inside=f".{name}")
+            raise Wrong(f"is unknown: {remedy}", inside=f".{name}")
         (about,) = annotations[name].__metadata__
         values[name] = _each(annotations[name].__origin__, item, about, base, f".{name}")
     for field in dataclasses.fields(table):
@@ -130,11 +130,11 @@ def _expanded(text: str) -> Path:
     try:
         return Path(text).expanduser()
     except RuntimeError:
-        raise Wrong("begins with ~, and there is no such home directory: write the whole path") from None
+        raise Wrong("begins with ~, but that home directory does not exist: write the whole path") from None
 
 
 def plain(value: Any) -> Any:
-    """Return a value as TOML holds it; of a secret, only that there is one."""
+    """Return a value as TOML has it; a secret is replaced by a placeholder."""
     if dataclasses.is_dataclass(value) and not isinstance(value, Address | type):
         fields = [(field, getattr(value, field.name)) for field in dataclasses.fields(value)]
         return {field.name: plain(each) for field, each in fields if each != field.default}

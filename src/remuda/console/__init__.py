@@ -1,1 +1,1 @@
-"""What people see of a Remuda in a browser: for now one page, with their instances as they are."""
+"""Web console: a page that shows a user's instances live."""

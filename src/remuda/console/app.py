@@ -1,13 +1,11 @@
-"""The console of a process: it stands before the pages of the process, and takes `/` and what is below `/console`.
+"""Web console of a process: it handles `/` and the paths below `/console`, and passes the rest to the process pages.
 
-A browser has a cookie and no token, so the console asks for whom it is, and follows the instances in that one's name on
-the server's side. It answers GET only and changes nothing. A request that another site began is refused: browsers do
-not send it the cookie, and say where it comes from (`Sec-Fetch-Site`). A stream ends with the login that it is for.
+A browser has a cookie and no token, so the console looks up the user's session and watches the instances with that
+user's permissions on the server. It handles GET only and changes nothing. A request from another site is rejected:
+browsers do not send it the cookie, and mark it (`Sec-Fetch-Site`). A stream ends with its session.
 
-The page, and what it loads: a script and styles of our own, and nothing else.
-
-What somebody else wrote, such as the name of an instance, is text in it and never markup: the template escapes it, and
-the script sets text only.
+The page loads only a script and styles of our own. User input, such as the name of an instance, is text and never
+markup: the template escapes it, and the script sets text only.
 """
 
 import base64
@@ -35,20 +33,20 @@ from remuda.kernel.errors import Forbidden, NotAllowed, RemudaError, Unauthentic
 from remuda.version import ServiceDescriptor
 
 STREAM = "/console/instances"
-"""Where the script follows the instances."""
+"""Path of the event stream of instances."""
 
 _SCRIPT = "console.js"
-_PLACE = f"/console/{_SCRIPT}"
+_SCRIPT_PATH = f"/console/{_SCRIPT}"
 
 
 class ConsolePages:
-    """Renders the page."""
+    """Renderer of the page."""
 
     def __init__(self, *, description: ServiceDescriptor, mounted: Sequence[Mounted], account: str) -> None:
-        """Take where somebody logs in and out as `account`."""
+        """Take the URL of the login page as `account`."""
         self._template = _environment().get_template("console.html")
         self._about = {"version": str(description), "mounted": mounted, "account": account}
-        self._about |= {"script": _PLACE, "stream": STREAM}
+        self._about |= {"script": _SCRIPT_PATH, "stream": STREAM}
         own = ("page.css", "console.css")
         styles = " ".join(f"'sha256-{_digest(_environment().get_template(name).render())}'" for name in own)
         self._policy = (
@@ -57,15 +55,15 @@ class ConsolePages:
         )
 
     def front(self, *, known: str, problems: Sequence[tuple[str, str]], pages: Mapping[str, str]) -> Page:
-        """Show the page to whoever is logged in, or to somebody who is not yet (`known` is empty then)."""
-        standing = "Remuda is not ready" if problems else "Remuda is ready"
-        title = "Your instances" if known else standing
+        """Return the page for a logged-in user, or the start page (`known` is empty then)."""
+        readiness = "Remuda is not ready" if problems else "Remuda is ready"
+        title = "Your instances" if known else readiness
         html = self._template.render(title=title, known=known, problems=problems, pages=pages, **self._about)
         return Page(html, headers={"Content-Security-Policy": self._policy})
 
 
 def script() -> Answer:
-    """Return the script. A browser asks for it each time, so that it never has one of an earlier release."""
+    """Return the script. The browser revalidates it each time, so that it never runs one of an earlier release."""
     return _script()
 
 
@@ -98,31 +96,31 @@ def _environment() -> Environment:
 
 
 _METHODS = ("GET", "HEAD")
-_HERE = {b"same-origin", b"none"}
-"""What a browser says of a request that a page of ours began, or its user."""
+_SAME_SITE = {b"same-origin", b"none"}
+"""Values for a request that one of our pages or the user began."""
 
 Headers = Mapping[bytes, bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConsolePorts:
-    """What the console is given to work with."""
+    """Dependencies of the console."""
 
     pages: ConsolePages
     viewer: Callable[[str], Awaitable[Principal]]
-    """Returns who is logged in in the browser that sent these cookies, or raises Unauthenticated."""
+    """Returns the user whose browser sent these cookies, or raises Unauthenticated."""
     instances: Callable[[Principal], Awaitable[Collection[Any, Any]]]
-    """Returns the instances that somebody may see."""
+    """Returns the instances that a user may see."""
     watch: WatchPorts
     limiter: RateLimiter
 
 
 class Console:
-    """Answers browsers, and leaves the rest to the pages of the process."""
+    """ASGI app of the console, in front of the process pages."""
 
     def __init__(self, ports: ConsolePorts, otherwise: ProcessPages) -> None:
         self._ports, self._otherwise = ports, otherwise
-        self._answers: Mapping[str, Callable[[Headers, Observation], Awaitable[Answer]]] = {
+        self._routes: Mapping[str, Callable[[Headers, Observation], Awaitable[Answer]]] = {
             "/": self._front,
             "/console/console.js": self._script,
             "/console/session": self._session,
@@ -130,9 +128,9 @@ class Console:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
-        answers = self._answers.get(scope["path"])
-        if answers is None:
+        """Handle a request."""
+        handle = self._routes.get(scope["path"])
+        if handle is None:
             otherwise: ASGIApp = self._otherwise
             await otherwise(scope, receive, send)
             return
@@ -140,19 +138,19 @@ class Console:
         try:
             if scope["method"] not in _METHODS:
                 raise NotAllowed(_METHODS)
-            answer = await answers(dict(scope["headers"]), seen)
+            response = await handle(dict(scope["headers"]), seen)
         except RemudaError as error:
             seen.error_code = error.code
-            answer = answer_to(error, trace_id=seen.trace_id)
+            response = answer_to(error, trace_id=seen.trace_id)
         if scope["method"] == "HEAD":
-            await answer.send_head(send)
+            await response.send_head(send)
         else:
-            await answer.send(send, receive=receive)
+            await response.send(send, receive=receive)
 
     async def _front(self, headers: Headers, seen: Observation) -> Answer:
         try:
             known = (await self._viewer(headers, seen)).who
-        except (Unauthenticated, Unavailable):  # also while the store fails, which the page tells
+        except (Unauthenticated, Unavailable):  # also while the store fails, which the page reports
             known = ""
         problems = self._otherwise.problems()
         return answer_page(self._ports.pages.front(known=known, problems=problems, pages={**PAGES, **DOCS}))
@@ -161,26 +159,26 @@ class Console:
         return script()
 
     async def _session(self, headers: Headers, seen: Observation) -> Answer:
-        """Tell who is logged in: a script is not told why its stream was refused."""
-        viewer = await self._asker(headers, seen)
+        """Return the user's name: a script cannot read why its stream was rejected."""
+        viewer = await self._same_site_viewer(headers, seen)
         return Answer(HTTPStatus.OK, msgspec.json.encode({"subject": viewer.who}), (JSON, NO_CACHE))
 
     async def _stream(self, headers: Headers, seen: Observation) -> Answer:
-        principal = await self._asker(headers, seen)
+        principal = await self._same_site_viewer(headers, seen)
         last = headers.get(b"last-event-id", b"").decode("latin-1")
-        answer = await answer_watch(
+        response = await answer_watch(
             await self._ports.instances(principal),
             last_event_id=last or None,
             principal=principal,
             renew=lambda: self._ports.viewer(_cookies(headers)),
             ports=self._ports.watch,
         )
-        return answer.with_headers(NO_CACHE)
+        return response.with_headers(NO_CACHE)
 
-    async def _asker(self, headers: Headers, seen: Observation) -> Principal:
-        """Return who asks from a page of ours."""
-        if headers.get(b"sec-fetch-site", b"same-origin") not in _HERE:
-            raise Forbidden("this is for pages of this site alone: use the API, and a token")
+    async def _same_site_viewer(self, headers: Headers, seen: Observation) -> Principal:
+        """Return the user of a request from one of our pages."""
+        if headers.get(b"sec-fetch-site", b"same-origin") not in _SAME_SITE:
+            raise Forbidden("this path is for pages of this site only: use the API with a token")
         return await self._viewer(headers, seen)
 
     async def _viewer(self, headers: Headers, seen: Observation) -> Principal:

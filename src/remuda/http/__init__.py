@@ -1,1 +1,1 @@
-"""The API kernel: one table of routes, from which dispatch, validation, OpenAPI, the client and the docs follow."""
+"""HTTP framework: one route table, from which dispatch, validation, OpenAPI, the client and the docs follow."""

@@ -1,23 +1,22 @@
-"""Audit: one record for each request of a known caller that may change something.
+"""Audit: one record for each write request of an authenticated caller.
 
-It says which component was asked, by whom, for what, where, about which object, and how it ended; never what was sent.
-Failures are recorded like successes, from the moment that the caller is known and within its rate: a body that cannot
-be understood, too. Reads are not recorded.
+A record names the component, the caller, the operation, the scope, the object and the outcome, never what was sent.
+Failures are recorded like successes, including a body that cannot be parsed, from the moment that the caller is known
+and within its rate limit. Reads are not recorded.
 
-A service hands `witness` to the write that carries the request out, and the record is in that write's commit: neither
-is kept without the other. Where no write took it, or the request failed after all, `finish` keeps a record with the
-status before the answer goes out; if it cannot be kept, there is no such answer. An answer that is given again, under
-its idempotency key, has a record that says `replayed`: nothing was done for it.
+The context's `audit` hook returns the record of a success for the transaction that executes the request, so neither is
+stored without the other. If no write took the record, or the request failed afterwards, `finish` stores a record with
+the status before the response is sent; if that fails, the request fails. A response that is replayed under its
+idempotency key has a record that says `replayed`.
 
-Public routes know no caller. Whoever serves one keeps records of what matters there, such as a login, with
-`audit_record`: in the commit of what it makes, or appended to the log where it makes nothing.
+Public routes have no authenticated caller. A service records what matters there, such as a login, with `audit_record`:
+in the transaction of its write, or appended to the log if there is none.
 
-The records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its
-own: that of the object written, else that of the path, else the one that pays, else the caller's only one. What belongs
-to none has the subject `system`, and so has what a stranger asked of an organization: nobody writes into the records of
-others, or begins those of an organization that may not exist. What is done to the whole system, on a route of the scope
-`everywhere`, is not the business of where its administrator happens to be a member: it is the object's or the path's
-organization's, or else the system's.
+Records are in the log stream `audit`. Their subject is `organization/<id>`, so that an organization can read its own:
+that of the written object, else that of the path, else the paying one, else the caller's only one. Records of no
+organization have the subject `system`. So have requests of outsiders for an organization: a caller must not write into
+another organization's audit log, or create one for an organization that may not exist. On a route of the scope
+`everywhere` the administrator's own organization does not count: it is the object's or the path's, or else the system.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,24 +30,24 @@ from remuda.store.logs import Log, Record
 from remuda.version import release
 
 STREAM = "audit"
-"""The log stream of the records."""
+"""Log stream of the records."""
 
 SYSTEM = "system"
-"""The subject of records that belong to no organization."""
+"""Subject of records that belong to no organization."""
 
-_OUR_FAILURE = 500
-_REFUSED = 400
+_SERVER_ERROR = 500
+_FIRST_ERROR = 400
 
 
 class Component(msgspec.Struct, frozen=True, kw_only=True):
-    """Who was asked."""
+    """Component that handled the request."""
 
     name: str
     version: str
 
 
 class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Who asked: whose credentials, for whom it was done, and which service acted."""
+    """Caller: the subject of the credentials, the actor that it acts for, and the service that acted."""
 
     subject: str
     actor: str = ""
@@ -56,23 +55,23 @@ class Actor(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Operation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What was asked for: the method and the path as the route table has it."""
+    """Requested operation: the method and the path template."""
 
     verb: str
     route: str
     action: str = ""
-    """What is done to the object, where the path ends in it, such as `stop`; elsewhere the method says it."""
+    """Action on the object, if the path ends in one, such as `stop`; otherwise the method says it."""
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """What it was about: the plural, as paths have it, and the id, empty where nothing has one yet."""
+    """Object of a request: the plural, as in paths, and the id, which is empty if there is none yet."""
 
     type: str
     id: str = ""
 
 
 class Result(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How it ended; `replayed` if nothing was done for it."""
+    """Outcome of a request; `replayed` if nothing was executed for it."""
 
     status: int
     replayed: bool = False
@@ -85,14 +84,14 @@ class AuditRecord(msgspec.Struct, frozen=True, kw_only=True):
     actor: Actor
     operation: Operation
     scope: Mapping[str, str]
-    """The parameters of the path, and the organization and project that pay."""
+    """Path parameters, and the paying organization and project."""
     resource: Target
     result: Result
     trace_id: str
 
 
 class Audit:
-    """The record of one request."""
+    """Audit of one request."""
 
     def __init__(
         self,
@@ -106,35 +105,37 @@ class Audit:
         trace_id: str,
         is_everywhere: bool = False,
     ) -> None:
-        """Take the parameters of the path as `path`, and as `success` the status of the request if it succeeds.
+        """Take the path parameters as `path`, and as `success` the status of the request if it succeeds.
 
-        `is_everywhere` says that the route is of the scope `everywhere`.
+        `is_everywhere` says that the route has the scope `everywhere`.
         """
         self._log, self._success, self._is_everywhere = log, success, is_everywhere
         self._component, self._operation, self._path, self._trace_id = component, operation, path, trace_id
         self._principal = principal
-        self._is_witnessed = False
+        self._is_recorded = False
         self._written_in: str | None = None
-        """The organization of the object that was written."""
+        """Organization of the object that was written."""
 
     def witness(self, plural: str, name: str, *, organization: str | None = None) -> Sequence[Record]:
-        """Return the record of a success, for the commit of the write that carries the request out."""
-        self._is_witnessed, self._written_in = True, organization
+        """Return the record of a success, for the transaction that executes the request."""
+        self._is_recorded, self._written_in = True, organization
         return (self._record(Result(self._success), Target(type=plural, id=name)),)
 
     async def finish(self, status: int, target: Target | None = None, *, replayed: bool = False) -> None:
-        """Keep a record of how the request ended, unless its write has done so."""
-        if self._is_witnessed and status < _REFUSED:
+        """Store a record of the outcome, unless the write's transaction did so."""
+        if self._is_recorded and status < _FIRST_ERROR:
             return
         about = target or audited_target(self._operation, self._path)
         record = self._record(Result(status, replayed), about)
         try:
             await self._log.append([record])
         except RemudaError as error:
-            if status < _OUR_FAILURE:
+            if status < _SERVER_ERROR:
                 raise
-            # What failed the request may well be what fails the log: the operator's log is what is left.
-            structlog.get_logger().error("audit record not kept", record=bytes(record.data).decode(), cause=error.code)
+            # The failure of the request may also be that of the log: the operator's log is what is left.
+            structlog.get_logger().error(
+                "audit record not stored", record=bytes(record.data).decode(), cause=error.code
+            )
 
     def _record(self, result: Result, target: Target) -> Record:
         who = self._principal
@@ -151,10 +152,10 @@ class Audit:
         return _stored(record, self._subject())
 
     def _subject(self) -> str:
-        """Return whose record it is. The principal is as its credentials say: a path names whom it likes."""
+        """Return the subject of the record. The principal is authenticated, but a path may name any organization."""
         who = self._principal
         named = self._path.get("organizationID")
-        if self._written_in is None and named is not None and not _has_to_do_with(who, named):
+        if self._written_in is None and named is not None and not _belongs_to(who, named):
             return SYSTEM
         return subject_of_organization(self._written_in or named or self._of_caller())
 
@@ -177,11 +178,11 @@ def audit_record(
     organization: str | None = None,
     scope: Mapping[str, str] | None = None,
 ) -> Record:
-    """Return the record of an event that is no write of a known caller: a login, a session that ends, a token issued.
+    """Return the record of an event that is not a write of an authenticated caller, such as a login or an issued token.
 
-    `operation` is what happened, such as `Operation(verb="LOGIN", route="/oauth2/v2/login")`; `status` is how it ended,
-    as HTTP would say it. It goes to the records of the organization, or to the system's if none is named: name one only
-    where the actor belongs there. Like every record it must hold nothing that somebody typed, and no secret.
+    `operation` names the event, such as `Operation(verb="LOGIN", route="/oauth2/v2/login")`; `status` is its outcome as
+    an HTTP status. The record goes to the named organization, or to the system if none is named: name one only if the
+    actor belongs to it. Like every record it must contain no user input and no secret.
     """
     record = AuditRecord(
         component=Component(name=component, version=release()),
@@ -204,15 +205,15 @@ def _stored(record: AuditRecord, subject: str) -> Record:
     return Record(stream=STREAM, subject=subject, data=msgspec.Raw(msgspec.json.encode(record)))
 
 
-def _has_to_do_with(who: Principal, organization: str) -> bool:
+def _belongs_to(who: Principal, organization: str) -> bool:
     known = (who.organization, *who.organizations, *who.access.organizations)
     return bool(who.access.everywhere) or organization in known
 
 
 def audited_target(operation: Operation, path: Mapping[str, str]) -> Target:
-    """Return what a request is about as far as its path tells: the last `/plural/{id}`, or the last plural alone.
+    """Return the object of a request as far as its path tells: the last `/plural/{id}`, or the last plural alone.
 
-    An action at its end is none. Of two parameters in a row the first says of which kind the object is.
+    An action at the end does not count. Of two parameters in a row the first is the object's type.
     """
     plural, name = "", ""
     for segment in operation.route.removesuffix(f"/{operation.action}").strip("/").split("/"):

@@ -1,30 +1,20 @@
-"""What a request brings to say who sends it, read from its headers.
+"""Authentication: the credentials of a request, the principal that a service acts for, and the authenticator port.
 
-A caller has a bearer token. A service has a client certificate instead, or beside it: the proxy in front has verified
-it and passes it on in headers. Anybody can write such headers, so they are believed from configured proxies and do not
-exist when somebody else sends them. Nor is a certificate passed on for somebody else: a service is who its own
-certificate says. It must say for whom it acts (`X-Principal`, see `claims`); with `X-Impersonate` it asks for no more
-than both may.
+A caller has a bearer token. A service has a client certificate instead or in addition, which the proxy in front has
+verified and passes on in headers. Any client can write such headers, so they count only from trusted proxies and are
+ignored from others. A certificate is not forwarded for another service. A service must name the principal it acts for
+in `X-Principal`; with `X-Impersonate` it asks for no more than both may do.
 
-A token may be a service's as well, which only the `Authenticator` can tell. So both headers are read beside a token,
-too, and what is wrong with them is kept as `fault`: a service is refused for it, since it would else act with more than
-it meant to. If the token is not a service's they mean nothing, and whatever they hold is no reason to refuse it.
+A token may belong to a service as well, which only the `Authenticator` can tell. So both headers are also read beside a
+token, and what is wrong with them is kept as `fault`: a service is rejected for it, because it would otherwise act with
+more permissions than intended. Beside any other token the headers are ignored.
 
-Nothing here tells whether credentials hold: that is the `Authenticator`'s to say.
+`X-Principal` is the JSON of a `Claim` in unpadded base64url, or a compact JWS with that JSON as its payload. A JWS is
+verified with the key of the service's client certificate only. The key determines the algorithms, so no weaker one can
+be chosen, and the key parameters of the JWS header are ignored.
 
-For whom a service acts: `X-Principal`, read and, where it is signed, verified.
-
-It is the JSON of a `Claim` in base64url without padding, or a compact JWS with that JSON as its payload. A JWS is
-signed with the key of the service's client certificate, and nothing else verifies it: the key says which algorithms can
-be meant, so nobody chooses a weaker one, and what its header says about keys is not looked at.
-
-The authentication port: credentials become a principal.
-
-A claim beside a certificate, or beside a token of a service, says for whom the service acts (`acting_for`). Beside any
-other token it is ignored: whoever is no service cannot act for others.
-
-The identity service stands behind it, in this process or over HTTP. It is asked once per request, and again now and
-then by a stream that stays open, which ends when the answer changes: an implementation caches what it can.
+The identity service implements the authenticator, in this process or over HTTP. It is called once for each request, and
+repeatedly for an open stream, which ends when the result changes: an implementation caches what it can.
 """
 
 import re
@@ -54,7 +44,7 @@ _LONGEST = 8 * 1024
 
 
 class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "organizationId"}):
-    """For whom a service says it acts; it pays and is audited."""
+    """Principal that a service acts for; it pays and is audited."""
 
     actor: str = ""
     type: Literal["user", "service", "system"] | None = None
@@ -62,18 +52,18 @@ class Claim(msgspec.Struct, frozen=True, kw_only=True, rename={"organization": "
     project: str | None = msgspec.field(default=None, name="projectId")
     organizations: tuple[str, ...] = msgspec.field(default=(), name="organizationIds")
     issuer: str = ""
-    """The external issuer that says who the actor is; empty means identity itself."""
+    """External issuer of the actor; empty means identity itself."""
     vouched_by: str | None = msgspec.field(default=None, name="vouchedBy")
-    """The one organization that vouches for the actor, and outside which the actor is nobody."""
+    """The only organization in which the actor is known."""
 
 
 _DECODE = msgspec.json.Decoder(Claim).decode
 
 
 def read_claim(header: bytes | None, *, certificate: str) -> Claim:
-    """Return the claim of a service with this certificate, which must be there and hold."""
+    """Return the valid claim of a service with this certificate, or raise Malformed."""
     if header is None:
-        raise Malformed("X-Principal is missing: a service says for whom it acts")
+        raise Malformed("X-Principal is missing: a service must name the principal it acts for")
     _check_length(header)
     try:
         return _DECODE(_signed(header, certificate) if b"." in header else base64url.decode(header))
@@ -84,7 +74,7 @@ def read_claim(header: bytes | None, *, certificate: str) -> Claim:
 
 
 def read_claim_of_bearer(header: bytes) -> Claim:
-    """Return what came beside a token, or raise Malformed. Without a certificate nothing verifies a JWS."""
+    """Return the claim beside a token, or raise Malformed. Without a certificate no JWS can be verified."""
     _check_length(header)
     try:
         return _DECODE(base64url.decode(header))
@@ -101,7 +91,7 @@ def _check_length(header: bytes) -> None:
 
 
 def write_claim(claim: Claim) -> str:
-    """Return a claim as the header has it, unsigned."""
+    """Encode a claim for the header, unsigned."""
     return base64url.encode(msgspec.json.encode(claim))
 
 
@@ -111,7 +101,7 @@ def _signed(header: bytes, certificate: str) -> bytes:
 
 
 def _key_of(certificate: str) -> tuple[RSAKey | ECKey, list[str]]:
-    """Return the key of a certificate, and the algorithms that are meant for it."""
+    """Return the key of a certificate, and its algorithms."""
     public = load_pem_x509_certificate(certificate.encode()).public_key()
     pem = public.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     if isinstance(public, RSAPublicKey):
@@ -127,27 +117,26 @@ _PEM = re.compile(r"-----BEGIN CERTIFICATE-----\s[0-9A-Za-z+/=\s]+-----END CERTI
 
 
 class Credentials(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything a request says about who sends it. At least one of token and certificate is there."""
+    """Credentials of a request. At least one of token and certificate is there."""
 
     token: str | None = None
     certificate: str | None = None
-    """The client certificate as PEM, verified by a proxy we trust."""
+    """Client certificate as PEM, verified by a trusted proxy."""
     claim: Claim | None = None
-    """Always there beside a certificate. Beside a token alone it counts if the token is a service's, and for nobody
-    else."""
+    """Always present with a certificate. With a token alone it counts only if the token belongs to a service."""
     impersonate: bool = False
-    """The service asks for what both it and the actor of its claim may do. Beside a token alone there may be no actor,
-    or no claim at all."""
+    """Whether the service asks for what both it and the actor of its claim may do. With a token alone there may be no
+    actor, or no claim at all."""
     fault: str = ""
-    """What is wrong with the claim or the wish to impersonate, beside a token alone: a service is told (400) and not
-    let in, and for nobody else it counts. Empty if nothing is."""
+    """Problem of the claim or of `X-Impersonate`, with a token alone: a service is rejected with it (400), and for
+    other callers it does not count. Empty if there is none."""
 
     def __repr__(self) -> str:
         return f"Credentials(claim={self.claim!r}, impersonate={self.impersonate!r})"
 
 
 class TrustedProxies:
-    """The addresses whose word is believed, about client certificates and whom they speak for: none by default."""
+    """Addresses of the proxies whose headers count, for client certificates and client addresses: none by default."""
 
     def __init__(self, networks: Iterable[str] = ()) -> None:
         self._networks: tuple[IPv4Network | IPv6Network, ...] = tuple(map(ip_network, networks))
@@ -160,10 +149,10 @@ class TrustedProxies:
         return any(address in network for network in self._networks)
 
     def client_of(self, peer: str, forwarded: bytes) -> str:
-        """Return where a request comes from that `peer` sent with this `X-Forwarded-For`.
+        """Return the client's address of a request that `peer` sent with this `X-Forwarded-For`.
 
-        Each proxy adds the address that it was called from. So the last one that is no proxy of ours is the client;
-        what stands before it was written by anybody.
+        Each proxy appends the address of its client. So the last address that is not a trusted proxy is the client; the
+        addresses before it may be forged.
         """
         hops = [hop.strip() for hop in forwarded.decode("latin-1").split(",")]
         while peer in self and hops and _is_address(hops[-1]):
@@ -182,47 +171,47 @@ def _is_address(text: str) -> bool:
 def read_credentials(
     headers: Mapping[bytes, bytes], *, all_headers: Sequence[Header], peer: str | None, proxies: TrustedProxies
 ) -> Credentials:
-    """Read the credentials, or raise Unauthenticated where there are none and Malformed where they make no sense.
+    """Read the credentials, or raise Unauthenticated if there are none and Malformed if they are invalid.
 
-    `headers` is a mapping of `all_headers`, which tell whether one came twice: then nobody can say which one counts.
+    `headers` is a mapping of `all_headers`, which show whether one was repeated and is therefore ambiguous.
     """
     authorization = headers.get(b"authorization")
     if b"ssl-client-cert" in headers and peer is not None and peer in proxies:
-        _refuse_doubles(all_headers)
+        _reject_duplicates(all_headers)
         token = None if authorization is None else read_bearer(authorization)
         return _service_credentials(headers, token)
     if authorization is None:
         raise Unauthenticated("authorization header missing")
     if len(headers) != len(all_headers):
-        _refuse_doubles(all_headers)
+        _reject_duplicates(all_headers)
     token = read_bearer(authorization)
     if b"x-principal" not in headers and b"x-impersonate" not in headers:
         return Credentials(token=token)
     return _bearer_credentials(headers, token)
 
 
-def _refuse_doubles(all_headers: Sequence[Header]) -> None:
+def _reject_duplicates(all_headers: Sequence[Header]) -> None:
     names = [name for name, _ in all_headers if name in _SENSITIVE]
     if len(names) != len(set(names)):
         raise Unauthenticated("authorization header malformed")
 
 
 def read_bearer(authorization: bytes) -> str:
-    """Return the token in a header Authorization, or raise Unauthenticated if there is none."""
+    """Return the token of an Authorization header, or raise Unauthenticated if there is none."""
     scheme, _, token = authorization.strip().partition(b" ")
     token = token.lstrip()
     if token and scheme.lower() != b"bearer":
         raise Unauthenticated("authorization scheme not allowed")
-    # To look at each character of a long token with a regular expression takes ten times as long.
+    # A regular expression takes ten times as long for a long token.
     if token.rstrip(b"=").translate(None, _OF_TOKENS) or not token.strip(b"="):
         raise Unauthenticated("authorization header malformed")
     return token.decode()
 
 
 def _bearer_credentials(headers: Mapping[bytes, bytes], token: str) -> Credentials:
-    said = headers.get(b"x-principal")
+    header = headers.get(b"x-principal")
     try:
-        claim = None if said is None else read_claim_of_bearer(said)
+        claim = None if header is None else read_claim_of_bearer(header)
         return Credentials(token=token, claim=claim, impersonate=_impersonates(headers))
     except Malformed as error:
         return Credentials(token=token, fault=error.sentence)
@@ -240,23 +229,23 @@ def _service_credentials(headers: Mapping[bytes, bytes], token: str | None) -> C
 
 
 def _impersonates(headers: Mapping[bytes, bytes]) -> bool:
-    wish = headers.get(b"x-impersonate", b"false").lower()
-    if wish not in {b"true", b"false"}:
+    value = headers.get(b"x-impersonate", b"false").lower()
+    if value not in {b"true", b"false"}:
         raise Malformed(
             "X-Impersonate is neither true nor false: send true to ask for what both may do, or leave it out"
         )
-    return wish == b"true"
+    return value == b"true"
 
 
 class Authenticator(Protocol):
-    """Tells who stands behind credentials, and what that one may do."""
+    """Port that verifies credentials and returns the principal with its permissions."""
 
     def knows(self, credentials: Credentials) -> bool:
-        """Tell whether these were let in lately, or cost little to judge: where too much is refused, others wait."""
+        """Tell whether these credentials were accepted recently or are cheap to verify; others wait under load."""
         ...
 
     async def authenticate(self, credentials: Credentials) -> Principal:
-        """Return the principal, or raise Unauthenticated with a lower-case text that says why the credentials fail.
+        """Return the principal, or raise Unauthenticated with a lower-case text that states the reason.
 
         Raise Malformed with the `fault` of credentials that have one, if they turn out to be a service's.
         """
@@ -264,10 +253,10 @@ class Authenticator(Protocol):
 
 
 def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | None = None) -> Principal:
-    """Return a service that acts for the one it claims to.
+    """Return a service as the principal that it acts for.
 
-    The claim says who pays and who is audited. The rights are the service's own or, where it impersonates, what both it
-    and the one it acts for may do.
+    The claim says who pays and who is audited. The permissions are the service's own or, if it impersonates, what both
+    it and the actor may do.
     """
     return replace(
         service,
@@ -283,22 +272,22 @@ def acting_for(service: Principal, claim: Claim, *, impersonated: AccessList | N
 
 
 def carried_by(
-    shown: Principal, service: Principal, claim: Claim, *, impersonated: AccessList | None = None
+    bearer: Principal, service: Principal, claim: Claim, *, impersonated: AccessList | None = None
 ) -> Principal:
-    """Return whoever's token it is that a service carries besides its own certificate.
+    """Return the principal of a token that a service presents besides its own certificate.
 
-    The rights are those of the token, or what both it and the one may do whom the service impersonates. The service
-    adds its word on who pays and who is audited; and neither's credentials count for longer than the other's. What
-    either says about who vouches is kept, so that a call made in turn does not reach further than this one.
+    The permissions are those of the token, or what both it and the impersonated principal may do. The service's claim
+    says who pays and who is audited, and the earlier expiry applies. `vouched_by` is kept from either, so that a
+    further call does not reach further than this one.
     """
     return replace(
-        shown,
+        bearer,
         service=service.subject,
         actor=claim.actor,
         organization=claim.organization,
         project=claim.project,
-        access=shown.access if impersonated is None else both(shown.access, impersonated),
-        issuer=claim.issuer or shown.issuer,
-        vouched_by=shown.vouched_by or claim.vouched_by,
-        expires=min(filter(None, (shown.expires, service.expires)), default=None),
+        access=bearer.access if impersonated is None else both(bearer.access, impersonated),
+        issuer=claim.issuer or bearer.issuer,
+        vouched_by=bearer.vouched_by or claim.vouched_by,
+        expires=min(filter(None, (bearer.expires, service.expires)), default=None),
     )

@@ -1,18 +1,12 @@
-"""Path and query become the types that a route declares.
+"""Binding of path and query parameters to the types that a route declares.
 
-This happens before anybody is authenticated, so it says which parameter is wrong and what it has to be, and never what
-was sent. The text of a parameter is turned into what its type needs and judged by msgspec like everything else on the
-wire. A parameter that takes several values is repeated; one that takes a single value must not be. Unknown query
-parameters are ignored.
+It happens before authentication, so an error names the parameter and what is expected, as the published schema does,
+and never contains what was sent. The text of a parameter is converted to what its type needs and validated by msgspec.
+A parameter that takes several values is repeated; a repeated single value is rejected. Unknown query parameters are
+ignored.
 
-What a parameter has to be, in words: the remedy for whoever sent something else, and never what was sent.
-
-It is read from the type that a route declares, and says no more than its document publishes.
-
-Ids in the one way in which they are kept: in small letters. Who sends a UUID in capitals means the same one.
-
-A parameter is turned into small letters where it is bound. For a body it is worked out once, by its type, where its ids
-are, so that little is done for each.
+Ids are stored in lower case, and a UUID in upper case means the same id. A parameter is converted where it is bound.
+For a body the locations of its ids are computed once from its type, so that a request costs little.
 """
 
 import enum
@@ -33,7 +27,7 @@ from remuda.kernel.errors import Malformed
 
 
 def expected(annotation: Any) -> str:
-    """Return what may be sent for a parameter of this type, such as `a whole number, at least 1 and at most 1000`."""
+    """Return what a parameter of this type accepts, such as `a whole number, at least 1 and at most 1000`."""
     return _describe(inspect.type_info(annotation))
 
 
@@ -64,8 +58,8 @@ def _several(kind: Any) -> str:
 
 
 def _bounded(words: str, bounds: Mapping[str, float | None], unit: str = "") -> str:
-    told = [f"{which} {bound}{unit}" for which, bound in bounds.items() if bound is not None]
-    return f"{words}, {' and '.join(told)}" if told else words
+    limits = [f"{which} {bound}{unit}" for which, bound in bounds.items() if bound is not None]
+    return f"{words}, {' and '.join(limits)}" if limits else words
 
 
 def _one_of(values: tuple[Any, ...]) -> str:
@@ -87,26 +81,26 @@ _WORDS: Mapping[type, Callable[[Any], str]] = {
 
 
 Change = Callable[[Any], Any]
-"""Returns a value with its ids in small letters: the very same one, where they are."""
+"""Converts the ids in a value to lower case; returns the same object if they are already."""
 
 _, _OF_ID = get_args(Id)
 
 
 def is_id(annotation: Any) -> bool:
-    """Tell whether a type is an id, or one that may be left out."""
+    """Tell whether a type is an id or an optional id."""
     return any(_OF_ID in metadata for _, metadata in _alternatives(annotation))
 
 
 def in_small_letters(annotation: Any) -> Change | None:
-    """Return what brings the ids in values of a type into small letters; None if there is none in it."""
+    """Return the function that converts the ids in values of a type to lower case; None if it has none."""
     if is_id(annotation):
         return _lowered
     found = [change for kind, _ in _alternatives(annotation) if (change := _within(kind)) is not None]
-    return None if not found else found[0] if len(found) == 1 else _one_after_another(found)
+    return None if not found else found[0] if len(found) == 1 else _chain(found)
 
 
 def _alternatives(annotation: Any, metadata: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
-    """Yield what a type may be, each with what was said about it."""
+    """Yield the alternatives of a type, each with its metadata."""
     if get_origin(annotation) is Annotated:
         yield from _alternatives(annotation.__origin__, (*metadata, *annotation.__metadata__))
     elif get_origin(annotation) in {Union, UnionType}:
@@ -127,18 +121,18 @@ def _within(kind: Any) -> Change | None:
 
 def _lowered(value: Any) -> Any:
     if not isinstance(value, str):
-        return value  # left out
+        return value  # None
     low = value.lower()
     return value if low == value else low
 
 
-@cache  # msgspec works the fields of a type out anew each time, and types share types
+@cache  # msgspec computes the fields of a type on each call, and types share types
 def _of_struct(kind: type[msgspec.Struct]) -> Change | None:
     within = [(each.name, change) for each in msgspec.structs.fields(kind) if (change := in_small_letters(each.type))]
 
     def change_struct(value: Any) -> Any:
         if not isinstance(value, kind):
-            return value  # another of those that it may be
+            return value  # another alternative of a union
         changes = {name: new for name, change in within if (new := change(old := getattr(value, name))) is not old}
         return msgspec.structs.replace(value, **changes) if changes else value
 
@@ -155,7 +149,7 @@ def _of_each(kind: Any, change: Change) -> Change:
     return change_each
 
 
-def _one_after_another(changes: list[Change]) -> Change:
+def _chain(changes: list[Change]) -> Change:
     def change_all(value: Any) -> Any:
         for change in changes:
             value = change(value)
@@ -186,16 +180,16 @@ class _Field:
 
 
 class Binder(Generic[ParametersT]):
-    """Binds the parameters of one route."""
+    """Binder of the parameters of one route."""
 
     def __init__(
         self, parameters: type[ParametersT], order: Iterable[str] = (), *, refused: Iterable[str] = ()
     ) -> None:
-        """Take the type, for a path the names in their order, and for a query the names that are refused."""
+        """Take the type; for a path the names in their order, and for a query the names that are rejected."""
         self._type = parameters
         self._fields = _fields(parameters)
         self._in_path = tuple(self._fields[name] for name in order)
-        self._refused = frozenset(refused)
+        self._rejected = frozenset(refused)
         self._nothing = None if any(each.is_required for each in self._fields.values()) else parameters()
 
     def bind_path(self, values: tuple[str, ...]) -> ParametersT:
@@ -206,7 +200,7 @@ class Binder(Generic[ParametersT]):
         for field, value in zip(self._in_path, values, strict=True):
             if not value:
                 raise _wrong(field, "is missing")
-            # Almost every parameter is plain text, and to see that here saves a read a call for each.
+            # Almost every parameter is plain text; checking that here saves a call for each.
             text = value.lower() if field.is_id else value
             found[field.name] = text if field.read is str and text.isprintable() else _read(field, text)
         return self._convert(found)
@@ -217,7 +211,7 @@ class Binder(Generic[ParametersT]):
             return self._nothing
         found: dict[str, Any] = {}
         for name, value in _pairs(query):
-            if name in self._refused:
+            if name in self._rejected:
                 raise Malformed(f'invalid path/query element: "{name}" is not supported here')
             field = self._fields.get(name)
             if field is None:
@@ -225,7 +219,7 @@ class Binder(Generic[ParametersT]):
             if field.is_array:
                 found.setdefault(name, []).append(_read(field, value))
             elif name in found:
-                raise Malformed(f'invalid path/query element: "{name}" is there more than once: send it once')
+                raise Malformed(f'invalid path/query element: "{name}" is repeated: send it once')
             else:
                 found[name] = _read(field, value)
         return self._convert(found)
@@ -234,10 +228,10 @@ class Binder(Generic[ParametersT]):
         try:
             return msgspec.convert(found, self._type)
         except msgspec.ValidationError as error:
-            told = str(error)
-            named = _NAMED.search(told)
-            assert named is not None, "what is wrong with a parameter is said of a parameter"
-            what = "is missing" if told.startswith(_MISSING) else "is not valid"
+            message = str(error)
+            named = _NAMED.search(message)
+            assert named is not None, "msgspec names the parameter"
+            what = "is missing" if message.startswith(_MISSING) else "is not valid"
             raise _wrong(self._fields[named[1]], what) from None
 
 
@@ -264,7 +258,7 @@ def _read(field: _Field, value: str) -> Any:
         raise _wrong(field) from None
 
 
-@cache  # many routes share a few types, and msgspec works the fields of a type out anew each time
+@cache  # many routes share a few types, and msgspec computes the fields of a type on each call
 def _fields(parameters: type[Parameters]) -> Mapping[str, _Field]:
     return {field.encode_name: _field(field) for field in msgspec.structs.fields(parameters)}
 
@@ -281,7 +275,7 @@ def _field(field: msgspec.structs.FieldInfo) -> _Field:
 
 
 def _plain(annotation: Any) -> Any:
-    """Take constraints and None off a type."""
+    """Remove constraints and None from a type."""
     while get_origin(annotation) is Annotated:
         annotation = get_args(annotation)[0]
     if get_origin(annotation) in {Union, UnionType}:

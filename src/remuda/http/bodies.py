@@ -1,27 +1,18 @@
-"""What is wrong with a document, place by place, in words that hold nothing of the document.
+"""Request bodies: JSON and forms, read into the types that routes declare, and the problems of invalid ones.
 
-The reasons are fixed texts: they name what the schema publishes anyway (a type, a bound, a format, a pattern, the
-values that are allowed), which is the remedy, and never what was sent. A pattern that has examples is told by these.
-Where a value fits none of several forms, the form it comes nearest to is explained.
+msgspec decodes and validates in one pass and stops at the first problem. Only after that a JSON-Schema validator checks
+the same schema, to report every problem at once. For a very large body only msgspec's problem is reported, since the
+validator would block the event loop.
 
-The validator finds every fault before it tells of the first, and a body can be made of a million. So it is shown no
-more than the beginning of a long document; a fault that lies behind that is left to whoever found that there is one.
+Problems never contain what was sent, because a password may be in the wrong place. Their texts state what the published
+schema requires: a type, a bound, a format, a pattern or its examples, the allowed values. If a value matches none of
+several alternatives, the nearest one is explained.
 
-A request's body becomes the type that its route declares.
+Two parsers that read the same text differently are a security risk, so ambiguous JSON is rejected: a duplicate name in
+an object, a number that is not finite or does not fit 64 bits, a lone surrogate, excessive nesting.
 
-msgspec decodes and judges in one pass, and stops at the first fault. Only when it found one does a JSON-Schema
-validator go over the same schema to name every fault at once; of a body that is longer than any that people write only
-that one is told, since nobody else is served meanwhile. Neither ever tells what was sent: a body may hold a password in
-the wrong place.
-
-Two parsers that read one text differently are a hole to slip through. So what JSON leaves open is refused: a name that
-comes twice in an object, a number that is no number or does not fit 64 bits, half a surrogate, endless nesting.
-
-A form that a browser or an OAuth2 client sends becomes the type that its route declares.
-
-Every field is text, and a secret is one from the start. A field without a value is as good as not sent, as OAuth2 has
-it. A field that comes twice is refused, since two readers could take different ones, unless its type takes several;
-fields we do not know are ignored. As with JSON bodies all faults are told at once, and never what was sent.
+Every field of a form is text. An empty field counts as not sent, as in OAuth2. A repeated field is rejected unless its
+type takes several values; unknown fields are ignored.
 """
 
 import json
@@ -69,46 +60,50 @@ _REASONS: Mapping[str, Callable[[Any], str]] = {
     "exclusiveMinimum": lambda kind: f"must be more than {kind.limit}",
     "exclusiveMaximum": lambda kind: f"must be less than {kind.limit}",
     "multipleOf": lambda kind: f"must be a multiple of {kind.multiple_of}",
-    "uniqueItems": lambda _: "has an item twice: name each once",
-    "additionalProperties": lambda _: "has a field that is not known: leave it out",
+    "uniqueItems": lambda _: "has a duplicate item: name each once",
+    "additionalProperties": lambda _: "has an unknown field: leave it out",
 }
 
 
 class Explainer:
-    """Names the faults of documents under one schema."""
+    """Validator that reports every problem of a document under one schema."""
 
     def __init__(self, schema: dict[str, Any]) -> None:
         self._validator = Draft202012Validator(schema, validate_formats=True)
         self._forms = {each["pattern"]: each for each in _patterned(schema)}
 
     def fits(self, document: Any) -> bool:
-        """Tell whether a document has no fault."""
+        """Tell whether a document is valid."""
         return self._validator.is_valid(document)
 
     def problems(self, document: Any) -> list[tuple[str, str]]:
-        """Return the pointer and the reason of each fault, or of many of them if there are very many."""
+        """Return the pointer and the reason of each problem, up to a limit."""
         excerpt = _Excerpt(_MOST_VALUES).of(document)
         found = (fault for error in self._validator.iter_errors(excerpt) for fault in _nearest(error))
-        faults = [(_place(fault), fault.kind, rivals) for fault, rivals in islice(found, _MOST_PROBLEMS)]
-        formatted = {place for place, kind, _ in faults if kind.name == "format"}
+        faults = [(_pointer(fault), fault.kind, alternatives) for fault, alternatives in islice(found, _MOST_PROBLEMS)]
+        formatted = {location for location, kind, _ in faults if kind.name == "format"}
         problems = (
-            (place, self._reason(kind, rivals))
-            for place, kind, rivals in faults
-            if kind.name != "pattern" or place not in formatted  # the format says the same, and says it better
+            (location, self._reason(kind, alternatives))
+            for location, kind, alternatives in faults
+            if kind.name != "pattern"
+            or location not in formatted  # the message for the format says the same more clearly
         )
         return list(dict.fromkeys(problems))
 
-    def _reason(self, kind: Any, rivals: Sequence[ValidationError]) -> str:
-        """Say what is wrong; with what does not match, how to write it: as the schema's examples are, if it has any."""
+    def _reason(self, kind: Any, alternatives: Sequence[ValidationError]) -> str:
+        """Return the reason of a problem; for a pattern with examples, quote these."""
         form = self._forms.get(kind.pattern, {}) if kind.name == "pattern" else {}
         if "examples" not in form:
-            return _reason(kind, rivals)
+            return _reason(kind, alternatives)
         about = f", {form['description'].rstrip('.')}" if "description" in form else ""
         return f"does not match the required pattern: write it like {_one_of(form['examples'])}{about}"
 
 
 class _Excerpt:
-    """The beginning of a document: its lists end when so many values have been seen."""
+    """The beginning of a document: its lists are cut when a number of values has been seen.
+
+    The validator finds every problem before it returns the first, and a body can contain a million.
+    """
 
     def __init__(self, values: int) -> None:
         self._left = values
@@ -134,26 +129,26 @@ def _patterned(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def pointer(steps: Iterable[str | int]) -> str:
-    """Return the JSON pointer of a place. A step may be a name that the sender chose, so a long one is cut."""
+    """Return the JSON pointer of a location. A name may have been chosen by the sender, so a long one is cut."""
     return "".join(f"/{str(step)[:_LONGEST_STEP].replace('~', '~0').replace('/', '~1')}" for step in steps)
 
 
-def _place(fault: ValidationError) -> str:
+def _pointer(fault: ValidationError) -> str:
     missing = fault.kind.as_dict()["property"] if fault.kind.name == "required" else None
     return pointer(fault.instance_path if missing is None else [*fault.instance_path, missing])
 
 
 def _nearest(
-    error: ValidationError, rivals: Sequence[ValidationError] = ()
+    error: ValidationError, alternatives: Sequence[ValidationError] = ()
 ) -> Iterator[tuple[ValidationError, Sequence[ValidationError]]]:
-    """Yield the faults of the form that a value comes nearest to, or its own if it comes near none.
+    """Yield the problems of the alternative that a value is nearest to, or its own if it is near none.
 
-    With each comes what other forms that are as near say of the same place.
+    With each comes what other equally near alternatives say of the same location.
     """
     forms: Sequence[Sequence[ValidationError]] = getattr(error.kind, "context", ())
     near = [form for form in forms if not _is_another_type(form, error)]
     if not near:
-        yield error, rivals
+        yield error, alternatives
         return
     for fault in min(near, key=len):
         yield from _nearest(
@@ -165,11 +160,11 @@ def _is_another_type(form: Sequence[ValidationError], error: ValidationError) ->
     return any(fault.kind.name == "type" and fault.instance_path == error.instance_path for fault in form)
 
 
-def _reason(kind: Any, rivals: Sequence[ValidationError]) -> str:
+def _reason(kind: Any, alternatives: Sequence[ValidationError]) -> str:
     if kind.name != "enum":
         return _REASONS.get(kind.name, _invalid)(kind)
-    # The word that tells forms apart is in each of them the only one that is allowed.
-    others = (option for each in rivals if each.kind.name == "enum" for option in each.kind.as_dict()["options"])
+    # The field that distinguishes alternatives allows one value in each of them.
+    others = (option for each in alternatives if each.kind.name == "enum" for option in each.kind.as_dict()["options"])
     return f"is not one of the allowed values: use {_one_of([*kind.options, *others])}"
 
 
@@ -194,20 +189,20 @@ _AT = re.compile(r"at `\$([^`]*)`$")
 _NEWLINE_AT_END = re.compile(rb'\\(?:n|u000[aA])"')
 _SMALLEST, _LARGEST = -(2**63), 2**63 - 1
 _LONG_NUMBER = re.compile(rb"[0-9]{19}")
-"""Any number of fewer digits fits 64 bits."""
+"""A number of fewer digits fits 64 bits."""
 _EXPLAINED = 64 * 1024
-"""How many bytes a body may have whose faults are all named."""
+"""Size in bytes up to which every problem of a body is reported."""
 
 
 class BodyReader(Generic[BodyT]):
-    """Reads the bodies of one route."""
+    """Reader of the JSON bodies of one route."""
 
     def __init__(self, body: type[BodyT]) -> None:
         self._type = body
         self._decode = msgspec.json.Decoder(body, dec_hook=hide).decode
 
     def read(self, body: bytes, content_type: bytes | None) -> BodyT:
-        """Return the body as its type, or raise Malformed with every place that is wrong."""
+        """Return the body as its type, or raise Malformed with every problem."""
         if not body:
             raise _unreadable()
         if content_type is None or not _JSON_TYPE.fullmatch(content_type.strip()):
@@ -224,21 +219,21 @@ class BodyReader(Generic[BodyT]):
             raise invalid_body([(_pointer_of(fault), "is not valid")])
         document = _parse(body)
         if fault is not None:
-            raise self._told(document, fault)
-        # Python's `$` matches before a newline at the end, which a JSON schema's does not: so ask the other judge, too.
+            raise self._invalid(document, fault)
+        # Python's `$` matches before a final newline, that of JSON Schema does not: so use its validator, too.
         if _NEWLINE_AT_END.search(body) and not self._fits(document):
             raise invalid_body(self._problems(document) or [("", "is not valid")])
         if self._lower is not None:
             value = self._lower(value)
-        return value  # type: ignore[return-value]  # without a fault it is what was decoded
+        return value  # type: ignore[return-value]  # it was decoded, since there is no fault
 
-    def _told(self, document: Any, fault: msgspec.ValidationError) -> Malformed:
+    def _invalid(self, document: Any, fault: msgspec.ValidationError) -> Malformed:
         return invalid_body(self._problems(document) or [(_pointer_of(fault), "is not valid")])
 
     def _problems(self, document: Any) -> list[tuple[str, str]]:
         try:
             return self._explainer.problems(document)
-        except (ValueError, RecursionError):  # nested too deeply, or half a surrogate
+        except (ValueError, RecursionError):  # nested too deeply, or a lone surrogate
             raise _unreadable() from None
 
     def _fits(self, document: Any) -> bool:
@@ -257,7 +252,7 @@ class BodyReader(Generic[BodyT]):
 
 
 def wire_schema(kind: type) -> dict[str, Any]:
-    """Return the schema of a type on the wire that msgspec does not know: a secret, or anything at all."""
+    """Return the schema of a type that msgspec does not know: a secret, or any JSON."""
     if kind is Secret:
         return {"type": "string", "format": "password"}
     if kind is object:
@@ -269,13 +264,13 @@ def _parse(body: bytes) -> Any:
     parse_int = _of_64_bits if _LONG_NUMBER.search(body) else None
     try:
         return json.loads(
-            body.decode(), object_pairs_hook=_without_doubles, parse_int=parse_int, parse_constant=_refuse
+            body.decode(), object_pairs_hook=_without_duplicates, parse_int=parse_int, parse_constant=_reject_constant
         )
     except (ValueError, RecursionError):
         raise _unreadable() from None
 
 
-def _without_doubles(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError
@@ -289,7 +284,7 @@ def _of_64_bits(digits: str) -> int:
     return number
 
 
-def _refuse(_constant: str) -> NoReturn:
+def _reject_constant(_constant: str) -> NoReturn:
     raise ValueError
 
 
@@ -298,20 +293,20 @@ def _unreadable() -> Malformed:
 
 
 def invalid_body(problems: list[tuple[str, str]]) -> Malformed:
-    """Return the error for a body that is wrong in these places."""
-    told = ", ".join(f'"{where}" {why}' for where, why in problems)
-    return Malformed(f"the request body is not valid: {told}", problems)
+    """Return the error for a body with these problems."""
+    listed = ", ".join(f'"{where}" {why}' for where, why in problems)
+    return Malformed(f"the request body is not valid: {listed}", problems)
 
 
 def _pointer_of(fault: msgspec.ValidationError) -> str:
-    """Return the place msgspec names, as far as it does: it does not tell which item of a list."""
+    """Return the location that msgspec names, as far as it does: it omits the index in a list."""
     named = _AT.search(str(fault))
     fixed = named[1].partition("[")[0] if named else ""
     return pointer(fixed.split(".")[1:])
 
 
 FORM = "application/x-www-form-urlencoded"
-"""The content type of a form."""
+"""Content type of a form."""
 
 FormT = TypeVar("FormT", bound=msgspec.Struct)
 
@@ -320,7 +315,7 @@ _MOST = 100
 
 
 class FormReader(Generic[FormT]):
-    """Reads the forms of one route."""
+    """Reader of the forms of one route."""
 
     def __init__(self, form: type[FormT]) -> None:
         self._type = form
@@ -329,17 +324,17 @@ class FormReader(Generic[FormT]):
         self._several = {field.encode_name for field in fields if _takes_several(field)}
 
     def read(self, body: bytes, content_type: bytes | None) -> FormT:
-        """Return the form as its type, or raise Malformed with every field that is wrong."""
+        """Return the form as its type, or raise Malformed with every problem."""
         if body and (content_type is None or not _FORM_TYPE.fullmatch(content_type.strip())):
             raise Malformed(f"the request body has another content type: send {FORM}")
         found = self._fields(body)
         try:
             value = msgspec.convert(found, self._type, dec_hook=hide)
         except msgspec.ValidationError:
-            raise self._told(found) from None
-        # Python's `$` matches before a newline at the end, which a JSON schema's does not: so ask the other judge, too.
+            raise self._invalid(found) from None
+        # Python's `$` matches before a final newline, that of JSON Schema does not: so use its validator, too.
         if b"%0a" in body.lower() and not self._explainer.fits(found):
-            raise self._told(found)
+            raise self._invalid(found)
         return value
 
     def _fields(self, body: bytes) -> Mapping[str, Any]:
@@ -347,13 +342,13 @@ class FormReader(Generic[FormT]):
         for name, value in _pairs(body):
             if name in self._names:
                 sent.setdefault(name, []).append(value)
-        twice = [name for name, values in sent.items() if len(values) > 1 and name not in self._several]
-        if twice:
-            raise invalid_body([(pointer([name]), "is there more than once") for name in twice])
+        repeated = [name for name, values in sent.items() if len(values) > 1 and name not in self._several]
+        if repeated:
+            raise invalid_body([(pointer([name]), "is repeated") for name in repeated])
         filled = {name: [value for value in values if value] for name, values in sent.items()}
         return {name: values if name in self._several else values[0] for name, values in filled.items() if values}
 
-    def _told(self, found: Mapping[str, Any]) -> Malformed:
+    def _invalid(self, found: Mapping[str, Any]) -> Malformed:
         return invalid_body(self._explainer.problems(found) or [("", "is not valid")])
 
     @cached_property
@@ -362,7 +357,7 @@ class FormReader(Generic[FormT]):
 
 
 def form_schema(form: type[msgspec.Struct]) -> dict[str, Any]:
-    """Return the schema of a form: what is not sent is not there, so nothing in it is null."""
+    """Return the schema of a form. A field is absent or text, never null."""
     fields = msgspec.structs.fields(form)
     properties = {field.encode_name: _text_schema(field) for field in fields}
     required = [field.encode_name for field in fields if field.required]

@@ -1,13 +1,13 @@
-"""The typed client: a route and its values in, the route's answer or the server's error out.
+"""Typed client: it sends a request of a route and returns the typed response, or raises the server's error.
 
-It is made from the same table as the server, so both agree by construction, and a service port over HTTP is a few lines
-that call `send`. Connections are pooled, everything has a time limit, and what can safely be sent again is sent again
-(`calling`). A write under a context has the idempotency key of that operation, so that a caller which was restarted and
-carries it out anew does not do it twice.
+It is built from the same route table as the server, so both agree by construction, and a service port over HTTP is a
+few lines that call `send`. Connections are pooled, every call has a time limit, and requests that are safe to repeat
+are retried (`transport`). A write under a context carries the idempotency key of that operation, so a caller that
+restarts and repeats it does not execute it twice.
 
-`watch` reconnects and resumes by itself, for ever. It raises Gone when the server no longer knows the changes since,
-when rights have changed, so that changes alone do not tell what there is to see, or when it was cut off before it had
-been told all that is there: begin anew then.
+`watch` reconnects and resumes by itself, without end. It raises Gone if the server no longer has the changes since, if
+permissions have changed, so that changes alone do not describe what is visible, or if it was interrupted before the
+initial objects were complete: the caller has to start over.
 """
 
 import hashlib
@@ -52,17 +52,17 @@ _KEYS = "c0a7f9f2-5d0a-4a34-8a0b-6d1d9b7c2e51"
 
 @dataclass(frozen=True, slots=True)
 class Seen(Generic[ItemT]):
-    """What a watch tells. `synced`: all that was there has been told. `bookmark`: nothing happened up to here."""
+    """An event of a watch. `synced`: the initial objects are complete. `bookmark`: nothing happened up to here."""
 
     type: Literal["added", "modified", "deleted", "synced", "bookmark"]
     item: ItemT | None
-    """The item; of a deleted one, its last state. None if it is about none."""
+    """The item, or the last state of a deleted one; None if the event has none."""
     version: str | None
-    """Where another watch could begin; None while that is nowhere."""
+    """Cursor from which another watch can begin; None while there is none."""
 
 
 class Client:
-    """Calls one server. Share it, and close it at the end."""
+    """Client of one server. It is shared, and closed at the end."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class Client:
         settings: ClientSettings | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> None:
-        """Take the server's address, as in `https://identity.example:6080`, and for https whom to trust and show."""
+        """Take the server's URL, as in `https://identity.example:6080`, and the TLS settings for https."""
         self._settings = settings or ClientSettings()
         self._clock, self._randomness = clock, randomness
         self._caller = Caller(
@@ -82,13 +82,13 @@ class Client:
         )
 
     async def __aenter__(self) -> Self:
-        """Use it until the end of the block."""
+        """Return the client itself."""
         return self
 
     async def __aexit__(
         self, _type: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Close it."""
+        """Close the client."""
         await self.close()
 
     async def close(self) -> None:
@@ -104,9 +104,9 @@ class Client:
         context: Context | None = None,
         if_match: str | None = None,
     ) -> AnswerT:
-        """Send a request and return its answer, or raise the error that the server told."""
-        answer = await self._send(route, path, query, body, context, if_match)
-        return read_answer(answer, route.answer_type, server=self._caller.server)
+        """Send a request and return its response, or raise the server's error."""
+        content = await self._send(route, path, query, body, context, if_match)
+        return read_answer(content, route.answer_type, server=self._caller.server)
 
     async def send_for_other(
         self,
@@ -119,9 +119,9 @@ class Client:
         context: Context | None = None,
         if_match: str | None = None,
     ) -> AnswerT:
-        """Send a request that is answered otherwise than usual (`Route.other`), and return that answer."""
-        answer = await self._send(route, path, query, body, context, if_match)
-        return read_answer(answer, kind, server=self._caller.server)
+        """Send a request for the alternative response of a route (`Route.other`), and return that."""
+        content = await self._send(route, path, query, body, context, if_match)
+        return read_answer(content, kind, server=self._caller.server)
 
     async def _send(
         self,
@@ -145,16 +145,16 @@ class Client:
         query: PageQueryT | None = None,
         context: Context | None = None,
     ) -> AsyncGenerator[list[ItemT]]:
-        """Yield the pages of a list. One may be short, or empty, and not be the last."""
-        asked = query or route.query_type()
-        asked = msgspec.structs.replace(asked, limit=asked.limit or self._settings.page)
+        """Yield the pages of a list. A page may be short, or empty, without being the last."""
+        request_query = query or route.query_type()
+        request_query = msgspec.structs.replace(request_query, limit=request_query.limit or self._settings.page)
         while True:
-            response = await self._caller.exchange(self._request(route, path, asked, context, {}))
+            response = await self._caller.exchange(self._request(route, path, request_query, context, {}))
             yield read_answer(response.content, route.answer_type, server=self._caller.server)
             more = response.headers.get("x-continue")
             if more is None:
                 return
-            asked = msgspec.structs.replace(asked, continue_=more)
+            request_query = msgspec.structs.replace(request_query, continue_=more)
 
     async def collect(
         self,
@@ -177,12 +177,12 @@ class Client:
         since: str | None = None,
         heard: Callable[[], None] | None = None,
     ) -> AsyncGenerator[Seen[ItemT]]:
-        """Yield what there is and then what happens, or what happened after a version, without end.
+        """Yield the present objects and then changes, or the changes after a version, without end.
 
-        `heard` is called whenever the server has said something, if only that it lives, and all of it was yielded.
+        `heard` is called whenever the server has sent something, even a heartbeat, and all of it was yielded.
         """
-        asked = msgspec.structs.replace(query or route.query_type(), watch=True)
-        request = self._request(route, path, asked, context, {"Accept": "text/event-stream"})
+        request_query = msgspec.structs.replace(query or route.query_type(), watch=True)
+        request = self._request(route, path, request_query, context, {"Accept": "text/event-stream"})
         item_type, failures = get_args(route.answer_type)[0], 0
         while True:
             failure: RemudaError | None = None
@@ -197,15 +197,15 @@ class Client:
                     if event.type == "end":
                         break
                     failures, has_begun = 0, True
-                    seen = self._seen(event, item_type)
-                    since = seen.version or since
-                    yield seen
+                    change = self._watch_event(event, item_type)
+                    since = change.version or since
+                    yield change
             if has_begun and since is None:
                 raise Gone(route.name, "0")
             failures += 1
             await self._clock.sleep(self._caller.retries.pause_s(failures, failure))
 
-    def _seen(self, event: Received, item_type: Any) -> Seen[Any]:
+    def _watch_event(self, event: Received, item_type: Any) -> Seen[Any]:
         version = event.id or None
         match event.type:
             case "added" | "modified" | "deleted" as kind:
@@ -231,9 +231,9 @@ class Client:
         return Request(name=route.name, method=route.method, target=target, body=body, headers=headers, context=context)
 
     def _key(self, method: str, target: str, body: bytes | None, context: Context | None) -> str:
-        """Return the key of a write: within one operation, the same for the same request and for no other.
+        """Return the idempotency key of a write: within one operation, unique for each request.
 
-        One that the caller chose is the name of what it does at the server, and goes as it is.
+        A key that the caller chose is passed on unchanged.
         """
         if context is None:
             return random_id(self._randomness)

@@ -1,12 +1,12 @@
-"""From a path to what answers there, by a tree of segments.
+"""Dispatch of paths to endpoints, by a tree of segments.
 
-The tree is as deep as a path has segments, however many routes there are. A fixed segment is preferred to a parameter;
-if the preferred branch leads nowhere the other is tried. An empty segment can be a parameter, so that a missing id is
-told as a bad id, not as an unknown path.
+The depth of the tree is the number of segments of a path, however many routes there are. A fixed segment is preferred
+to a parameter; if that branch has no match, the other is tried. An empty segment can be a parameter, so a missing id is
+reported as an invalid id and not as an unknown path.
 
-A path is cut at its slashes first and each segment decoded then, so a parameter can hold an encoded slash. Clients of
-references encode them twice, because the reference implementation decodes them twice; so a parameter that still has
-percent signs in it is decoded once more.
+A path is split at its slashes before its segments are decoded, so a parameter can contain an encoded slash. Clients of
+the reference implementation encode twice, because it decodes twice; so a parameter that still contains percent signs is
+decoded once more.
 """
 
 from collections.abc import Iterable, Mapping
@@ -37,14 +37,14 @@ class _Node(Generic[EndpointT]):
 
 
 class Match(msgspec.Struct, Generic[EndpointT], frozen=True):
-    """A path that is known: what answers to each method, and the parameters in their order."""
+    """A known path: the endpoint of each method, and the parameters in order."""
 
     methods: Mapping[str, EndpointT]
     parameters: tuple[str, ...]
 
 
 class SegmentTree(Generic[EndpointT]):
-    """All paths of a table."""
+    """All paths of a route table."""
 
     def __init__(self, entries: Iterable[tuple[str, str, EndpointT]]) -> None:
         """Take the method, the path template and the endpoint of each route."""
@@ -56,7 +56,7 @@ class SegmentTree(Generic[EndpointT]):
             node.methods[method] = endpoint
 
     def find(self, path: str) -> Match[EndpointT] | None:
-        """Return what is at an undecoded path, or None if there is nothing."""
+        """Return the match of an undecoded path, or None."""
         segments = path[1:].split("/")
         if "%" in path:
             segments = [_decoded(segment) for segment in segments]
@@ -76,7 +76,7 @@ def whole_path_of(scope: Scope) -> str:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the undecoded path of a request below the point where its service is mounted."""
+    """Return the undecoded path of a request below its service's mount point."""
     path = whole_path_of(scope)
     mounted_at: str = scope.get("root_path", "")
     return path[len(mounted_at) :] if mounted_at and path.startswith(mounted_at) else path
@@ -95,7 +95,7 @@ def _walk(
             node, values = parameter, (*values, segment)
         elif parameter is None:
             node = preferred
-        else:  # only here can the preferred branch lead nowhere and the other somewhere
+        else:  # only here may the preferred branch have no match and the other one have it
             found = _walk(preferred, segments, at + 1)
             if found is not None:
                 return found[0], values + found[1]

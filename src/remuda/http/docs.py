@@ -1,11 +1,7 @@
-"""The pages of one API: its OpenAPI document, and the same to read.
+"""Documentation of one API: its OpenAPI document, and an HTML page rendered from it.
 
-Both are made from the table when they are first asked for, and the root of the API leads to the latter. That page needs
-nothing but itself: no script, no font, no image, no other host.
-
-The documents: what is written about an API, made from its table. OpenAPI for programs, a page for people.
-
-A JSON schema as rows that a person can read: one row for each field, however deep.
+Both are generated from the route table on first use, and the root of the API redirects to the page. The page is
+self-contained: no script, font, image or other host.
 """
 
 import base64
@@ -32,17 +28,17 @@ _PREFIX = "#/components/schemas/"
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One field."""
+    """One field of a schema, as a row of the page."""
 
     name: str
-    """With the names of what it lies in: `spec.rules[].port`."""
+    """With the names of its parents: `spec.rules[].port`."""
     type: str
     is_required: bool
     about: str
 
 
 def field_rows(schema: Node, components: Mapping[str, Node], prefix: str = "", depth: int = 0) -> Iterator[FieldRow]:
-    """Yield the fields of an object, or of each item of an array, with those of the objects in them."""
+    """Yield the fields of an object, or of each item of an array, with those of nested objects."""
     node = _resolved(schema, components)
     if depth > _DEEPEST:
         return
@@ -59,7 +55,7 @@ def field_rows(schema: Node, components: Mapping[str, Node], prefix: str = "", d
 
 
 def type_text(schema: Node, components: Mapping[str, Node]) -> str:
-    """Return a type in a few words, with the bounds it has."""
+    """Return a short description of a type, with its bounds."""
     node = _resolved(schema, components)
     if options := _options(node):
         return " or ".join(dict.fromkeys(type_text(option, components) for option in options))
@@ -85,7 +81,7 @@ def _bounds(node: Node) -> Iterator[str]:
 
 
 def _options(node: Node) -> list[Node]:
-    """Return the forms a value can have; that it may be null as well is told by its not being required."""
+    """Return the alternatives of a value, without null: an optional field is shown as not required."""
     return [option for option in node.get("anyOf", ()) if option != {"type": "null"}]
 
 
@@ -111,23 +107,23 @@ class _Operation:
     heading: str
     summary: str
     about: str
-    right: str
+    permission: str
     parameters: list[tuple[str, FieldRow]]
     body: list[FieldRow]
     success: str
-    answer: list[FieldRow]
-    answer_type: str
+    response: list[FieldRow]
+    response_text: str
     other: tuple[str, str, list[FieldRow]] | None
-    """Another answer that it may give when all is well: its status, when that is, and its fields."""
+    """Alternative success: its status, its description and its fields."""
     errors: list[str]
 
 
 class Pages:
-    """The pages of one API, by path: `/openapi.json`, `/docs`, and its root, which leads there."""
+    """Documentation pages of one API, by path: `/openapi.json`, `/docs`, and its root, which redirects there."""
 
     def __init__(self, table: Table, version: str) -> None:
         self._table, self._version = table, version
-        self._made: dict[tuple[str, str], Answer] = {}
+        self._cache: dict[tuple[str, str], Answer] = {}
         self._makers: Mapping[str, Callable[[str], Answer]] = {
             "/openapi.json": self._openapi,
             "/docs": self._docs,
@@ -139,14 +135,14 @@ class Pages:
         return path in self._makers
 
     def answer(self, path: str, *, mounted_at: str = "") -> Answer:
-        """Answer a GET with the page at one of these paths."""
-        if (path, mounted_at) not in self._made:
-            self._made[path, mounted_at] = self._makers[path](mounted_at)
-        return self._made[path, mounted_at]
+        """Return the response to a GET of one of these paths."""
+        if (path, mounted_at) not in self._cache:
+            self._cache[path, mounted_at] = self._makers[path](mounted_at)
+        return self._cache[path, mounted_at]
 
     def _openapi(self, mounted_at: str) -> Answer:
-        made = document(self._table, version=self._version, server=mounted_at or "/")
-        return Answer(200, msgspec.json.encode(made), (JSON, NO_CACHE))
+        content = document(self._table, version=self._version, server=mounted_at or "/")
+        return Answer(200, msgspec.json.encode(content), (JSON, NO_CACHE))
 
     def _docs(self, mounted_at: str) -> Answer:
         html, policy = render_docs(document(self._table, version=self._version, server=mounted_at or "/"))
@@ -158,7 +154,7 @@ def _to_docs(mounted_at: str) -> Answer:
 
 
 def render_docs(api: Document) -> tuple[bytes, str]:
-    """Return an OpenAPI document as a page, and the policy that lets a browser load nothing else for it."""
+    """Return an OpenAPI document as a page, and the content security policy that lets it load nothing else."""
     environment = Environment(
         loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -179,7 +175,7 @@ def _operations(api: Document) -> Iterator[_Operation]:
         for method, operation in item.items():
             success, answered = next(iter(operation["responses"].items()))
             content = answered.get("content", {})
-            answer = content.get("application/json", {}).get("schema", {})
+            schema = content.get("application/json", {}).get("schema", {})
             yield _Operation(
                 method=method.upper(),
                 path=path,
@@ -187,12 +183,12 @@ def _operations(api: Document) -> Iterator[_Operation]:
                 heading=operation["tags"][0],
                 summary=operation["summary"],
                 about=operation.get("description", ""),
-                right=_right(operation),
+                permission=_permission(operation),
                 parameters=[_parameter(each, schemas) for each in operation.get("parameters", ())],
                 body=list(field_rows(_body(operation), schemas)),
                 success=success,
-                answer=list(field_rows(answer, schemas)),
-                answer_type=type_text(answer, schemas) if answer else "a page" if content else "nothing",
+                response=list(field_rows(schema, schemas)),
+                response_text=type_text(schema, schemas) if schema else "a page" if content else "nothing",
                 other=_other(operation, success, schemas),
                 errors=[status for status in operation["responses"] if not status.startswith("2")],
             )
@@ -206,10 +202,10 @@ def _other(operation: Document, success: str, schemas: Document) -> tuple[str, s
     return None
 
 
-def _right(operation: Document) -> str:
+def _permission(operation: Document) -> str:
     scope, permission = operation["x-scope"], operation.get("x-permission")
     if permission is None:
-        return {"public": "Anybody", "authenticated": "Anybody with credentials"}[scope]
+        return {"public": "Everyone", "authenticated": "Every authenticated caller"}[scope]
     where = {"everywhere": "everywhere", "organization": "in the organization", "project": "in the project"}[scope]
     return f"{permission['endpoint']} {permission['operation']}, {where}"
 

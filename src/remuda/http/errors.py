@@ -1,14 +1,14 @@
-"""Errors as answers.
+"""Error responses.
 
-The body is `error`, `error_description` and `trace_id` as existing clients know them, and beside these our own `code`,
-which is stable, `problems`, where several places of a request are wrong, and `plan`, where a change is refused for what
-it would do: that one is a service's own, and the routes that have it declare it (`Route.refusals`). `error` is one word
-per status. Statuses that the wire contract does not have use words of our own under a schema of their own, so that
-nobody who knows the contract's words meets another one where the contract speaks.
+The body has `error`, `error_description` and `trace_id`, as existing clients know them. We add `code`, which is stable,
+`problems`, if several places of a request are wrong, and `plan`, if a change is rejected because of its effects. The
+plan's schema belongs to a service, and routes that return it declare it (`Route.refusals`). `error` is one word for
+each status. Statuses that the wire contract does not have use our own words under a separate schema, so that a client
+of the contract never meets an unknown word under a status of the contract.
 
-What a sentence may say to a stranger depends on the error: an absent object is not told apart from a hidden one, and a
-failing disk, an unreachable server or a defect is our business, not the caller's. There the caller gets a fixed text,
-and the cause is in the log under the trace id.
+Which details a message may contain depends on the error. A missing object is not distinguished from a hidden one. A
+failing disk, an unreachable server or a defect is not the caller's concern: the caller gets a fixed text, and the cause
+is logged under the trace id.
 """
 
 import re
@@ -41,7 +41,7 @@ CONTRACT_WORDS: Mapping[int, str] = {
     422: "unprocessable_content",
     500: "server_error",
 }
-"""The word for each status that the wire contract knows."""
+"""Error word of each status in the wire contract."""
 
 OWN_WORDS: Mapping[int, str] = {
     408: "request_timeout",
@@ -51,24 +51,24 @@ OWN_WORDS: Mapping[int, str] = {
     431: "request_header_fields_too_large",
     503: "unavailable",
 }
-"""The word for each status that we add."""
+"""Error word of each status that we add."""
 
 NO_CACHE: Header = (b"cache-control", b"no-cache")
-"""What every answer of the API says: ask again."""
+"""Header of every API response: revalidate before reuse."""
 
 NO_STORE: tuple[Header, ...] = ((b"cache-control", b"no-store"), (b"pragma", b"no-cache"))
-"""What an answer of OAuth2 says instead: nobody may keep it."""
+"""Headers of an OAuth2 response: no cache may store it."""
 
 INTERNAL = "an internal error has occurred, please contact support"
-"""All that a caller learns of a defect."""
+"""Text for a defect; the caller learns nothing else."""
 
-_UNAVAILABLE = "the service cannot do this at the moment: try again a little later"
+_UNAVAILABLE = "the service is temporarily unavailable: try again later"
 _FIXED: Mapping[type[RemudaError], str] = {
     NotFound: "resource not found",
     AlreadyExists: "the requested resource already exists",
     NotAllowed: "the requested method was not allowed",
 }
-_SPEAKS_FREELY = (Unavailable, TimedOut, OutcomeUnknown)
+_WITH_OWN_MESSAGE = (Unavailable, TimedOut, OutcomeUnknown)
 _WORDS = {**CONTRACT_WORDS, **OWN_WORDS}
 _DEFECT, _DOWN, _UNKNOWN_CALLER = 500, 503, 401
 _UNQUOTABLE = re.compile(r"[^ !#-\[\]-~]")
@@ -77,26 +77,24 @@ TraceId = Annotated[str, msgspec.Meta(pattern="^[0-9a-f]{32}$", description="Nam
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One place of a request that is wrong."""
+    """One part of a request that is wrong."""
 
     pointer: Annotated[
         str,
-        msgspec.Meta(
-            description="Where: a JSON pointer into the body, or the name of a parameter, a header or a part."
-        ),
+        msgspec.Meta(description="A JSON pointer into the body, or the name of a parameter, a header or a part."),
     ]
-    reason: Annotated[str, msgspec.Meta(description="Why; never what was sent.")]
+    reason: Annotated[str, msgspec.Meta(description="The reason; it never contains the value that was sent.")]
 
 
-class _Told(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    error_description: Annotated[str, msgspec.Meta(description="What happened and what to do, for people.")]
+class _ErrorFields(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    error_description: Annotated[str, msgspec.Meta(description="What happened and what to do, for users.")]
     trace_id: TraceId
     code: Annotated[str, msgspec.Meta(description="What happened, for programs; it never changes.")]
     problems: tuple[Problem, ...] = ()
 
 
-class ErrorBody(_Told, frozen=True, kw_only=True, omit_defaults=True):
-    """The body of an error whose status the wire contract knows."""
+class ErrorBody(_ErrorFields, frozen=True, kw_only=True, omit_defaults=True):
+    """Body of an error whose status is in the wire contract."""
 
     error: Literal[
         "invalid_request",
@@ -112,8 +110,8 @@ class ErrorBody(_Told, frozen=True, kw_only=True, omit_defaults=True):
     ]
 
 
-class OtherErrorBody(_Told, frozen=True, kw_only=True, omit_defaults=True):
-    """The body of an error whose status is our own addition."""
+class OtherErrorBody(_ErrorFields, frozen=True, kw_only=True, omit_defaults=True):
+    """Body of an error whose status is our addition."""
 
     error: Literal[
         "request_timeout",
@@ -126,16 +124,16 @@ class OtherErrorBody(_Told, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class OAuth2Error(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The body of an error of an OAuth2 endpoint: in the standard's words or, before it came to that, in ours."""
+    """Body of an error of an OAuth2 endpoint: in the standard's form, or in ours if it failed before that."""
 
     error: Annotated[str, msgspec.Meta(description="A word of OAuth2, for programs.")]
-    error_description: Annotated[str, msgspec.Meta(description="What happened and what to do, for people.")]
+    error_description: Annotated[str, msgspec.Meta(description="What happened and what to do, for users.")]
     trace_id: TraceId | msgspec.UnsetType = msgspec.UNSET
     code: str | msgspec.UnsetType = msgspec.UNSET
     problems: tuple[Problem, ...] = ()
 
 
-class _Body(_Told, frozen=True, kw_only=True, omit_defaults=True):
+class _Body(_ErrorFields, frozen=True, kw_only=True, omit_defaults=True):
     error: str
     plan: Any = None
 
@@ -144,35 +142,35 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class Refused(msgspec.Struct, frozen=True):
-    """The request that an error is the answer to."""
+    """Request that an error responds to."""
 
     trace_id: str
     headers: Mapping[bytes, bytes]
     url: str = ""
-    """Where the client reaches the API, if that can be told."""
+    """Base URL at which the client reaches the API, if it is known."""
 
 
-def refuse(error: Exception, refused: Refused) -> Answer:
-    """Refuse a request as most routes do."""
-    return answer_to(error, trace_id=refused.trace_id, url=refused.url)
+def refuse(error: Exception, request: Refused) -> Answer:
+    """Return the error response of most routes."""
+    return answer_to(error, trace_id=request.trace_id, url=request.url)
 
 
-def refuse_in_oauth(error: Exception, refused: Refused) -> Answer:
-    """Refuse a request as OAuth2 does, if that is how it was refused; nobody may keep the answer."""
+def refuse_in_oauth(error: Exception, request: Refused) -> Answer:
+    """Return the error response of an OAuth2 route, which no cache may store."""
     if not isinstance(error, OAuthRefusal):
-        return unkept(refuse(error, refused))
+        return unkept(refuse(error, request))
     body = OAuth2Error(error=error.error, error_description=error.sentence)
     return Answer(error.status, _ENCODER.encode(body), (JSON, *NO_STORE, *error.headers))
 
 
-def unkept(answer: Answer) -> Answer:
-    """Return an answer that nobody may keep."""
-    others = [header for header in answer.headers if header not in {NO_CACHE, *NO_STORE}]
-    return Answer(answer.status, answer.body, (*others, *NO_STORE))
+def unkept(response: Answer) -> Answer:
+    """Return a response that no cache may store."""
+    others = [header for header in response.headers if header not in {NO_CACHE, *NO_STORE}]
+    return Answer(response.status, response.body, (*others, *NO_STORE))
 
 
 def answer_to(error: Exception, *, trace_id: str, url: str = "") -> Answer:
-    """Return what the caller is told of an error; of one that is not ours, only that there was one."""
+    """Return the response to an error; an unexpected exception reveals nothing but that it happened."""
     status = error.status if isinstance(error, RemudaError) else _DEFECT
     description = description_of(error)
     body = _Body(
@@ -190,7 +188,7 @@ def answer_to(error: Exception, *, trace_id: str, url: str = "") -> Answer:
 
 
 def challenge(description: str, url: str) -> Header:
-    """Return the header that tells a caller without credentials of the API at this URL where to get some."""
+    """Return the header that tells a client without credentials of the API at this URL where to get them."""
     parts = ['error="access_denied"', f'error_description="{_UNQUOTABLE.sub("", description)}"']
     if url and not _UNQUOTABLE.search(url):
         parts.append(f'resource_metadata="{url}/.well-known/openid-protected-resource"')
@@ -198,12 +196,12 @@ def challenge(description: str, url: str) -> Header:
 
 
 def description_of(error: Exception) -> str:
-    """Return what may be said of an error to a stranger."""
+    """Return the text for an error that any caller may see."""
     if isinstance(error, OAuthRefusal):
         return error.sentence  # written for clients, whatever its status
     if not isinstance(error, RemudaError) or error.status == _DEFECT:
         return INTERNAL
-    if error.status == _DOWN and type(error) not in _SPEAKS_FREELY:
+    if error.status == _DOWN and type(error) not in _WITH_OWN_MESSAGE:
         return _UNAVAILABLE
     return _FIXED.get(type(error), error.sentence)
 

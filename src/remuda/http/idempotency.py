@@ -1,16 +1,17 @@
-"""Idempotency keys: a request that is sent twice is carried out once.
+"""Idempotency keys: a request that is sent twice is executed once.
 
-Before the work a record is made durable under (who, key), and after it another with the answer. Both are in the log
-stream `idempotency`, whose retention says how long a key is remembered. The same request then gets the stored answer,
-byte for byte; another request under the key is refused; one that is still being worked on has to wait.
+Before the request is executed, a record is made durable under (owner, key), and afterwards another with the response.
+Both are in the log stream `idempotency`, whose retention limits how long a key is remembered. A repeated request gets
+the stored response, byte for byte; a different request under the same key is rejected; a repeat of a request that is
+still running has to wait.
 
-The work is given the id of its operation, derived from (who, key). Whatever it makes is named after that id, so to run
-it again is safe, and that is done where nobody can tell what became of it: the process died, the answer could not be
-stored, or it was our failure (5xx). Each run is an attempt with a subject of its own, begun by a record that can be
-written once; so of two who want to run a request again, one does.
+A request is executed under an operation id derived from (owner, key). Everything that it creates is named after that
+id, so executing it again is safe. That happens if its outcome is unknown: the process died, the response could not be
+stored, or the server failed (5xx). Each execution is an attempt with its own log subject, begun by a record that can be
+written only once, so of two concurrent repeats one executes the request.
 
-An answer that holds a secret is not stored. A repeat is told so, and nothing is run. What is done once under its id
-anyway needs none of this (`Route.is_idempotent`).
+A response that contains a secret is not stored; a repeat gets an error and nothing is executed. Routes that are
+idempotent by the id of their object need none of this (`Route.is_idempotent`).
 """
 
 import hashlib
@@ -31,26 +32,26 @@ from remuda.kernel.randomness import Randomness
 from remuda.store.logs import Entry, Log, Record
 
 Work = Callable[[str], Awaitable[Answer]]
-"""Carries a request out under the id of its operation. An error that it raises frees the key."""
+"""Executes a request under an operation id. An error that it raises releases the key."""
 
 STREAM = "idempotency"
-"""The log stream of the records."""
+"""Log stream of the records."""
 
 REPLAYED: Header = (b"idempotency-replayed", b"true")
-"""Tells a stored answer from a new one."""
+"""Marks a stored response."""
 
 _OPERATIONS = "f1f4a5a0-8a5c-4d4b-9a39-3a6d5f0f6f0e"
 _KEY = re.compile(r"[!-~]{1,255}")
 _LARGEST_BODY = 128 << 10
-"""What fits a record on every backend, many times over what a write answers."""
-_OUR_FAILURE = 500
+"""Fits into a record on every backend, and is many times the response to a write."""
+_SERVER_ERROR = 500
 _WAIT_S = 1
 
 
 def holder_of(principal: Principal) -> str:
-    """Return whose keys they are. A name alone does not tell: another issuer, or another service, may mean another."""
-    told_apart = (principal.subject, principal.who, principal.service, principal.issuer, principal.vouched_by)
-    return msgspec.json.encode(told_apart).decode()
+    """Return the owner of a caller's keys. The name alone is ambiguous across issuers and services."""
+    identity = (principal.subject, principal.who, principal.service, principal.issuer, principal.vouched_by)
+    return msgspec.json.encode(identity).decode()
 
 
 class _Begun(msgspec.Struct, frozen=True, tag="begun"):
@@ -66,13 +67,13 @@ class _Answered(msgspec.Struct, frozen=True, tag="answered"):
 
 
 class _Done(msgspec.Struct, frozen=True, tag="done"):
-    """Carried out, and the answer is not kept."""
+    """Executed; the response is not stored."""
 
     fingerprint: str
 
 
 class _Failed(msgspec.Struct, frozen=True, tag="failed"):
-    """Not carried out, through our own fault: whoever asks may try again."""
+    """Not executed because of a server error: a repeat may try again."""
 
     fingerprint: str
 
@@ -81,7 +82,7 @@ _Note = _Begun | _Answered | _Done | _Failed
 
 
 class Idempotency:
-    """The keys of all APIs of a process: make one for each process, since it knows what is running here."""
+    """Idempotency keys of all APIs of a process. There is one, since it knows which requests are running."""
 
     def __init__(
         self,
@@ -92,15 +93,15 @@ class Idempotency:
         time_limit_s: float,
         is_only_process: bool,
     ) -> None:
-        """Take how long a request may run at most, and whether no other process can be using this log."""
+        """Take the longest duration of a request, and whether this process is the only one that uses the log."""
         self._log, self._clock, self._randomness = log, clock, randomness
         self._time_limit_s, self._is_only_process = time_limit_s, is_only_process
         self._boot = random_id(randomness)
         self._running: set[str] = set()
-        self._told = structlog.get_logger()
+        self._logger = structlog.get_logger()
 
     async def once(self, key: str | None, *, who: str, fingerprint: bytes, keep: bool, work: Work) -> Answer:
-        """Carry a request out, unless it was or is being: then answer as it was answered, or say so."""
+        """Execute a request, unless it was executed or is running: then return its response, or raise an error."""
         operation, print_ = self.operation(key, who=who), hashlib.sha256(fingerprint).hexdigest()
         if key is None:
             return await work(operation)
@@ -109,16 +110,16 @@ class Idempotency:
         earlier = await self._follow(operation, print_)
         if isinstance(earlier, Answer):
             return earlier
-        if not await self._begin(earlier, print_):  # somebody else was quicker, or we do not see it yet
+        if not await self._begin(earlier, print_):  # another process was faster, or its record is not visible yet
             raise InFlight(_WAIT_S)
         return await self._run(earlier, print_, work(operation), keep=keep)
 
     def operation(self, key: str | None, *, who: str) -> str:
-        """Return the id of what somebody does under a key: always the same one; without a key, always another one."""
+        """Return the operation id of an owner's key, which is always the same; without a key, a new id."""
         return random_id(self._randomness) if key is None else _operation(who, key)
 
     async def _begin(self, subject: str, fingerprint: str) -> bool:
-        """Make an attempt ours, durably; tell whether it was nobody's."""
+        """Claim an attempt durably; return whether it was free."""
         if subject in self._running:
             return False
         self._running.add(subject)
@@ -135,24 +136,27 @@ class Idempotency:
     async def _run(self, subject: str, fingerprint: str, work: Awaitable[Answer], *, keep: bool) -> Answer:
         try:
             try:
-                answer = await work
+                response = await work
             except Exception:
                 await self._close(subject, _Failed(fingerprint))
                 raise
-            await self._close(subject, _outcome(answer, fingerprint, keep=keep))
-            return answer
+            await self._close(subject, _outcome(response, fingerprint, keep=keep))
+            return response
         finally:
             self._running.discard(subject)
 
     async def _close(self, subject: str, note: _Note) -> None:
-        """Write down how an attempt ended. If that fails the caller is answered still: a repeat would run again."""
+        """Record the outcome of an attempt.
+
+        If that fails, the caller still gets its response; a repeat executes again.
+        """
         try:
             await self._note(subject, note)
         except RemudaError as error:
-            self._told.warning("answer not kept for its idempotency key", subject=subject, cause=error.sentence)
+            self._logger.warning("response not stored for its idempotency key", subject=subject, cause=error.sentence)
 
     async def _follow(self, operation: str, fingerprint: str) -> Answer | str:
-        """Go through the attempts that were made; return the answer of one, or the subject of the next to make."""
+        """Read the earlier attempts; return the response of one, or the subject of the next attempt."""
         for attempt in count():
             subject = f"{operation}/{attempt}"
             page = await self._log.read(STREAM, subject, limit=2)
@@ -174,9 +178,9 @@ class Idempotency:
         raise AssertionError("there is always another attempt")
 
     def _check_dead(self, begun: Entry, boot: str) -> None:
-        """Raise InFlight if whoever began an attempt may still be at it."""
+        """Raise InFlight if the process that began an attempt may still be running it."""
         if boot == self._boot or self._is_only_process:
-            return  # it is not running here, and there is no other place where it could be
+            return  # it is not running here, and no other process can run it
         left_s = self._time_limit_s - (self._clock.now() - begun.time).total_seconds()
         if left_s > 0:
             raise InFlight(max(_WAIT_S, math.ceil(min(left_s, self._time_limit_s))))
@@ -189,14 +193,14 @@ class Idempotency:
 def _operation(who: str, key: str) -> str:
     if not _KEY.fullmatch(key):
         problem = "is not 1 to 255 visible ASCII characters"
-        raise Malformed(f"Idempotency-Key {problem}: send another one.", [("Idempotency-Key", problem)])
+        raise Malformed(f"Idempotency-Key {problem}. Send another one.", [("Idempotency-Key", problem)])
     return derived_id(_OPERATIONS, msgspec.json.encode((who, key)).decode())
 
 
-def _outcome(answer: Answer, fingerprint: str, *, keep: bool) -> _Note:
-    if answer.status >= _OUR_FAILURE:
+def _outcome(response: Answer, fingerprint: str, *, keep: bool) -> _Note:
+    if response.status >= _SERVER_ERROR:
         return _Failed(fingerprint)
-    if not keep or not isinstance(answer.body, bytes) or len(answer.body) > _LARGEST_BODY:
+    if not keep or not isinstance(response.body, bytes) or len(response.body) > _LARGEST_BODY:
         return _Done(fingerprint)
-    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in answer.headers)
-    return _Answered(fingerprint, answer.status, headers, answer.body)
+    headers = tuple((name.decode("latin-1"), value.decode("latin-1")) for name, value in response.headers)
+    return _Answered(fingerprint, response.status, headers, response.body)

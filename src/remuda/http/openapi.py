@@ -1,11 +1,8 @@
-"""What each route can answer, for the OpenAPI document: statuses, bodies and headers.
+"""OpenAPI 3.1 document of a route table.
 
-Everything that can really be answered is written down, because every answer in every test is held against it.
-
-The OpenAPI 3.1 document of a table.
-
-It is read from the table and from nothing else, so it cannot lag behind. Parameters, bodies and answers are the schemas
-of the very types that requests are judged by.
+It is generated from the table alone, so it cannot be outdated. Parameters, bodies and responses are the schemas of the
+very types that validate requests. Every response that can occur is listed, because the tests compare every response
+with the document.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,32 +19,32 @@ from remuda.http.request import HEADER_PATTERN
 from remuda.http.routes import AnyRoute, OtherAnswer, Parameters, Table
 
 HEADERS: Mapping[str, str] = {
-    "Access-Control-Allow-Origin": "The pages that may use the API.",
-    "Access-Control-Expose-Headers": "What those pages may read beside the body.",
+    "Access-Control-Allow-Origin": "The origins whose pages may use the API.",
+    "Access-Control-Expose-Headers": "The headers that those pages may read.",
     "Allow": "The methods that the path has.",
-    "Cache-Control": "Keep it for so long, ask again each time, or do not keep it at all.",
-    "Content-Security-Policy": "What a page may load and where its forms may go.",
+    "Cache-Control": "How long it may be cached, if at all.",
+    "Content-Security-Policy": "What a page may load, and where its forms may be submitted.",
     "ETag": "The state that was read: send it back as If-Match.",
-    "Idempotency-Replayed": "This answer was given before, to the first request with this Idempotency-Key.",
+    "Idempotency-Replayed": "This response was stored for the first request with this Idempotency-Key.",
     "Link": "The next page, as rel=next.",
-    "Location": "Where to go.",
-    "Pragma": "Do not keep it, for those who know no better word.",
-    "RateLimit": "What is left of the quota, and when all of it is back.",
+    "Location": "The URL of the redirect.",
+    "Pragma": "Do not cache it, for HTTP/1.0 caches.",
+    "RateLimit": "The remaining quota, and the time until all of it is back.",
     "RateLimit-Policy": "How many requests a caller has in how many seconds.",
-    "Referrer-Policy": "Whether the next page is told of this one.",
-    "Retry-After": "How many seconds to wait before the next try.",
-    "Set-Cookie": "What a browser keeps for us.",
-    "Vary": "What the answer depends on beside the address.",
+    "Referrer-Policy": "Whether the browser sends this page's URL to the next one.",
+    "Retry-After": "Seconds to wait before a retry.",
+    "Set-Cookie": "A cookie for the browser.",
+    "Vary": "The request headers that the response depends on.",
     "WWW-Authenticate": "Where to get credentials.",
-    "X-Accel-Buffering": "Asks proxies to pass a stream on as it comes.",
-    "X-Continue": "Where this page ended: send it back as `continue`. Without it this was the last page.",
-    "X-Content-Type-Options": "Take it for what it says it is.",
-    "X-Frame-Options": "Whether other pages may show it inside themselves.",
-    "X-Resource-Version": "The version of the list: watch from here and nothing is missed.",
-    "X-Trace-Id": "Names this request in logs and traces.",
-    "traceparent": "The same, as the next one in a trace takes it.",
+    "X-Accel-Buffering": "Asks proxies not to buffer a stream.",
+    "X-Continue": "The token of the next page: send it as `continue`. Absent on the last page.",
+    "X-Content-Type-Options": "The browser must not guess the content type.",
+    "X-Frame-Options": "Whether other pages may embed it in a frame.",
+    "X-Resource-Version": "The version of the list: a watch from here misses nothing.",
+    "X-Trace-Id": "Identifies this request in logs and traces.",
+    "traceparent": "The trace context of this request.",
 }
-"""Every response header of ours, and what it says."""
+"""Description of each of our response headers."""
 
 _EVERYWHERE = (
     "Access-Control-Allow-Origin",
@@ -68,20 +65,20 @@ _BY_STATUS: Mapping[int, tuple[str, ...]] = {
 }
 _ON_PAGES = (*PAGE_HEADERS, "Set-Cookie")
 _ABOUT: Mapping[int, str] = {
-    400: "The request cannot be understood.",
-    401: "The credentials are missing or do not hold.",
-    403: "The caller lacks the right.",
-    404: "There is no such thing, or not for this caller.",
+    400: "The request is malformed.",
+    401: "The credentials are missing or invalid.",
+    403: "The caller lacks the permission.",
+    404: "The object does not exist, or is not visible to the caller.",
     408: "The request did not arrive in time.",
-    409: "It exists already, has changed since, is in use, or is being worked on.",
-    410: "Changes since then are no longer known, or do not tell all since rights have changed: list again.",
-    412: "The object is not what If-Match says.",
-    413: "The body is too long.",
-    422: "The request is understood, and its content breaks a rule.",
-    429: "The caller asks too often.",
-    431: "The head of the request is too long.",
-    500: "A defect of ours.",
-    503: "Not now: try again a little later.",
+    409: "The object exists already, has changed, is in use, or has an operation in progress.",
+    410: "The changes since then are no longer available, or permissions have changed: list again.",
+    412: "The object's ETag does not match If-Match.",
+    413: "The body is too large.",
+    422: "The content of the request is invalid.",
+    429: "The caller has exceeded its rate limit.",
+    431: "The headers of the request are too large.",
+    500: "An internal error.",
+    503: "The service is temporarily unavailable: try again later.",
 }
 Node = dict[str, Any]
 
@@ -91,24 +88,28 @@ _EVENT: Node = {
     "type": "object",
     "properties": {
         "event": {"enum": ["added", "modified", "deleted", "bookmark", "gone", "end"]},
-        "id": {"type": "string", "description": "Where to resume: send it as Last-Event-ID. Empty: begin anew."},
-        "data": {"type": "string", "contentMediaType": "application/json", "description": "The item, or a remark."},
+        "id": {"type": "string", "description": "The cursor: send it as Last-Event-ID to resume. Empty: start over."},
+        "data": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "description": "The item, or details of the event.",
+        },
     },
     "required": ["event", "data"],
 }
 
 
 def route_responses(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
-    """Return everything that a route can answer, by status; what it answers when all is well comes first."""
+    """Return every response of a route by status; the success comes first."""
     responses = {str(route.success): _success_response(route, schemas)}
     if route.other is not None:
         responses[str(route.other.status)] = _other_response(route, route.other, schemas)
     if route.may_redirect:
         responses["302"] = _redirect_response()
-    named = {status: f"#/components/responses/{status}{_manner(route)}" for status in _error_statuses(route)}
-    told = {str(status): {"$ref": name} for status, name in named.items()}
-    own = {str(status): _refusal_response(status, schemas[body]) for status, body in route.refusals.items()}
-    return responses | told | own
+    references = {status: f"#/components/responses/{status}{_variant(route)}" for status in _error_statuses(route)}
+    shared = {str(status): {"$ref": name} for status, name in references.items()}
+    own = {str(status): _own_error_response(status, schemas[body]) for status, body in route.refusals.items()}
+    return responses | shared | own
 
 
 def _error_statuses(route: AnyRoute) -> list[int]:
@@ -135,27 +136,29 @@ def _kernel_statuses(route: AnyRoute) -> Iterator[int]:
 def error_responses(routes: Iterable[AnyRoute], schemas: Mapping[Any, Node]) -> dict[str, Node]:
     """Return the shared description of each error, by its name in the document's components.
 
-    On pages, and in OAuth2, there are others, named after the status and `-page` or `-oauth`.
+    Page routes and OAuth2 have others, references after the status and `-page` or `-oauth`.
     """
-    manners = ["", *sorted({_manner(route) for route in routes} - {""})]
-    return {f"{status}{manner}": _error_response(status, manner, schemas) for manner in manners for status in _ABOUT}
+    variants = ["", *sorted({_variant(route) for route in routes} - {""})]
+    return {
+        f"{status}{variant}": _error_response(status, variant, schemas) for variant in variants for status in _ABOUT
+    }
 
 
-def _manner(route: AnyRoute) -> str:
+def _variant(route: AnyRoute) -> str:
     return "-page" if route.page else "-oauth" if route.oauth else ""
 
 
-def _error_response(status: int, manner: str, schemas: Mapping[Any, Node]) -> Node:
+def _error_response(status: int, variant: str, schemas: Mapping[Any, Node]) -> Node:
     content = {"application/json": {"schema": schemas[_body_type(status)]}}
     headers = _BY_STATUS.get(status, ())
-    if manner == "-page":
+    if variant == "-page":
         content, headers = _HTML | content, (*headers, *_ON_PAGES)
-    if manner == "-oauth":
+    if variant == "-oauth":
         content, headers = {"application/json": {"schema": schemas[OAuth2Error]}}, (*headers, "Pragma")
     return {"description": _ABOUT[status], "headers": _headers(*headers), "content": content}
 
 
-def _refusal_response(status: int, schema: Node) -> Node:
+def _own_error_response(status: int, schema: Node) -> Node:
     content = {"application/json": {"schema": schema}}
     return {"description": _ABOUT[status], "headers": _headers(*_BY_STATUS.get(status, ())), "content": content}
 
@@ -205,48 +208,48 @@ def _headers(*names: str) -> dict[str, Node]:
 
 
 _ELSEWHERE = {"accept", "authorization", "content-type", "cookie"}
-"""Headers that OpenAPI has other places for."""
+"""Headers that OpenAPI describes elsewhere."""
 _REF = "#/components/schemas/{name}"
 _IDEMPOTENCY_KEY: Node = {
     "name": "Idempotency-Key",
     "in": "header",
-    "description": "A name for this request: sent again with it, the request is done once and answered twice.",
+    "description": "Identifies this request: if it is sent again with the same key, it is executed once.",
     "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"},
 }
 _IF_MATCH: Node = {
     "name": "If-Match",
     "in": "header",
-    "description": "The ETag of a read: the write happens only if nothing has changed since.",
+    "description": "The ETag of a read: the write is executed only if nothing has changed since.",
     "schema": {"type": "string", "pattern": HEADER_PATTERN},
 }
 _LAST_EVENT_ID: Node = {
     "name": "Last-Event-ID",
     "in": "header",
-    "description": "With `watch`: the id of the last event that was seen, to go on from there.",
+    "description": "With `watch`: the id of the last event that was received, to resume after it.",
     "schema": {"type": "string", "pattern": HEADER_PATTERN},
 }
 _OF_SERVICES: Node = {
     "X-Principal": {
         "name": "X-Principal",
         "in": "header",
-        "description": "For whom a service acts, as JSON in unpadded base64url, or as a JWS that the key of its "
-        "certificate signed. Always beside a certificate; beside a token it counts if that is a service's.",
+        "description": "The principal that a service acts for, as JSON in unpadded base64url, or as a JWS signed with "
+        "the key of its certificate. Required with a certificate; with a token it counts if the token is a service's.",
         "schema": {"type": "string", "pattern": "^[0-9A-Za-z_.-]+$"},
     },
     "X-Impersonate": {
         "name": "X-Impersonate",
         "in": "header",
-        "description": "The service wants no more than both it and the one it acts for may do.",
+        "description": "Restricts a service to what both it and the principal it acts for may do.",
         "schema": {"enum": ["true", "false"]},
     },
 }
-"""No operation names them as its own: from whoever is no service they mean nothing."""
+"""Not listed with the operations: callers other than services do not use them."""
 _SCHEMES: Node = {
     "bearer": {"type": "http", "scheme": "bearer"},
     "service": {
         "type": "mutualTLS",
-        "description": "For services. They say for whom they act: `X-Principal`, and `X-Impersonate` if they want no "
-        "more than both may; see the parameters of this document.",
+        "description": "For services. They name the principal they act for in `X-Principal`, and restrict themselves "
+        "to what both may do with `X-Impersonate`; see the parameters of this document.",
     },
 }
 
@@ -273,17 +276,17 @@ def document(table: Table, *, version: str, server: str = "/") -> Node:
 
 
 def _about(table: Table) -> str:
-    return f"{table.description} Every path that has GET answers HEAD likewise, without the body.".lstrip()
+    return f"{table.description} Every path with GET also supports HEAD.".lstrip()
 
 
 def _schemas(table: Table) -> tuple[Mapping[Any, Node], Node]:
-    """Return the schema of each type on the wire, and the components that those refer to."""
+    """Return the schema of each type on the wire, and the components that these refer to."""
     bodies = [route.body_type for route in table.routes if route.has_body and not route.form]
     answers = [route.answer_type for route in table.routes if not route.page]
     others = [route.other.answer_type for route in table.routes if route.other is not None]
-    refusals = [body for route in table.routes for body in route.refusals.values()]
+    own_errors = [body for route in table.routes for body in route.refusals.values()]
     errors = [ErrorBody, OtherErrorBody, *(OAuth2Error for route in table.routes if route.oauth)]
-    kinds = list(dict.fromkeys([*errors, *bodies, *answers, *others, *refusals]))
+    kinds = list(dict.fromkeys([*errors, *bodies, *answers, *others, *own_errors]))
     schemas, components = msgspec.json.schema_components(kinds, schema_hook=wire_schema, ref_template=_REF)
     return dict(zip(kinds, schemas, strict=True)), components
 
@@ -322,17 +325,17 @@ def _body(route: AnyRoute, schemas: Mapping[Any, Node]) -> Node:
     return {"required": "required" in schema, "content": {FORM: {"schema": schema}}}
 
 
-def _parameters(kind: type[Parameters], place: str) -> Iterator[Node]:
+def _parameters(kind: type[Parameters], location: str) -> Iterator[Node]:
     for field in msgspec.structs.fields(kind):
         schema = _without_null(msgspec.json.schema(field.type))
-        if place == "path" and schema.get("type") == "string" and "pattern" not in schema:
+        if location == "path" and schema.get("type") == "string" and "pattern" not in schema:
             schema.setdefault("minLength", 1)
         description = schema.pop("description", None)
         if field.default not in {msgspec.NODEFAULT, None}:
             schema["default"] = field.default
         yield {
             "name": field.encode_name,
-            "in": place,
+            "in": location,
             "required": field.required,
             **({"description": description} if description else {}),
             "schema": schema,
@@ -340,7 +343,7 @@ def _parameters(kind: type[Parameters], place: str) -> Iterator[Node]:
 
 
 def _without_null(schema: Node) -> Node:
-    """Return the schema of the text that is sent: a parameter is left out, never null."""
+    """Return the schema of the text that is sent: an optional parameter is left out, never null."""
     options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
     if len(options) != 1:
         return schema

@@ -1,14 +1,12 @@
-"""Pages for browsers, and sending a browser elsewhere.
+"""HTML pages and redirects.
 
-No page may be kept, shown inside another one, or tell where its reader goes from it, and by itself it loads nothing but
-its own styles and sends its forms here. A page that needs more says so in its own headers, which go first. A browser
-holds `form-action` also against the place that a form's answer redirects to: the page of a form that may lead to a
-client's address must name that address in a `Content-Security-Policy` of its own.
+No page may be stored, framed, or send a referrer. By default it loads nothing but its own styles and submits its forms
+to its own origin. A page that needs more sets its own headers, which replace these. Browsers apply `form-action` also
+to the redirect after a form, so the page of a form that may redirect to a client must name the client's address in its
+own `Content-Security-Policy`.
 
-What goes wrong on the way to a page is a page, too: what happened, what to do, and the trace id. A program that asks
-for JSON, and not for HTML, gets the error that every other route gives.
-
-Addresses that browsers are sent to.
+An error on a page route is a page too, with the cause, the remedy and the trace id. A client that accepts JSON and not
+HTML gets the usual error response.
 """
 
 from collections.abc import Mapping
@@ -28,41 +26,41 @@ PAGE_HEADERS: Mapping[str, str] = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""What every page says, unless it says otherwise itself."""
+"""Headers of every page, unless the page sets its own."""
 
 _FOUND, _OURS = 302, 500
 _IN_A_URL = "!#$%&'()*+,-./:;=?@[]_~"
 
 
-def answer_page(reply: Page | Redirect) -> Answer:
-    """Return a page, or where a browser is sent, as it goes to the wire."""
-    if isinstance(reply, Redirect):
-        return answer_redirect(reply)
-    return Answer(reply.status, reply.html.encode(), (HTML, *_headers(reply.headers, reply.cookies)))
+def answer_page(result: Page | Redirect) -> Answer:
+    """Return the response for a page or a redirect."""
+    if isinstance(result, Redirect):
+        return answer_redirect(result)
+    return Answer(result.status, result.html.encode(), (HTML, *_headers(result.headers, result.cookies)))
 
 
-def answer_redirect(reply: Redirect) -> Answer:
-    """Return where a browser is sent. What a URL cannot hold is percent-encoded; an end of line is a defect."""
-    wire_headers({"Location": reply.location})
-    location = quote(reply.location, safe=_IN_A_URL).encode()
-    return Answer(_FOUND, b"", ((b"location", location), *_headers(reply.headers, reply.cookies)))
+def answer_redirect(result: Redirect) -> Answer:
+    """Return the response for a redirect. Invalid characters are percent-encoded; a line break is a defect."""
+    wire_headers({"Location": result.location})
+    location = quote(result.location, safe=_IN_A_URL).encode()
+    return Answer(_FOUND, b"", ((b"location", location), *_headers(result.headers, result.cookies)))
 
 
-def refuse_with_page(error: Exception, refused: Refused) -> Answer:
-    """Return what a browser shows of an error, or the error as JSON to a program that asks for that."""
-    told = answer_to(error, trace_id=refused.trace_id, url=refused.url)
-    accepted = refused.headers.get(b"accept", b"")
+def refuse_with_page(error: Exception, request: Refused) -> Answer:
+    """Return an error as a page, or as JSON to a client that asks for that."""
+    response = answer_to(error, trace_id=request.trace_id, url=request.url)
+    accepted = request.headers.get(b"accept", b"")
     if b"application/json" in accepted and b"text/html" not in accepted:
-        return told
-    is_ours = told.status >= _OURS
+        return response
+    is_server_error = response.status >= _OURS
     html = _template().render(
-        title="Something went wrong on our side" if is_ours else "This did not work",
+        title="Something went wrong on our side" if is_server_error else "This did not work",
         description=description_of(error),
-        remedy="Try again a little later." if is_ours else "",
-        trace_id=refused.trace_id,
+        remedy="Try again a little later." if is_server_error else "",
+        trace_id=request.trace_id,
     )
-    kept = [header for header in told.headers if header[0] not in {b"content-type", b"cache-control"}]
-    return Answer(told.status, html.encode(), (HTML, *kept, *_headers({}, ())))
+    kept = [header for header in response.headers if header[0] not in {b"content-type", b"cache-control"}]
+    return Answer(response.status, html.encode(), (HTML, *kept, *_headers({}, ())))
 
 
 def _headers(own: Mapping[str, str], cookies: tuple[str, ...]) -> list[Header]:
@@ -79,5 +77,5 @@ def _template() -> Template:
 
 
 def with_query(url: str, parameters: Mapping[str, str]) -> str:
-    """Return an address with these parameters besides those that it has already."""
+    """Return a URL with further query parameters."""
     return f"{url}{'&' if '?' in url else '?'}{urlencode(parameters)}"

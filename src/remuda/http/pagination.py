@@ -1,26 +1,19 @@
-"""Lists: bare arrays, in the order of ids.
+"""Lists: JSON arrays in the order of ids, whole or in pages, with continue tokens and resume cursors.
 
-Without `limit` a list is everything there is. What is short is one body; more is streamed, slice by slice, so that
-neither memory nor anybody's turn on the loop grows with the list, whether its reader reads or not. With `limit` it is a
-page: `X-Continue`, and the `Link` to the next page, are there as long as there is more. `X-Resource-Version` is always
-that of the first page: the place (`places`) from which a watch goes on.
+Without `limit` a list is complete. A short one is one body; a longer one is streamed in slices, so that neither memory
+nor the time on the event loop grows with the list, whether the client reads or not. With `limit` it is a page:
+`X-Continue` and a `Link` to the next page are sent as long as there is more. `X-Resource-Version` is always that of the
+first page: the cursor from which a watch continues.
 
-Rights are applied to what was read. So a page may be short, even empty, and still not be the last: `continue` stands
-for the last key that was *looked at*, and is sealed, because that may be one that the caller must not know of. A
-request for a page looks at ten times its limit at most; a page that is half full goes out as it is.
+Permissions are applied to what was read. So a page may be short, even empty, without being the last: `continue` stands
+for the last key that was *read*. A request reads ten times its limit at most, and returns once its page is half full.
 
-Lists: a collection of stored objects, whole, in pages, or watched as it changes.
+A continue token is sealed, because that key may belong to an object that the caller must not know of. It can be neither
+read nor forged, and is valid only for the list and the caller that it was issued for.
 
-Tokens for the place where a page of a list ended.
-
-That place is the last object that was looked at, which may be one that the caller must not know of. So a token is
-sealed: nobody can read it or make one, and it opens for the list and the caller that it was given to, and nowhere else.
-
-Places: from where on a reader follows a collection, as it keeps them for us.
-
-The id of an event and the version of a list are such places. Each is a version and a short digest of what the reader
-could see then. Changes alone do not tell of what comes into sight, or leaves it, because rights have changed; so a
-place is good under equal rights, whoever's they are, and gone under any other: begin anew there.
+A cursor is the id of a watch event or the version of a list: a store version and a short digest of the reader's
+permissions. Changes alone do not show objects that become visible or invisible because permissions changed, so a cursor
+is valid under equal permissions only; otherwise the reader has to start over.
 """
 
 import hashlib
@@ -42,7 +35,7 @@ from remuda.store.contract import Page, View
 
 
 class PageTokens:
-    """The tokens of one caller at one path, or in one log."""
+    """Continue tokens of one caller at one path, or in one log."""
 
     __slots__ = ("_caller", "_sealer", "path")
 
@@ -50,12 +43,12 @@ class PageTokens:
         self._sealer, self._caller = sealer, caller
         self.path = path
 
-    def write(self, collection: Collection[Any, Any], place: str) -> str:
-        """Return the token of a place in a collection."""
-        return self._sealer.seal(Secret(place), context=self._context(collection))
+    def write(self, collection: Collection[Any, Any], key: str) -> str:
+        """Return the token of a key in a collection."""
+        return self._sealer.seal(Secret(key), context=self._context(collection))
 
     def read(self, collection: Collection[Any, Any], token: str) -> str:
-        """Return the place, or raise Malformed if the token was not given to this caller for this list."""
+        """Return the key, or raise Malformed if the token was not issued to this caller for this list."""
         try:
             return self._sealer.open(token, context=self._context(collection)).reveal()
         except Unsealable:
@@ -66,7 +59,7 @@ class PageTokens:
         return self._sealer.seal(Secret(str(position)), context=self._sealed_for())
 
     def read_position(self, token: str) -> int:
-        """Return the position, or raise Malformed if the token was not given to this caller for this log."""
+        """Return the position, or raise Malformed if the token was not issued to this caller for this log."""
         try:
             return int(self._sealer.open(token, context=self._sealed_for()).reveal())
         except Unsealable:
@@ -85,24 +78,24 @@ def bad_token() -> Malformed:
     return Malformed(f'invalid path/query element: "continue" {problem}, start without it', [("continue", problem)])
 
 
-_PLACE = re.compile(r"(.+)-([0-9a-f]{16})")
+_CURSOR = re.compile(r"(.+)-([0-9a-f]{16})")
 _DIGEST_BYTES = 8
 
 
 class SeenOtherwise(Gone):
-    """Raised when a reader would go on from what it saw under other rights; list, then watch from the list."""
+    """Raised when a cursor was issued under other permissions; list again, then watch from that list."""
 
     def __init__(self, kind: str, version: str) -> None:
         super().__init__(kind, version)
         RemudaError.__init__(
             self,
-            "Rights have changed since, so changes alone do not tell what there is to see: "
-            "list again, then watch from the version of that list.",
+            "Permissions have changed since, so the changes alone are not complete. "
+            "List again, then watch from the version of that list.",
         )
 
 
 class Places:
-    """The places of readers who have these rights."""
+    """Cursors of readers with these permissions."""
 
     __slots__ = ("_digest",)
 
@@ -110,42 +103,42 @@ class Places:
         self._digest = _digest(access)
 
     def write(self, version: str) -> str:
-        """Return the place where a version was seen."""
+        """Return the cursor of a version."""
         return f"{version}-{self._digest}"
 
-    def read(self, place: str) -> str:
-        """Return the version of a place, whoever saw it; raise Malformed if it is no place."""
-        found = _PLACE.fullmatch(place)
+    def read(self, cursor: str) -> str:
+        """Return the version of a cursor, under whichever permissions; raise Malformed if it is invalid."""
+        found = _CURSOR.fullmatch(cursor)
         if found is None:
             raise bad_place()
         return found[1]
 
-    def check(self, place: str, kind: str) -> None:
-        """Raise Gone if a place was seen under other rights."""
-        if not place.endswith(f"-{self._digest}"):
-            raise SeenOtherwise(kind, self.read(place))
+    def check(self, cursor: str, kind: str) -> None:
+        """Raise Gone if a cursor was issued under other permissions."""
+        if not cursor.endswith(f"-{self._digest}"):
+            raise SeenOtherwise(kind, self.read(cursor))
 
 
 def bad_place() -> Malformed:
-    """Return the error for what is not a place in this collection."""
+    """Return the error for an invalid cursor."""
     problem = "is not an id of this stream"
-    return Malformed(f"Last-Event-ID {problem}: leave it out to begin anew.", [("Last-Event-ID", problem)])
+    return Malformed(f"Last-Event-ID {problem}: leave it out to start over.", [("Last-Event-ID", problem)])
 
 
 def _digest(access: AccessList) -> str:
     organizations = sorted(access.organizations.items())
-    facts = (
+    permissions = (
         _plain(access.everywhere),
         [
             (
                 name,
-                _plain(held.permissions),
-                [(project, _plain(some)) for project, some in sorted(held.projects.items())],
+                _plain(granted.permissions),
+                [(project, _plain(some)) for project, some in sorted(granted.projects.items())],
             )
-            for name, held in organizations
+            for name, granted in organizations
         ],
     )
-    return hashlib.blake2b(msgspec.json.encode(facts), digest_size=_DIGEST_BYTES).hexdigest()
+    return hashlib.blake2b(msgspec.json.encode(permissions), digest_size=_DIGEST_BYTES).hexdigest()
 
 
 def _plain(permissions: Iterable[Permission]) -> list[tuple[str, str]]:
@@ -153,29 +146,29 @@ def _plain(permissions: Iterable[Permission]) -> list[tuple[str, str]]:
 
 
 SLICE = 100
-"""Objects that are read before others get their turn."""
+"""Objects that are read before the event loop continues with other work."""
 _STREAMED = 25
-"""The same where a list may have no end, and where each is rendered by itself: then that takes as long again."""
+"""The same for a list that may be endless, and for objects that are rendered one by one, which takes longer."""
 _WHOLE = 1_000
 _WHOLE_BYTES = 1 << 20
-"""A list that has no more objects than that, and no more bytes, is one body."""
+"""A list of at most so many objects and bytes is one body."""
 _PART_BYTES = 32 << 10
-"""A longer one comes in parts of this length."""
-_LOOKS = 10
-"""How many objects a page may look at for each that it may return."""
+"""A longer list is sent in parts of this length."""
+_READS_PER_ITEM = 10
+"""Number of objects that a page may read for each that it may return."""
 
 
 async def answer_list(
     collection: Collection[Any, Any],
     query: ListQuery,
     tokens: PageTokens,
-    places: Places,
+    cursors: Places,
     *,
     query_string: str = "",
 ) -> Answer:
-    """Answer with a page, or with all there is."""
+    """Return the response with a page or the complete list."""
     if query.limit is None and query.continue_ is None:
-        return await _everything(collection, places)
+        return await _everything(collection, cursors)
     limit = query.limit or _WHOLE
     token = tokens.read(collection, query.continue_) if query.continue_ is not None else None
     try:
@@ -184,7 +177,7 @@ async def answer_list(
         if token is not None and error.field == "continue":
             raise bad_token() from None
         raise
-    headers = [JSON, _version(page, places)]
+    headers = [JSON, _version(page, cursors)]
     last = Page(page.items, page.version, None)
     if page.next is not None:
         more = tokens.write(collection, page.next)
@@ -193,9 +186,9 @@ async def answer_list(
 
 
 async def read_items(collection: Collection[Any, Any], *, limit: int, after: str | None = None) -> Page[bytes]:
-    """Look at up to `limit` objects, and return those that the caller may see, rendered, with tags if the view has any.
+    """Read up to `limit` objects, and return those that the caller may see, rendered, with ETags if the view has them.
 
-    Many readers share what is rendered. Whoever takes tags off has a copy, and should take few at a time.
+    The rendered bytes are shared by many readers. Removing ETags copies them, so do it for few at a time.
     """
     store, kind, view, visible = collection.store, collection.kind, collection.view, collection.visible
     labels, index = collection.labels, collection.index
@@ -210,24 +203,24 @@ async def read_items(collection: Collection[Any, Any], *, limit: int, after: str
             try:
                 items.append(await store.get_view(kind, resource.name, view))
             except NotFound:
-                continue  # it went while the list was read
+                continue  # it was deleted while the list was read
     return Page(items, found.version, found.next)
 
 
-async def _everything(collection: Collection[Any, Any], places: Places) -> Answer:
+async def _everything(collection: Collection[Any, Any], cursors: Places) -> Answer:
     first = await read_items(collection, limit=_WHOLE if collection.visible is None else SLICE)
-    return Answer(200, _body(collection, first), (JSON, _version(first, places)))
+    return Answer(200, _body(collection, first), (JSON, _version(first, cursors)))
 
 
 def _body(collection: Collection[Any, Any], first: Page[bytes]) -> bytes | AsyncIterator[bytes]:
-    """Return a page and all that follows it: whole, or in parts where a client that does not read would cost much."""
+    """Return a page and the rest of the list: whole, or in parts if that could use much memory."""
     if first.next is None and sum(map(len, first.items)) <= _WHOLE_BYTES:
         return _array(bare_all(collection.view, first.items))
     return _chunks(collection, first)
 
 
 async def _chunks(collection: Collection[Any, Any], page: Page[bytes]) -> AsyncIterator[bytes]:
-    """Yield an array in parts, of which each is read when the one before has been sent."""
+    """Yield an array in parts; each is read after the previous one was sent."""
     opening = b"["
     while True:
         for batch in batches(collection.view, page.items, _PART_BYTES):
@@ -241,14 +234,14 @@ async def _chunks(collection: Collection[Any, Any], page: Page[bytes]) -> AsyncI
 
 
 def batches(view: View[Any], items: Sequence[bytes], size: int) -> Iterator[list[bytes]]:
-    """Yield items without their tags, as many at a time as fit a size: a copy of that is all that a reader can hold."""
-    start, held = 0, 0
+    """Yield items without ETags, in batches up to a size, which limits the copies that a reader can occupy."""
+    start, size_so_far = 0, 0
     for end, item in enumerate(items):
-        if held and held + len(item) > size:
+        if size_so_far and size_so_far + len(item) > size:
             yield [bare(view, each) for each in items[start:end]]
-            start, held = end, 0
-        held += len(item)
-    if held:
+            start, size_so_far = end, 0
+        size_so_far += len(item)
+    if size_so_far:
         yield [bare(view, each) for each in items[start:]]
 
 
@@ -256,40 +249,40 @@ async def _page(collection: Collection[Any, Any], limit: int, after: str | None)
     if collection.visible is None:
         return await read_items(collection, limit=limit, after=after)
     items: list[bytes] = []
-    looked = 0
+    read = 0
     while True:
-        look = min(limit - len(items), SLICE, _LOOKS * limit - looked)
-        page = await read_items(collection, limit=look, after=after)
+        count = min(limit - len(items), SLICE, _READS_PER_ITEM * limit - read)
+        page = await read_items(collection, limit=count, after=after)
         items += page.items
-        looked, after = looked + look, page.next
-        if page.next is None or 2 * len(items) >= limit or looked >= _LOOKS * limit:
+        read, after = read + count, page.next
+        if page.next is None or 2 * len(items) >= limit or read >= _READS_PER_ITEM * limit:
             return Page(items, page.version, page.next)
         await let_others_run()
 
 
 def _array(items: Sequence[bytes]) -> bytes:
-    """Join items, copying each once: a bracket added to the whole would copy the whole."""
+    """Join items with one copy of each: adding a bracket to the result would copy it whole."""
     if not items:
         return b"[]"
     first, *others = items
     return b",".join([b"[" + first, *others[:-1], others[-1] + b"]"]) if others else b"[" + first + b"]"
 
 
-def _version(page: Page[bytes], places: Places) -> Header:
-    return b"x-resource-version", places.write(page.version).encode()
+def _version(page: Page[bytes], cursors: Places) -> Header:
+    return b"x-resource-version", cursors.write(page.version).encode()
 
 
 def _link(path: str, query_string: str, limit: int, token: str) -> bytes:
-    """Return the way to the next page: this request's, with another `continue`."""
+    """Return the link to the next page: this request with another `continue`."""
     kept = [pair for pair in parse_qsl(query_string, keep_blank_values=True) if pair[0] not in {"limit", "continue"}]
     query = urlencode([*kept, ("limit", str(limit)), ("continue", token)])
     return f'<{quote(path, safe="/%:@!$&()*+,;=~")}?{query}>; rel="next"'.encode()
 
 
 def page_headers(query: PageQuery, token: str | None) -> Mapping[str, str]:
-    """Return how a list that is no collection says where its page ended, if there is more."""
+    """Return the headers of a page of a list that is not a collection, if there is more."""
     if token is None:
         return {}
-    asked = msgspec.to_builtins(query, str_keys=True) | {"continue": token}
-    target = urlencode([(name, value) for name, value in asked.items() if value is not None], doseq=True)
+    parameters = msgspec.to_builtins(query, str_keys=True) | {"continue": token}
+    target = urlencode([(name, value) for name, value in parameters.items() if value is not None], doseq=True)
     return {"X-Continue": token, "Link": f'<?{target}>; rel="next"'}

@@ -1,15 +1,15 @@
-"""Rate limits, one per principal.
+"""Rate limits, one for each principal.
 
-The rule is GCRA, a leaky bucket that needs one number for each caller: the time at which its bucket will be empty. A
-caller may use its whole quota at once; after that it regains one request every `window_s / quota` seconds. A refused
-request costs nothing, so that a client that retries too early is not kept out for ever.
+The algorithm is GCRA, a leaky bucket that needs one number for each caller: the time at which its bucket is empty. A
+caller may use its whole quota at once; after that it regains one request every `window_s / quota` seconds. A rejected
+request costs nothing, so a client that retries too early is not locked out.
 
-Who has not asked for a window's length has its quota back and is forgotten, and there is a bound on how many are
-remembered at all. Callers without credentials share what belongs to their address; of an IPv6 address only the network
-counts, since everybody has 2^64 of them.
+A caller without requests for a whole window has its quota back and is forgotten, and the number of callers in memory is
+bounded. Callers without credentials share a quota for each address; of an IPv6 address only the /64 network counts,
+since a client has 2^64 of them.
 
-Headers are those of the IETF draft `ratelimit-headers`: the policy (`q` requests in `w` seconds) and what is left of it
-(`r` requests; the whole quota is back in `t` seconds).
+Headers are those of the IETF draft `ratelimit-headers`: the policy (`q` requests in `w` seconds) and the remainder (`r`
+requests; the whole quota is back in `t` seconds).
 """
 
 import ipaddress
@@ -28,7 +28,7 @@ _NETWORKS = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimit:
-    """How often one caller may ask."""
+    """Number of requests that a caller may send in a window."""
 
     quota: int = 6_000
     window_s: int = 60
@@ -36,16 +36,16 @@ class RateLimit:
 
 
 class OverLimit(TooMany):
-    """Raised when a caller's quota is used up; wait as long as Retry-After says."""
+    """Raised when a caller's quota is used up; retry after Retry-After."""
 
     def __init__(self, retry_after_s: int, headers: tuple[Header, ...]) -> None:
         super().__init__(retry_after_s)
         self.headers = headers
-        """What to answer beside the error itself."""
+        """Further headers of the response."""
 
 
 class RateLimiter:
-    """Counts the requests of each caller."""
+    """Counter of the requests of each caller."""
 
     def __init__(self, limit: RateLimit, clock: Clock, *, most_callers: int = _MOST_CALLERS) -> None:
         self._window_s = float(limit.window_s)
@@ -54,21 +54,21 @@ class RateLimiter:
         self._policy: Header = (b"ratelimit-policy", f'"{limit.name}";q={limit.quota};w={limit.window_s}'.encode())
         self._left = f'"{limit.name}";r=%d;t=%d'.encode()
         self._empty_at: dict[str, float] = {}
-        """By caller, who asked longest ago first."""
+        """By caller, the longest inactive first."""
 
     def __len__(self) -> int:
-        """How many callers are remembered."""
+        """Return the number of callers in memory."""
         return len(self._empty_at)
 
     def check(self, who: str) -> None:
-        """Raise OverLimit if a caller has nothing left; this costs the caller nothing, and us next to nothing."""
+        """Raise OverLimit if a caller has no quota left, without using any."""
         empty_at = self._empty_at.get(who)
         if empty_at is not None:
             now = self._clock.monotonic()
             self._check(max(empty_at, now), now)
 
     def take(self, who: str) -> tuple[Header, ...]:
-        """Charge one request to a caller and return the headers for its answer; raise OverLimit if it has none left."""
+        """Count a request of a caller and return the response headers; raise OverLimit if it has no quota left."""
         now = self._clock.monotonic()
         before = max(self._empty_at.get(who, now), now)
         after = self._check(before, now)
@@ -78,13 +78,13 @@ class RateLimiter:
         return self._headers(after - now)
 
     def _check(self, before: float, now: float) -> float:
-        """Return when a bucket will be empty after one more request, if there is room for it."""
+        """Return when a bucket is empty after one more request, or raise OverLimit if it does not fit."""
         after = before + self._cost_s
-        # A quota of whole windows is not a sum of its parts in floating point, and the last request must fit.
+        # In floating point the parts of a window do not add up to it exactly, and the last request must fit.
         if after - now > self._window_s * (1 + 1e-9):
             wait_s = max(1, math.ceil(after - now - self._window_s))
-            told = (*self._headers(before - now), (b"retry-after", b"%d" % wait_s))
-            raise OverLimit(wait_s, told)
+            headers = (*self._headers(before - now), (b"retry-after", b"%d" % wait_s))
+            raise OverLimit(wait_s, headers)
         return after
 
     def _headers(self, used_s: float) -> tuple[Header, ...]:
@@ -92,14 +92,14 @@ class RateLimiter:
         return self._policy, (b"ratelimit", self._left % (remaining, math.ceil(used_s)))
 
     def _forget(self, now: float) -> None:
-        """Drop those in front that have everything back; one behind them that has too is met within a window."""
+        """Drop callers whose quota is back, from the front; any other such caller follows within a window."""
         callers = self._empty_at
         while callers[first := next(iter(callers))] <= now or len(callers) > self._most_callers:
             del callers[first]
 
 
 def anonymous(peer: tuple[str, int] | None) -> str:
-    """Return the name under which a caller without credentials is counted."""
+    """Return the key under which a caller without credentials is counted."""
     host = peer[0] if peer else ""
     return f"anonymous@{_network(host) if ':' in host else host}"
 

@@ -1,15 +1,11 @@
-"""An answer as it goes to the wire: status, headers and a body that is there or still comes.
+"""Responses: the HTTP response, the results that a service method may return, and ETags.
 
-What a handler may return besides the answer itself.
+An ETag covers the uid and the writable part of an object's view, never its status, so an observation that arrives
+between a read and a write does not fail the write. ETags are strong: two states have the same one if a write to either
+would mean the same.
 
-ETags: the state of an object that a caller may change.
-
-A tag covers the uid and the writable part of the read view, never the status: an observation that arrives between a
-read and a write does not refuse the write. Tags are strong; two objects have the same one if a write to either would
-mean the same.
-
-`tagged` makes a view whose bytes carry the tag in front, at a fixed width. The store caches them as one, so a warm GET
-hashes nothing, and a list takes the same bytes and cuts the tags off. `untag` gives both back.
+An `EtagView` renders an object's JSON with its ETag in front, at a fixed width. The store caches both together, so a
+cached GET computes no hash, and a list uses the same bytes and drops the ETags. `split_etag` separates them.
 """
 
 import asyncio
@@ -33,25 +29,25 @@ Header = tuple[bytes, bytes]
 """A name in lower case, and its value."""
 
 JSON: Header = (b"content-type", b"application/json")
-"""What almost every answer is."""
+"""Content type of most responses."""
 
 HTML: Header = (b"content-type", b"text/html; charset=utf-8")
-"""What a page is."""
+"""Content type of a page."""
 
-_UNSPEAKABLE = re.compile(r"[\x00-\x1f\x7f]")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = frozenset({204, 304})
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What is sent back."""
+    """An HTTP response."""
 
     status: int
     body: bytes | AsyncIterator[bytes] = b""
-    """All of it, or chunks that are sent as they come."""
+    """The whole body, or chunks that are sent as they are produced."""
     headers: tuple[Header, ...] = ()
 
     async def send(self, send: Send, more: tuple[Header, ...] = (), *, receive: Receive | None = None) -> None:
-        """Send it, with some more headers. With `receive`, chunks end when the client leaves."""
+        """Send the response with further headers. With `receive`, chunks end when the client disconnects."""
         headers = [*self.headers, *more]
         if isinstance(self.body, bytes):
             if self.status not in _BODILESS:
@@ -63,10 +59,10 @@ class Answer(msgspec.Struct, frozen=True):
         if receive is None:
             await _send_chunks(self.body, send)
         else:
-            await _send_while_there(self.body, send, receive)
+            await _send_until_disconnect(self.body, send, receive)
 
     async def send_head(self, send: Send, more: tuple[Header, ...] = ()) -> None:
-        """Send what a GET would have been answered, without the body."""
+        """Send the response to HEAD: that of GET without the body."""
         headers = [*self.headers, *more]
         if isinstance(self.body, bytes):
             headers.append((b"content-length", b"%d" % len(self.body)))
@@ -76,14 +72,14 @@ class Answer(msgspec.Struct, frozen=True):
         await send({"type": "http.response.body", "body": b""})
 
     def with_headers(self, *headers: Header) -> "Answer":
-        """Return it with some more headers."""
+        """Return the response with further headers."""
         return msgspec.structs.replace(self, headers=(*self.headers, *headers))
 
 
 def wire_headers(headers: Mapping[str, str]) -> list[Header]:
-    """Return headers as they go to the wire. One that could end its line, and begin another, is a defect."""
+    """Encode headers. One with a control character could begin another header, and is a defect."""
     for name, value in headers.items():
-        if _UNSPEAKABLE.search(value):
+        if _CONTROL.search(value):
             raise ValueError(f"the header {name} has a control character")
     return [(name.lower().encode(), value.encode()) for name, value in headers.items()]
 
@@ -97,29 +93,29 @@ async def _send_chunks(chunks: AsyncIterator[bytes], send: Send) -> None:
         await _close(chunks)
 
 
-async def _send_while_there(chunks: AsyncIterator[bytes], send: Send, receive: Receive) -> None:
-    # A server does not tell who writes that nobody is there any more; it tells who reads.
+async def _send_until_disconnect(chunks: AsyncIterator[bytes], send: Send, receive: Receive) -> None:
+    # A server reports a disconnect to `receive`, and not to `send`.
     sending = asyncio.ensure_future(_send_chunks(chunks, send))
-    leaving = asyncio.ensure_future(_client_leaves(receive))
-    sending.add_done_callback(_look_at)
+    disconnect = asyncio.ensure_future(_wait_for_disconnect(receive))
+    sending.add_done_callback(_retrieve_exception)
     try:
-        await asyncio.wait((sending, leaving), return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait((sending, disconnect), return_when=asyncio.FIRST_COMPLETED)
         if sending.done():
             sending.result()
     finally:
-        for task in (sending, leaving):
+        for task in (sending, disconnect):
             task.cancel()
             with suppress(asyncio.CancelledError, Exception):
                 await task
 
 
-def _look_at(task: asyncio.Future[None]) -> None:
-    """Take note of how sending has ended: whoever waits for that may be told to stop, and then nobody asks."""
+def _retrieve_exception(task: asyncio.Future[None]) -> None:
+    """Retrieve the exception of a task that may no longer be awaited, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()
 
 
-async def _client_leaves(receive: Receive) -> None:
+async def _wait_for_disconnect(receive: Receive) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
 
@@ -131,11 +127,11 @@ async def _close(chunks: AsyncIterator[bytes]) -> None:
 
 
 AnswerT = TypeVar("AnswerT")
-"""What a route answers with."""
+"""Type of a route's response."""
 
 
 class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
-    """An answer that is JSON already, as `Store.get_view` returns it."""
+    """A response that is JSON already, as `Store.get_view` returns it."""
 
     body: bytes
     etag: str | None = None
@@ -143,83 +139,85 @@ class Rendered(msgspec.Struct, Generic[AnswerT], frozen=True):
 
 
 class Other(msgspec.Struct, Generic[AnswerT], frozen=True):
-    """The answer that a route gives in place of its usual one (`Route.other`), such as to a dry run."""
+    """The alternative response of a route (`Route.other`), such as that of a dry run."""
 
     answer: AnswerT
 
 
 class Page(msgspec.Struct, frozen=True):
-    """A page for a browser."""
+    """An HTML page."""
 
     html: str
     status: int = 200
     headers: Mapping[str, str] = {}
-    """They go before those that every page has (`pages`), such as its `Content-Security-Policy`."""
+    """They replace those that every page has (`pages`), such as `Content-Security-Policy`."""
     cookies: tuple[str, ...] = ()
-    """Each is the value of a `Set-Cookie` of its own."""
+    """Values of `Set-Cookie` headers."""
 
 
 class Redirect(msgspec.Struct, frozen=True):
-    """Sends a browser elsewhere, with 302."""
+    """A redirect of the browser, with status 302."""
 
     location: str
     headers: Mapping[str, str] = {}
     cookies: tuple[str, ...] = ()
-    """Each is the value of a `Set-Cookie` of its own."""
+    """Values of `Set-Cookie` headers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collection(Generic[ResourceT, AnswerT]):
-    """Stored objects to be listed, paged or watched: the query decides, and each way sees the same ones."""
+    """Stored objects to be listed, paged or watched. The query decides which, and all three see the same objects."""
 
     store: Store
     kind: type[ResourceT]
     view: View[ResourceT]
-    """Renders one item. The store keeps what it renders, so this must be one function, not a new one each time."""
+    """Renders one object. The store caches by this function, so it must not be created for each call."""
     labels: Mapping[str, str] = field(default_factory=dict)
     index: tuple[str, str] | None = None
     visible: Callable[[ResourceT], bool] | None = None
-    """The caller may see it. Left out where the labels already say so, which lets a list be read from the cache.
-
-    A watch notices that an object came into sight or left it only by a change that also changed its labels or a
-    declared index, so what this asks must be among those."""
+    """Whether the caller may see an object. None if the labels already decide it, which lets a list be served from the
+    cache. A watch notices a change of visibility only if the labels or a declared index changed too, so this must
+    depend on nothing else."""
 
 
 _DIGITS = 32
 _WIDTH = _DIGITS + 2
-"""The digits and a quote on either side."""
+"""The digits and two quotes."""
 
 
 def etag_of(uid: str, writable: msgspec.Struct) -> str:
-    """Return the tag of an incarnation in a state, with its quotes."""
+    """Return the ETag of an object's incarnation and state, with quotes."""
     state = hashlib.sha256(uid.encode() + b"\n" + canonical_json(writable)).hexdigest()
     return f'"{state[:_DIGITS]}"'
 
 
 class Tagged(Generic[ResourceT, AnswerT]):
-    """A view with a tag in front. It is its own key in the store's cache, so make one per view, not one per call."""
+    """A view that renders the ETag before the JSON.
+
+    The store caches by this object: create one per view, not per call.
+    """
 
     __slots__ = ("_writable", "read")
 
     def __init__(self, read: Callable[[ResourceT], AnswerT], writable: Callable[[ResourceT], msgspec.Struct]) -> None:
         self.read = read
-        """Returns an object as clients read it."""
+        """Converts an object into its schema."""
         self._writable = writable
 
     def __call__(self, resource: ResourceT) -> bytes:
-        """Render an object, its tag first."""
+        """Render an object, its ETag first."""
         return etag_of(resource.uid, self._writable(resource)).encode() + msgspec.json.encode(self.read(resource))
 
 
 def tagged(
     read: Callable[[ResourceT], AnswerT], writable: Callable[[ResourceT], msgspec.Struct]
 ) -> Tagged[ResourceT, AnswerT]:
-    """Return a view whose bytes begin with the tag of what `writable` takes from the object. Keep the result."""
+    """Return a view whose bytes begin with the ETag of what `writable` returns. Create it once."""
     return Tagged(read, writable)
 
 
 class Shown(msgspec.Struct, Generic[AnswerT], frozen=True):
-    """An object as clients read it. Who asks in this process gets just that: it is rendered for the wire alone."""
+    """An object with its view. A caller in this process gets the schema; only an HTTP response renders JSON."""
 
     view: Tagged[Any, AnswerT]
     resource: Resource
@@ -228,30 +226,30 @@ class Shown(msgspec.Struct, Generic[AnswerT], frozen=True):
         return self.view.read(self.resource)
 
     def rendered(self) -> Rendered[AnswerT]:
-        """Return it as JSON, with its tag."""
+        """Return the JSON and the ETag."""
         return untag(self.view(self.resource))
 
 
 def untag(rendered: bytes) -> Rendered[Any]:
-    """Take apart what a tagged view rendered."""
+    """Separate the ETag and the JSON of an `EtagView`."""
     return Rendered(rendered[_WIDTH:], etag=rendered[:_WIDTH].decode())
 
 
 def bare(view: View[Any], rendered: bytes) -> bytes:
-    """Return what a view rendered, without a tag if it has one."""
+    """Return what a view rendered, without the ETag if there is one."""
     return rendered[_WIDTH:] if isinstance(view, Tagged) else rendered
 
 
 def bare_all(view: View[Any], rendered: Sequence[bytes]) -> Sequence[bytes]:
-    """Do so for many."""
+    """Return what a view rendered for many objects, without ETags."""
     return [item[_WIDTH:] for item in rendered] if isinstance(view, Tagged) else rendered
 
 
 def check_match(context: Context, etag: str, *, kind: str, name: str) -> None:
-    """Raise PreconditionFailed unless the caller's If-Match, if there is one, allows a write to this state."""
-    wanted = context.if_match
-    if wanted is None or wanted.strip() == "*":
+    """Raise PreconditionFailed unless If-Match is absent or matches this ETag."""
+    expected = context.if_match
+    if expected is None or expected.strip() == "*":
         return
-    # A weak tag keeps its W/ here and so equals none of ours, as the comparison for writes demands.
-    if etag not in [tag.strip() for tag in wanted.split(",")]:
+    # A weak ETag keeps its W/ and equals none of ours, as the strong comparison for writes requires.
+    if etag not in [tag.strip() for tag in expected.split(",")]:
         raise PreconditionFailed(kind, name)

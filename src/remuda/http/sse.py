@@ -1,7 +1,7 @@
-"""Server-sent events: how changes are written to a stream, and how they are read from one.
+"""Server-sent events: writing changes to a stream, and reading them from one.
 
-An event has a type, some data on one line, and an id where a reader may resume after it. Comments keep an idle
-connection alive and mean nothing.
+An event has a type, data on one line, and an id if a reader may resume after it. Comments keep an idle connection alive
+and have no meaning.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,20 +10,20 @@ from typing import cast
 import msgspec
 
 HEARTBEAT = b":\n\n"
-"""A comment: the stream is alive."""
+"""A comment that shows that the stream is alive."""
 
 _LONGEST = 16 << 20
-"""Bytes of one event that are taken: many times the largest object."""
+"""Largest accepted event in bytes: many times the largest object."""
 
 
-def event(kind: str, data: bytes, *, place: str | None = None) -> bytes:
-    """Return an event. An empty place makes the reader forget where it was; none leaves it there."""
-    resume = "" if place is None else f"id: {place}\n"
+def event(kind: str, data: bytes, *, cursor: str | None = None) -> bytes:
+    """Return an event. An empty `cursor` clears the reader's cursor; None leaves it unchanged."""
+    resume = "" if cursor is None else f"id: {cursor}\n"
     return b"event: %b\n%bdata: %b\n\n" % (kind.encode(), resume.encode(), _one_line(data))
 
 
 def added_events(items: Sequence[bytes]) -> bytes:
-    """Return many present objects. They have no id: who is cut off among them has to begin anew."""
+    """Return many present objects. They have no id: a reader that is interrupted among them has to start over."""
     before, after = b"event: added\ndata: ", b"\n\n"
     return before + (after + before).join(map(_one_line, items)) + after if items else b""
 
@@ -38,11 +38,11 @@ class Received(msgspec.Struct, frozen=True):
     type: str
     data: bytes
     id: str | None
-    """Where to resume: None if the event does not say, empty if nowhere."""
+    """Cursor to resume from: None if the event has none, empty if the reader has to start over."""
 
 
 class EventReader:
-    """Puts events together from the bytes of a stream, however they are cut. Comments are silence."""
+    """Parser of an event stream, fed with chunks of any size. Comments are skipped."""
 
     def __init__(self) -> None:
         self._rest = b""
@@ -53,7 +53,7 @@ class EventReader:
         self._type, self._id, self._data = "message", None, []
 
     def feed(self, chunk: bytes) -> Iterator[Received]:
-        """Take some bytes; yield the events that are complete."""
+        """Take a chunk; yield the events that are complete."""
         *lines, self._rest = (self._rest + chunk).split(b"\n")
         if len(self._rest) > _LONGEST:
             raise ValueError("a line of the event stream has no end")
@@ -77,4 +77,4 @@ class EventReader:
             case b"id":
                 self._id = value.decode()
             case _:
-                pass  # comments, and what a later release may add
+                pass  # comments, and fields of later releases

@@ -1,4 +1,4 @@
-"""Calling a server: one request with all its attempts, or one stream.
+"""HTTP client transport: requests with their attempts, streams, and the mapping of errors.
 
 A GET can be sent again, and so can a write, because it always carries an idempotency key. It is sent again when the
 server was not reached, when its answer was lost, or when it asks for that (429, 503, in flight); see `kernel.exchange`.
@@ -35,39 +35,38 @@ AnswerT = TypeVar("AnswerT")
 
 
 class Credentials(Protocol):
-    """Says who calls."""
+    """Credentials of a client."""
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
-        """Return the headers that show it, for a request in this context or on nobody's behalf."""
+        """Return the headers for a request in this context, or for the service itself if it is None."""
         ...
 
 
 class Bearer:
-    """A token, fetched anew for each request, because tokens are renewed."""
+    """A bearer token, read for each request, because tokens are renewed."""
 
     def __init__(self, token: Callable[[], Secret]) -> None:
         self._token = token
 
-    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  a token speaks for itself
-        """Return the token."""
+    def headers(self, context: Context | None) -> Mapping[str, str]:  # noqa: ARG002  the token identifies the caller
         return {"Authorization": f"Bearer {self._token().reveal()}"}
 
 
 class Service:
-    """A service that acts for whoever stands behind the context. Its certificate is a matter of the TLS settings."""
+    """A service that acts for the principal of the context. Its certificate is part of the TLS settings."""
 
     def __init__(self, name: str, *, impersonate: bool = False) -> None:
-        """Take the service's own name, and whether to ask for no more than both it and the caller may."""
+        """Take the service's name, and whether to ask for no more than both it and the caller may do."""
         self._name, self._impersonate = name, impersonate
 
     def headers(self, context: Context | None) -> Mapping[str, str]:
-        """Return for whom the service acts: who pays, and who is audited."""
+        """Return the principal that the service acts for: it pays and is audited."""
         claim = Claim(actor=self._name, type="system") if context is None else claim_of(context.principal)
         return {"X-Principal": write_claim(claim)} | ({"X-Impersonate": "true"} if self._impersonate else {})
 
 
 def claim_of(principal: Principal) -> Claim:
-    """Return how a service says that it acts for this one."""
+    """Return the claim of a service that acts for this principal."""
     return Claim(
         actor=principal.who,
         type=principal.type,
@@ -80,7 +79,7 @@ def claim_of(principal: Principal) -> Claim:
 
 
 def target_of(route: AnyRoute, path: Parameters, query: Parameters) -> str:
-    """Return path and query as they go over the wire."""
+    """Return the path and query of a request."""
     target = route.path
     for name, value in _values(path):
         target = target.replace(f"{{{name}}}", _segment(name, value))
@@ -89,7 +88,7 @@ def target_of(route: AnyRoute, path: Parameters, query: Parameters) -> str:
 
 
 def _values(parameters: Parameters) -> Iterator[tuple[str, Any]]:
-    """Yield the names and values of parameters, but not those that are what they would be anyway."""
+    """Yield the names and values of parameters, except those that equal their default."""
     for each in msgspec.structs.fields(parameters):
         value = getattr(parameters, each.name)
         if each.default is msgspec.NODEFAULT or value != each.default:
@@ -97,11 +96,11 @@ def _values(parameters: Parameters) -> Iterator[tuple[str, Any]]:
 
 
 def _segment(name: str, value: Any) -> str:
-    """Encode a value twice: servers cut a path at its slashes after decoding it once, and decode each value again."""
+    """Encode a value twice, because servers may decode a path before they split it and then decode each value."""
     if value == "":
-        raise Invalid(name, "is empty", remedy="name what is meant")
+        raise Invalid(name, "is empty", remedy="pass a value")
     once = quote(_text(value), safe="")
-    if not once.strip("."):  # what means "here" or "one up" to everybody between us and the server
+    if not once.strip("."):  # intermediaries would resolve "." and ".."
         once = once.replace(".", "%2E")
     return quote(once, safe="")
 
@@ -117,14 +116,14 @@ def _text(value: Any) -> str:
 
 
 def encode_body(body: Any) -> bytes | None:
-    """Return a request's body, or None if it has none."""
+    """Return a request's JSON body, or None if it has none."""
     if body is None or isinstance(body, Nothing):
         return None
     return msgspec.json.encode(body, enc_hook=reveal)
 
 
 def encode_form(form: Any) -> bytes | None:
-    """Return a request's body as a form, or None if it has none."""
+    """Return a request's form body, or None if it has none."""
     if form is None or isinstance(form, Nothing):
         return None
     fields = msgspec.to_builtins(form, enc_hook=reveal)
@@ -132,13 +131,13 @@ def encode_form(form: Any) -> bytes | None:
 
 
 def read_answer(body: bytes, answer_type: type[AnswerT], *, server: str) -> AnswerT:
-    """Return an answer as its type, or raise if it is no answer of ours."""
+    """Return a response as its type, or raise ServerUnreachable if it does not match."""
     if answer_type is type(None):
         return None
     try:
         return msgspec.json.decode(body, type=answer_type, dec_hook=hide)
     except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise ServerUnreachable(server, "its answer is not what the route promises") from None
+        raise ServerUnreachable(server, "its response does not match the route") from None
 
 
 load()  # now, and not with the first request
@@ -151,29 +150,29 @@ _NO_TRACE = "0" * 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSettings:
-    """How patient a client is."""
+    """Timeouts and limits of a client."""
 
     connect_s: float = 5.0
     read_s: float = 35.0
-    """For the next bytes of an answer: a little longer than a server may work on it."""
+    """Timeout for the next bytes of a response: a little longer than a server's own limit."""
     total_s: float = 60.0
-    """For a request with all its attempts."""
+    """Timeout of a request with all its attempts."""
     silence_s: float = 45.0
-    """For the next sign of life on a watch: three heartbeats."""
+    """Timeout for the next event or heartbeat of a watch: three heartbeats."""
     attempts: int = 5
     first_pause_s: float = 0.1
     longest_pause_s: float = 5.0
     connections: int = 100
     page: int = 500
-    """Items to ask for at once when a list is read in pages."""
+    """Number of items per page when a list is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """A request as it goes over the wire, but for what each attempt adds."""
+    """A request, without the headers that each attempt adds."""
 
     name: str
-    """What it does, for people."""
+    """Name of the operation, for messages."""
     method: str
     target: str
     body: bytes | None = None
@@ -182,7 +181,7 @@ class Request:
 
     @property
     def is_repeatable(self) -> bool:
-        """Sent twice, it is done once."""
+        """Whether sending it twice executes it once."""
         return self.method == "GET" or "Idempotency-Key" in self.headers
 
 
@@ -247,9 +246,9 @@ class Caller:
     async def events(
         self, request: Request, since: str | None, heard: Callable[[], None] | None = None
     ) -> AsyncGenerator[Received | RemudaError]:
-        """Yield the events of one stream until it ends; if it fails in a way that can pass, yield that last.
+        """Yield the events of one stream until it ends; if it fails temporarily, yield that error last.
 
-        `heard` is called after anything that came was dealt with, heartbeats too.
+        `heard` is called after everything received was yielded, heartbeats included.
         """
         more = {} if since is None else {"Last-Event-ID": since}
         timeout = httpx2.Timeout(self._settings.silence_s, connect=self._settings.connect_s)

@@ -1,29 +1,19 @@
 """Watches: a collection as a stream of server-sent events.
 
-`added`, `modified` and `deleted` carry an item as the list shows it (of a deleted one, its last state) and as `id` the
-place to resume from. A stream without `Last-Event-ID` begins with what is there, as `added` without ids, and then a
-`bookmark` that says `synced`. Later bookmarks let an idle reader resume too; comments show that the stream lives.
+`added`, `modified` and `deleted` carry an item as the list shows it (the last state of a deleted one), and as `id` the
+cursor to resume from. A stream without `Last-Event-ID` begins with the present objects, as `added` without ids, and
+then a `bookmark` that says `synced`. Later bookmarks let an idle reader resume too; comments are heartbeats.
 
-A place that is too old to resume from, or was seen under other rights, is answered 410; if the former is found out
-later, it is the event `gone`. The event `end` says why the server closed the stream, and that the reader may come back:
-its credentials ended, the server closes, the store fails. After `access_changed` it has to begin anew.
+A cursor that is too old, or was issued under other permissions, gets 410; if the former is found out later, the event
+`gone`. The event `end` says why the server closed the stream and that the reader may come back: its credentials
+expired, the server stops, the store fails. After `access_changed` the reader has to start over.
 
-A reader sees what it may see: what leaves its sight arrives as deleted, in the last state it could see, and what comes
-into sight as added. That is noticed when labels or declared indexes change: then the store knows the state before.
+A reader sees only what it may see: an object that becomes invisible arrives as deleted, in the last visible state, and
+one that becomes visible as added. Whether it was visible before follows from its previous state, which the store
+provides if labels or declared indexes changed.
 
-Nothing is buffered for a reader: the store's watch is a cursor, and it is asked for the next change when the last one
-was sent. Idle streams share one pulse.
-
-One pulse for many streams.
-
-Every idle stream wants to be woken now and then, and all at once when the server closes. One ticker does that for all
-of them, a few at each tick, so a thousand idle streams cost one timer and are never awake together. It runs while there
-are streams.
-
-What a change is to a reader who sees only some of the objects.
-
-An object can come into sight and leave it while it lives on: to this reader it was added, or deleted. Whether it was in
-sight before is told from its state before, which the store gives where labels or declared indexes have changed.
+Nothing is buffered for a reader: the store's watch is a cursor, and the next change is read after the last one was
+sent.
 """
 
 import asyncio
@@ -43,62 +33,69 @@ from remuda.kernel.clock import Clock, let_others_run
 from remuda.kernel.errors import Gone, Invalid, RemudaError
 from remuda.store.contract import Bookmark, Change, Event
 
-_TURNS = 16
+_SLOTS = 16
 
 
 class Pulse:
-    """Rings each bell once in an interval, and all of them when `closing` is set."""
+    """Heartbeat for many streams: wakes each once in an interval, and all when `closing` is set.
+
+    One ticker wakes all idle streams, a few at each tick, so a thousand streams need one timer and do not wake
+    together. It runs while there are streams.
+    """
 
     def __init__(self, clock: Clock, closing: asyncio.Event, interval_s: float) -> None:
         self._clock, self._closing, self._interval_s = clock, closing, interval_s
-        self._turns: tuple[dict[asyncio.Event, None], ...] = tuple({} for _ in range(_TURNS))
-        self._seats = cycle(self._turns)
+        self._slots: tuple[dict[asyncio.Event, None], ...] = tuple({} for _ in range(_SLOTS))
+        self._next_slot = cycle(self._slots)
         self._members = 0
         self._tasks: list[asyncio.Task[None]] = []
 
     @contextmanager
-    def bell(self) -> Iterator[asyncio.Event]:
-        """Give a stream its bell for as long as it lives."""
-        bell, turn = asyncio.Event(), next(self._seats)
-        turn[bell] = None
+    def wakeup(self) -> Iterator[asyncio.Event]:
+        """Register a stream for as long as the block lasts, and return the event that wakes it."""
+        wakeup, slot = asyncio.Event(), next(self._next_slot)
+        slot[wakeup] = None
         self._members += 1
         if self._members == 1:
             self._tasks = [asyncio.create_task(self._beat()), asyncio.create_task(self._close())]
         if self._closing.is_set():
-            bell.set()
+            wakeup.set()
         try:
-            yield bell
+            yield wakeup
         finally:
-            del turn[bell]
+            del slot[wakeup]
             self._members -= 1
             if not self._members:
                 for task in self._tasks:
                     task.cancel()
 
     async def _beat(self) -> None:
-        for turn in cycle(self._turns):
-            await self._clock.sleep(self._interval_s / _TURNS)
-            for bell in turn:
-                bell.set()
+        for slot in cycle(self._slots):
+            await self._clock.sleep(self._interval_s / _SLOTS)
+            for wakeup in slot:
+                wakeup.set()
 
     async def _close(self) -> None:
         await self._closing.wait()
-        for turn in self._turns:
-            for bell in turn:
-                bell.set()
+        for slot in self._slots:
+            for wakeup in slot:
+                wakeup.set()
 
 
 def in_sight(collection: Collection[Any, Any], change: Change[Any]) -> tuple[str, Any] | None:
-    """Return what a change is to those who see only some objects, and the state to show."""
+    """Return the type of a change for readers who see only some objects, and the state to send.
+
+    None if it is invisible.
+    """
     before = change.resource if change.before is None else change.before
-    was = change.type != "added" and _is_seen(collection, before)
-    now = change.type != "deleted" and _is_seen(collection, change.resource)
+    was = change.type != "added" and _is_visible(collection, before)
+    now = change.type != "deleted" and _is_visible(collection, change.resource)
     if now:
         return ("modified" if was else "added"), change.resource
     return ("deleted", before) if was else None
 
 
-def _is_seen(collection: Collection[Any, Any], resource: Any) -> bool:
+def _is_visible(collection: Collection[Any, Any], resource: Any) -> bool:
     if collection.index is not None:
         name, value = collection.index
         indexes = collection.store.registry.of(collection.kind).indexes
@@ -109,19 +106,19 @@ def _is_seen(collection: Collection[Any, Any], resource: Any) -> bool:
 
 _HEADERS: tuple[Header, ...] = ((b"content-type", b"text/event-stream"), (b"x-accel-buffering", b"no"))
 _PART_BYTES = 4 << 10
-"""So much of what is there is sent at once: readers may be many, and not read."""
+"""Size of a chunk of the initial objects: there may be many readers, which may not read."""
 _ACCESS_CHANGED = "access_changed"
-_RIGHTS_HOLD_S = 1.0
-"""How long a stream that sends may rely on rights it has checked."""
+_ACCESS_VALID_S = 1.0
+"""Time for which a busy stream may rely on permissions that it has checked."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchPorts:
-    """What all streams of a server share."""
+    """Dependencies that all streams of a server share."""
 
     clock: Clock
     closing: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set it, and every stream ends."""
+    """Ends every stream when it is set."""
     heartbeat_s: float = 15.0
     pulse: Pulse = field(init=False)
 
@@ -140,18 +137,18 @@ async def answer_watch(
     renew: Renew,
     ports: WatchPorts,
 ) -> Answer:
-    """Answer with a stream, or raise Gone if it cannot resume where the reader was."""
-    places, since = Places(principal.access), None
+    """Return the response with a stream, or raise Gone if it cannot resume from the reader's cursor."""
+    cursors, since = Places(principal.access), None
     if last_event_id:
-        since = places.read(last_event_id)
+        since = cursors.read(last_event_id)
         await _check_resumable(collection, since)
-        places.check(last_event_id, collection.kind.__name__)
-    stream = _Stream(collection, _Rights(principal, renew, ports), places, ports)
+        cursors.check(last_event_id, collection.kind.__name__)
+    stream = _Stream(collection, _AccessCheck(principal, renew, ports), cursors, ports)
     return Answer(200, stream.events(since), _HEADERS)
 
 
 async def _check_resumable(collection: Collection[Any, Any], version: str) -> None:
-    """Raise what the store says to a watch from here, if it says it at once."""
+    """Raise the store's immediate error for a watch from this version, if there is one."""
     begun = asyncio.Event()
 
     async def begin(changes: AsyncIterator[Event[Any]]) -> None:
@@ -160,7 +157,7 @@ async def _check_resumable(collection: Collection[Any, Any], version: str) -> No
 
     async with _watching(collection, version) as changes:
         attempt = asyncio.create_task(begin(changes))
-        await begun.wait()  # when we run again, the store has answered or waits for news
+        await begun.wait()  # when this task continues, the store has returned or waits for a change
         if not attempt.done():
             await _end(attempt)
             return
@@ -185,8 +182,8 @@ async def _end(task: asyncio.Task[Any]) -> None:
         await task
 
 
-class _Rights:
-    """The rights that a stream was opened with, for as long as they hold."""
+class _AccessCheck:
+    """The permissions that a stream was opened with, for as long as they are valid."""
 
     def __init__(self, principal: Principal, renew: Renew, ports: WatchPorts) -> None:
         self._principal, self._renew = principal, renew
@@ -194,9 +191,9 @@ class _Rights:
         self._checked_at = self._clock.monotonic()
 
     async def lost(self, *, at_once: bool) -> str | None:
-        """Return why they hold no more, looked up now, or not long ago if that is enough."""
+        """Return why they are no longer valid, checked now, or recently if that is enough."""
         now = self._clock.monotonic()
-        if at_once or now - self._checked_at > _RIGHTS_HOLD_S:
+        if at_once or now - self._checked_at > _ACCESS_VALID_S:
             try:
                 renewed = await self._renew()
             except RemudaError as error:
@@ -209,18 +206,20 @@ class _Rights:
 
 
 class _Stream:
-    """One reader."""
+    """Stream of one reader."""
 
-    def __init__(self, collection: Collection[Any, Any], rights: _Rights, places: Places, ports: WatchPorts) -> None:
-        self._collection, self._rights, self._places, self._ports = collection, rights, places, ports
-        self._seen: str | None = None
-        """The version up to which the reader's sight was followed."""
-        self._told: str | None = None
-        """The version the reader would resume from."""
+    def __init__(
+        self, collection: Collection[Any, Any], access: _AccessCheck, cursors: Places, ports: WatchPorts
+    ) -> None:
+        self._collection, self._access, self._cursors, self._ports = collection, access, cursors, ports
+        self._read_up_to: str | None = None
+        """Version up to which changes were read."""
+        self._sent: str | None = None
+        """Version that the reader would resume from."""
 
     async def events(self, since: str | None) -> AsyncGenerator[bytes]:
-        """Yield the stream until something ends it."""
-        self._seen = self._told = since
+        """Yield the stream until it ends."""
+        self._read_up_to = self._sent = since
         try:
             if since is None:
                 async with aclosing(self._present()) as present:
@@ -230,15 +229,15 @@ class _Stream:
                 async for chunk in changes:
                     yield chunk
         except Gone as error:
-            yield event("gone", msgspec.json.encode({"reason": error.sentence}), place="")
+            yield event("gone", msgspec.json.encode({"reason": error.sentence}), cursor="")
         except _EndedError as ended:
             yield self._end(ended.reason)
         except RemudaError as error:
             yield self._end(error.code)
 
     def _end(self, reason: str) -> bytes:
-        place = "" if reason == _ACCESS_CHANGED else self._seen and self._places.write(self._seen)
-        return event("end", msgspec.json.encode({"reason": reason}), place=place)
+        cursor = "" if reason == _ACCESS_CHANGED else self._read_up_to and self._cursors.write(self._read_up_to)
+        return event("end", msgspec.json.encode({"reason": reason}), cursor=cursor)
 
     async def _present(self) -> AsyncGenerator[bytes]:
         page = await read_items(self._collection, limit=SLICE)
@@ -248,66 +247,66 @@ class _Stream:
             if page.next is None:
                 break
             await let_others_run()
-            await self._go_on(at_once=False)
+            await self._check_open(at_once=False)
             page = await read_items(self._collection, limit=SLICE, after=page.next)
-        self._seen = self._told = page.version
-        yield event("bookmark", b'{"synced":true}', place=self._places.write(page.version))
+        self._read_up_to = self._sent = page.version
+        yield event("bookmark", b'{"synced":true}', cursor=self._cursors.write(page.version))
 
     async def _changes(self) -> AsyncGenerator[bytes]:
-        """Yield what happens from now on."""
-        assert self._seen is not None, "a stream follows from a version"
-        async with _watching(self._collection, self._seen) as changes:
-            with self._ports.pulse.bell() as bell:
+        """Yield changes from now on."""
+        assert self._read_up_to is not None, "a stream follows from a version"
+        async with _watching(self._collection, self._read_up_to) as changes:
+            with self._ports.pulse.wakeup() as wakeup:
                 while True:
                     pull = asyncio.create_task(_next(changes))
-                    pull.add_done_callback(lambda _: bell.set())
+                    pull.add_done_callback(lambda _: wakeup.set())
                     try:
-                        while not await self._is_pulled(pull, bell):
+                        while not await self._wait_for_change(pull, wakeup):
                             yield self._heartbeat()
                     finally:
                         await _end(pull)
-                    chunk = self._shown(pull.result())
+                    chunk = self._event(pull.result())
                     if chunk is not None:
                         yield chunk
 
-    async def _is_pulled(self, pull: asyncio.Task[Event[Any]], bell: asyncio.Event) -> bool:
-        """Wait for the bell; tell whether a change rang it, or only the pulse."""
-        await bell.wait()
-        bell.clear()
-        await self._go_on(at_once=not pull.done())
+    async def _wait_for_change(self, pull: asyncio.Task[Event[Any]], wakeup: asyncio.Event) -> bool:
+        """Wait until woken; return whether by a change, rather than the heartbeat."""
+        await wakeup.wait()
+        wakeup.clear()
+        await self._check_open(at_once=not pull.done())
         return pull.done()
 
-    async def _go_on(self, *, at_once: bool) -> None:
+    async def _check_open(self, *, at_once: bool) -> None:
         """Raise if the stream must end."""
         if self._ports.closing.is_set():
             raise _EndedError("closing")
-        reason = await self._rights.lost(at_once=at_once)
+        reason = await self._access.lost(at_once=at_once)
         if reason is not None:
             raise _EndedError(reason)
 
     def _heartbeat(self) -> bytes:
-        """Say something: where the reader may resume, if that has moved while it was told nothing."""
-        if self._seen is None or self._seen == self._told:
+        """Return a heartbeat: a bookmark, if the cursor has moved since the last event."""
+        if self._read_up_to is None or self._read_up_to == self._sent:
             return HEARTBEAT
-        self._told = self._seen
-        return event("bookmark", b"{}", place=self._places.write(self._seen))
+        self._sent = self._read_up_to
+        return event("bookmark", b"{}", cursor=self._cursors.write(self._read_up_to))
 
-    def _shown(self, news: Event[Any]) -> bytes | None:
-        """Return what the reader is told of a change, if anything."""
-        self._seen = news.version
-        if isinstance(news, Bookmark):
+    def _event(self, change: Event[Any]) -> bytes | None:
+        """Return the event for a change, if there is one."""
+        self._read_up_to = change.version
+        if isinstance(change, Bookmark):
             return self._heartbeat()
-        told = in_sight(self._collection, news)
-        if told is None:
+        visible = in_sight(self._collection, change)
+        if visible is None:
             return None
-        self._told = news.version
-        kind, resource = told
+        self._sent = change.version
+        kind, resource = visible
         view = self._collection.view
-        return event(kind, bare(view, view(resource)), place=self._places.write(news.version))
+        return event(kind, bare(view, view(resource)), cursor=self._cursors.write(change.version))
 
 
 class _EndedError(Exception):
-    """The stream must end."""
+    """Raised when the stream must end."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)

@@ -1,6 +1,5 @@
-"""Asking servers that other people name, without becoming a way into the inside.
+"""Requests to servers that users name, protected against server-side request forgery.
 
-`targets` reads an address as it is written, `reach` says which numbers may be spoken to, and `guarded` resolves a name
-once, checks every number it stands for, and connects to exactly the number it has checked: for the first request and
-again for each redirect.
+`addresses` parses a URL and decides which IP addresses are allowed. `fetch` resolves a name once, checks every address,
+and connects to exactly a checked address: for the first request and again for each redirect.
 """

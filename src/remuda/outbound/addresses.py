@@ -1,16 +1,13 @@
-"""Which numeric addresses may be spoken to: those of the public Internet, and those an operator allows.
+"""Targets of outbound requests: parsing of URLs, resolution of names, and the IP addresses that are allowed.
 
-Python's own `is_global` changes with its releases and knows nothing of addresses inside addresses, so the ranges are
-written out, after IANA's registries of special-purpose addresses. An IPv6 address that carries an IPv4 address is as
-good as the one it carries: a translator or tunnel on our side would deliver it there.
+Allowed are the addresses of the public Internet and those that an operator allows. Python's `is_global` changes with
+its releases and does not consider embedded addresses, so the ranges are listed here, after IANA's registries of
+special-purpose addresses. An IPv6 address that embeds an IPv4 address is treated like the latter, because a translator
+or tunnel would deliver there.
 
-Turning a name into numeric addresses, as a port: a simulation and a test answer for themselves.
-
-Reading the address of a server that somebody else names.
-
-Readers of URLs disagree about the odd ones, and who checks with one reader and connects with another can be led astray.
-So there is one reading, here, and it takes no odd ones: nothing that looks like credentials, no backslash, no number
-written in another way than as four decimal bytes, no IPv6 zone. What is left is a scheme, a host, a port and a path.
+URL parsers disagree about unusual URLs, and a check with one parser does not protect a connection made with another. So
+there is one parser, here, and it rejects unusual URLs: no credentials, no backslash, no IPv4 address other than as four
+decimal bytes, no IPv6 zone. What is left is a scheme, a host, a port and a path.
 """
 
 import asyncio
@@ -24,21 +21,21 @@ from typing import Protocol, TypeAlias
 from urllib.parse import urljoin
 
 Address: TypeAlias = IPv4Address | IPv6Address
-"""A numeric address of either kind."""
+"""An IP address."""
 
 Network: TypeAlias = IPv4Network | IPv6Network
-"""A range of addresses of either kind."""
+"""An IP network."""
 
 _INSIDE_IPV4 = (
     "0.0.0.0/8",  # this network
     "10.0.0.0/8",  # private
     "100.64.0.0/10",  # shared, behind a carrier's translator
     "127.0.0.0/8",  # this machine
-    "169.254.0.0/16",  # this link, and where clouds tell their machines secrets
+    "169.254.0.0/16",  # link-local, and the metadata services of clouds
     "172.16.0.0/12",  # private
     "192.0.0.0/24",  # protocol assignments
     "192.0.2.0/24",  # documentation
-    "192.88.99.0/24",  # relays that are no more
+    "192.88.99.0/24",  # deprecated 6to4 relays
     "192.168.0.0/16",  # private
     "198.18.0.0/15",  # benchmarks
     "198.51.100.0/24",  # documentation
@@ -59,38 +56,38 @@ _TUNNELLED = IPv6Network("2002::/16")
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Who may be spoken to beyond the public Internet: the networks an operator has allowed."""
+    """Policy of allowed addresses: the public Internet, and the networks that an operator has allowed."""
 
     allowed: tuple[Network, ...] = ()
 
     def permits(self, address: Address) -> bool:
-        """Tell whether this address may be spoken to."""
+        """Tell whether requests to this address are allowed."""
         plain = unmapped(address)
-        return self._is_allowed(plain) or all(map(_is_outside, _with_those_inside(plain)))
+        return self._is_allowed(plain) or all(map(_is_public, _with_embedded(plain)))
 
     def _is_allowed(self, address: Address) -> bool:
         return any(address in network for network in self.allowed)
 
 
 def unmapped(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address only spells differently, or the address itself."""
-    return _carried(address) if isinstance(address, IPv6Address) and address in _MAPPED else address
+    """Return the IPv4 address of an IPv4-mapped IPv6 address, or the address itself."""
+    return _embedded(address) if isinstance(address, IPv6Address) and address in _MAPPED else address
 
 
-def _with_those_inside(address: Address) -> Iterator[Address]:
+def _with_embedded(address: Address) -> Iterator[Address]:
     if isinstance(address, IPv6Address) and address in _TRANSLATED:
-        yield _carried(address)
+        yield _embedded(address)
         return
     yield address
     if isinstance(address, IPv6Address) and address in _TUNNELLED:
         yield IPv4Address(address.packed[2:6])
 
 
-def _carried(address: IPv6Address) -> IPv4Address:
+def _embedded(address: IPv6Address) -> IPv4Address:
     return IPv4Address(address.packed[-4:])
 
 
-def _is_outside(address: Address) -> bool:
+def _is_public(address: Address) -> bool:
     if isinstance(address, IPv4Address):
         return not _is_in(address, _INSIDE_IPV4)
     return address.scope_id is None and _is_in(address, _OUTSIDE_IPV6) and not _is_in(address, _INSIDE_IPV6)
@@ -101,18 +98,18 @@ def _is_in(address: Address, networks: tuple[str, ...]) -> bool:
 
 
 class Resolver(Protocol):
-    """Who knows the numbers of a name."""
+    """Port that resolves names; a simulation and tests implement their own."""
 
     async def __call__(self, host: str, port: int) -> Sequence[Address]:
-        """Return all numeric addresses of a host, best first, or raise OSError."""
+        """Return all IP addresses of a host, best first, or raise OSError."""
         ...
 
 
 class SystemResolver:
-    """The machine's own resolver."""
+    """Resolver of the operating system."""
 
     async def __call__(self, host: str, port: int) -> Sequence[Address]:
-        """Ask the machine's resolver."""
+        """Resolve a host."""
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(ip_address(address[0]) for *_, address in found))
 
@@ -134,7 +131,7 @@ _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a request goes: `host` is a name in lower case, or a numeric address, which is `literal` then, too."""
+    """Target of a request: `host` is a name in lower case or an IP address, which is then also `literal`."""
 
     scheme: str
     host: str
@@ -144,25 +141,25 @@ class Target:
 
     @property
     def authority(self) -> str:
-        """The host as a request names it, with its port where that is not the usual one."""
+        """Host as in the Host header, with a port other than the default."""
         port = "" if self.port == _DEFAULT_PORTS[self.scheme] else f":{self.port}"
         return _bracketed(self.host) + port
 
     def at(self, address: Address) -> str:
-        """Return the URL of the same thing at one numeric address."""
+        """Return the URL of the target at one IP address."""
         return f"{self.scheme}://{_bracketed(str(address))}:{self.port}{self.path}"
 
     def elsewhere(self, location: str) -> "Target | None":
-        """Return where a redirect of this target leads, or None where that cannot be read."""
-        here = f"{self.scheme}://{self.authority}{self.path}"
+        """Return the target of a redirect, or None if the location is invalid."""
+        base = f"{self.scheme}://{self.authority}{self.path}"
         try:
-            return read_target(urljoin(here, location))
+            return read_target(urljoin(base, location))
         except ValueError:
             return None
 
 
 def read_target(url: str) -> Target | None:
-    """Return what a URL addresses, or None where it is none that we speak to."""
+    """Parse a URL, or return None if it is not an acceptable one."""
     found = _URL.fullmatch(url) if len(url) <= _LONGEST else None
     if found is None:
         return None

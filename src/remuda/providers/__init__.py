@@ -1,1 +1,1 @@
-"""Providers: what does the work for real, and how it is called."""
+"""Providers of cloud resources: their contract, their implementations and the policy of calls to them."""

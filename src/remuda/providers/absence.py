@@ -1,8 +1,8 @@
-"""When something is gone: it was looked for twice, and not there either time.
+"""Confirmed absence: an object counts as gone when two reads, far enough apart, did not find it.
 
-A read of a provider may be a little old, so the two looks are further apart than that. What was seen is kept in memory
-by monotonic time: after a restart, or in another process, it is looked for twice again, and no jump of the wall's clock
-shortens the wait.
+A provider's reads may be stale, so the two reads are further apart than a read can be old. Observations are kept in
+memory by monotonic time: after a restart, or in another process, both reads are repeated, and no correction of the wall
+clock shortens the delay.
 """
 
 from collections.abc import Hashable
@@ -11,19 +11,19 @@ from remuda.kernel.clock import Clock
 
 
 class Absences:
-    """Since when things are not where they should be."""
+    """Tracker of objects that were looked for and not found."""
 
     def __init__(self, clock: Clock, *, apart_s: float) -> None:
         self.apart_s = apart_s
-        """From the first look that found nothing to the one that counts: longer than a read can be old."""
+        """Delay between the first read that finds nothing and the one that counts; longer than a read can be old."""
         self._clock = clock
         self._since: dict[Hashable, float] = {}
 
-    def is_gone(self, what: Hashable) -> bool:
-        """Note that something is not there; tell whether that was so long enough ago, too."""
+    def is_gone(self, key: Hashable) -> bool:
+        """Record that an object was not found; return whether its absence is confirmed."""
         now = self._clock.monotonic()
-        return now - self._since.setdefault(what, now) >= self.apart_s
+        return now - self._since.setdefault(key, now) >= self.apart_s
 
-    def is_there(self, what: Hashable) -> None:
-        """Note that something is there after all, or that nobody looks for it any more."""
-        self._since.pop(what, None)
+    def is_there(self, key: Hashable) -> None:
+        """Forget that an object was missing: it was found, or is no longer expected."""
+        self._since.pop(key, None)

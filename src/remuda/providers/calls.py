@@ -1,25 +1,18 @@
-"""Calls to a provider: each with a deadline, none twice at once, and no more than the provider bears.
+"""Call policy of a provider: deadlines, bounded concurrency, retries, and unknown outcomes.
 
-**Unknown is not absent.** An effect that is not back by its deadline raises OutcomeUnknown and goes on; its key is
-unknown until it has really ended. Meanwhile another effect on that key is refused at once with Unavailable and never
-reaches the provider; reads pass, for that is how one finds out. The same holds if the caller goes away. `when_known`
-tells a controller to look again. Since nothing here ends a call by force, an effect needs a transport that gives up
-some day.
+**Unknown is not absent.** A write that has not returned by its deadline raises OutcomeUnknown and keeps running; its
+key is unknown until it has really ended. Until then another write on that key is rejected at once with Unavailable and
+never reaches the provider. Reads are allowed, because they are the way to find out. The same applies if the caller is
+cancelled. `when_known` notifies a controller so that it reconciles again. Nothing here ends a call by force, so a write
+needs a transport that times out eventually.
 
-**Bounds.** At most `slots` calls are under way; a call past its deadline keeps its slot. At most `queue` more wait,
-first come first served; the rest is refused at once. A call that waits past its deadline was not sent: TimedOut.
+**Limits.** At most `slots` calls are in flight; a call past its deadline keeps its slot. At most `queue` more wait in
+FIFO order; further calls are rejected at once. A call that is still queued at its deadline was not sent: TimedOut.
 
-**Retries** are for safe calls alone, with a growing random pause, within the deadline and the retry budget.
+**Retries** are made for safe calls only, with exponential backoff and jitter, within the deadline and the retry budget.
 
-**The breaker** refuses everything for a while when the provider is ill. A provider that says no is well, and one that
-was given no time to answer may be.
-
-Keys: what has an effect under way, and of what nobody knows what became.
-
-A key is busy from the moment its effect is asked for until that has really ended. It is unknown if meanwhile nobody
-waits for the effect any more.
-
-Slots: so many calls at once, so many more that wait, first come first served.
+**Circuit breaker.** It rejects all calls for a while when the provider is unhealthy. An error that the provider returns
+deliberately does not count as unhealthy, nor does a call whose deadline was too short to tell.
 """
 
 import asyncio
@@ -39,7 +32,11 @@ from remuda.providers.metrics import CallMetrics, Outcome
 
 
 class Keys:
-    """The keys of one provider."""
+    """Keys of one provider with a write in flight.
+
+    A key is busy from the request for a write until the write has really ended. It is unknown if its caller stopped
+    waiting meanwhile.
+    """
 
     def __init__(self, provider: str, *, show_unknown: Callable[[float], None]) -> None:
         self._provider, self._show_unknown = provider, show_unknown
@@ -48,52 +45,52 @@ class Keys:
         self._listeners: list[Callable[[str], None]] = []
 
     def is_busy(self, key: str) -> bool:
-        """Tell whether an effect on this key has not ended."""
+        """Tell whether a write on this key has not ended."""
         return key in self._busy
 
     def is_unknown(self, key: str) -> bool:
-        """Tell whether nobody waits for the effect on this key, which has not ended."""
+        """Tell whether a write on this key has not ended and its caller no longer waits."""
         return key in self._unknown
 
     def when_known(self, listener: Callable[[str], None]) -> None:
-        """Have `listener` told of each key that was unknown and no longer is."""
+        """Call `listener` with each key whose outcome becomes known."""
         self._listeners.append(listener)
 
     def take(self, key: str) -> None:
-        """An effect is asked for."""
+        """Mark a key busy."""
         self._busy.add(key)
 
     def leave(self, key: str) -> None:
-        """Nobody waits for the effect any more, and it goes on."""
+        """Mark a key unknown: the caller stopped waiting for a write that keeps running."""
         self._unknown.add(key)
         self._show_unknown(len(self._unknown))
 
     def free(self, key: str) -> None:
-        """The effect has really ended, or was never sent."""
+        """Release a key: its write has really ended, or was never sent."""
         self._busy.discard(key)
         if key in self._unknown:
             self._unknown.discard(key)
             self._show_unknown(len(self._unknown))
             for listener in self._listeners:
-                self._tell(listener, key)
+                self._notify(listener, key)
 
-    def _tell(self, listener: Callable[[str], None], key: str) -> None:
+    def _notify(self, listener: Callable[[str], None], key: str) -> None:
         try:
             listener(key)
-        except Exception:  # noqa: BLE001  the others want to hear it too
+        except Exception:  # noqa: BLE001  the other listeners are still called
             structlog.get_logger().exception("listener failed", provider=self._provider, key=key)
 
 
 class Refused(Unavailable):
-    """Raised for a call that was not sent and could not have helped; wait as long as the sentence says."""
+    """Raised for a call that was not sent and could not have helped; retry after the time that the message names."""
 
-    def __init__(self, sentence: str, outcome: Outcome) -> None:
-        super().__init__(sentence)
+    def __init__(self, message: str, outcome: Outcome) -> None:
+        super().__init__(message)
         self.outcome = outcome
 
 
 class Slots:
-    """Bounded concurrency with a bounded queue."""
+    """Bounded concurrency with a bounded FIFO queue."""
 
     def __init__(self, provider: str, *, slots: int, queue: int, show_waiting: Callable[[float], None]) -> None:
         self._provider, self._queue = provider, queue
@@ -102,25 +99,25 @@ class Slots:
         self._show_waiting = show_waiting
 
     async def take(self, within_s: float) -> None:
-        """Take a slot, or raise Refused if too many wait already, or TimedOut if none gets free in time."""
+        """Acquire a slot, or raise CallRejected if the queue is full, or TimedOut if no slot becomes free in time."""
         if not self._free.locked():
             await self._free.acquire()
             return
         if self._waiting >= self._queue:
-            raise Refused(f"Too many calls wait for {self._provider}: try again later.", "full")
-        self._wait(+1)
+            raise Refused(f"Too many calls are waiting for {self._provider}. Try again later.", "full")
+        self._add_waiting(+1)
         try:
             async with asyncio.timeout(within_s):
                 await self._free.acquire()
         except TimeoutError:
             raise TimedOut(within_s) from None
         finally:
-            self._wait(-1)
+            self._add_waiting(-1)
 
     def give(self) -> None:
         self._free.release()
 
-    def _wait(self, change: int) -> None:
+    def _add_waiting(self, change: int) -> None:
         self._waiting += change
         self._show_waiting(self._waiting)
 
@@ -128,23 +125,23 @@ class Slots:
 ResultT = TypeVar("ResultT")
 Effect = Callable[[], Awaitable[ResultT]]
 
-_CUT_OFF_S = 5.0
+_CANCEL_TIMEOUT_S = 5.0
 
 
 @dataclass(slots=True)
 class _Sent:
-    """A call that is under way."""
+    """A call in flight."""
 
     key: str
     verb: str
     is_safe: bool
     epoch: int
     began: float
-    is_left: bool = False
+    is_abandoned: bool = False
 
 
 class Calls:
-    """All calls to one provider go through one of these."""
+    """Entry point of all calls to one provider."""
 
     def __init__(
         self,
@@ -183,13 +180,13 @@ class Calls:
         safe: bool = False,
         once: bool = False,
     ) -> ResultT:
-        """Return what the provider answers, or raise what it raises.
+        """Return the provider's result, or raise its error.
 
-        `key` is what the call is about, `verb` one of those declared. A `safe` call changes nothing at the provider,
-        and is made again where that may help, unless it can be made only `once`.
+        `key` identifies the object of the call, `verb` is one of the declared methods. A `safe` call changes nothing at
+        the provider and is retried where that may help, unless it can be made only `once`.
         """
         if verb not in self.verbs:
-            raise ValueError(f"{verb} is not a declared verb of {self.provider}")
+            raise ValueError(f"{verb} is not a declared method of {self.provider}")
         limit_s = self._settings.deadline_s if deadline_s is None else deadline_s
         until = self._clock.monotonic() + limit_s
         self._budget.pay_in()
@@ -206,31 +203,31 @@ class Calls:
             retries += 1
 
     def is_unknown(self, key: str) -> bool:
-        """Tell whether nobody knows what became of the last effect on this key, because it has not ended."""
+        """Tell whether the outcome of the last write on this key is unknown, because it has not ended."""
         return self._keys.is_unknown(key)
 
     def when_known(self, listener: Callable[[str], None]) -> None:
-        """Have `listener` told of each key that was unknown and no longer is."""
+        """Call `listener` with each key whose outcome becomes known."""
         self._keys.when_known(listener)
 
     async def close(self, grace_s: float = 10.0) -> None:
-        """Take no new calls, wait for those under way, and after the grace cut off the rest."""
+        """Reject new calls, wait for those in flight, and cancel the rest after the grace period."""
         self._is_closing = True
         if self._tasks:
             _, left = await asyncio.wait(self._tasks, timeout=grace_s)
             for task in left:
                 task.cancel()
             if left:
-                structlog.get_logger().warning("provider calls cut off", provider=self.provider, calls=len(left))
-                await asyncio.wait(left, timeout=_CUT_OFF_S)
+                structlog.get_logger().warning("provider calls cancelled", provider=self.provider, calls=len(left))
+                await asyncio.wait(left, timeout=_CANCEL_TIMEOUT_S)
 
     async def _send(
         self, key: str, verb: str, effect: Effect[ResultT], *, until: float, limit_s: float, is_safe: bool
     ) -> ResultT:
         try:
             epoch = await self._admit(key, until=until, is_safe=is_safe)
-        except Refused as refusal:
-            self._metrics.count(verb, refusal.outcome)
+        except Refused as error:
+            self._metrics.count(verb, error.outcome)
             raise
         except TimedOut:
             self._metrics.count(verb, "late")
@@ -242,18 +239,18 @@ class Calls:
         try:
             await asyncio.wait((task,), timeout=max(0.0, until - self._clock.monotonic()))
         except asyncio.CancelledError:
-            self._leave(sent, task)
+            self._abandon(sent, task)
             self._breaker.left(epoch)
             raise
         if task.done():
             return task.result()
-        self._leave(sent, task)
+        self._abandon(sent, task)
         is_silent = self._clock.monotonic() - sent.began >= self._settings.silence_s
         (self._breaker.failed if is_silent else self._breaker.left)(epoch)
         raise TimedOut(limit_s) if is_safe else OutcomeUnknown(f"{verb} of {key} at {self.provider}")
 
     async def _admit(self, key: str, *, until: float, is_safe: bool) -> int:
-        """Take the key and wait for a slot; return the breaker's epoch."""
+        """Mark the key busy and wait for a slot; return the breaker's epoch."""
         self._check(key, is_safe=is_safe)
         if not is_safe:
             self._keys.take(key)
@@ -266,7 +263,7 @@ class Calls:
             raise
 
     def _enter(self) -> int:
-        """Look again, with a slot in hand: much may have happened in the queue."""
+        """Check again with the slot acquired: the state may have changed while the call was queued."""
         epoch = None if self._is_closing else self._breaker.admit()
         if epoch is None:
             self._slots.give()
@@ -278,7 +275,7 @@ class Calls:
         if self._is_closing:
             raise self._stopping()
         if not is_safe and self._keys.is_busy(key):
-            raise Refused(f"An earlier call for {key} at {self.provider} has not ended: wait until it has.", "busy")
+            raise Refused(f"An earlier call for {key} at {self.provider} is still running. Wait until it ends.", "busy")
         if self._breaker.is_refusing:
             raise self._broken()
 
@@ -299,19 +296,19 @@ class Calls:
         self._slots.give()
         self._metrics.in_flight.dec()
         self._metrics.time(sent.verb, self._clock.monotonic() - sent.began)
-        if not sent.is_left:
+        if not sent.is_abandoned:
             self._metrics.count(sent.verb, outcome)
             (self._breaker.failed if outcome == "ill" else self._breaker.succeeded)(sent.epoch)
         if not sent.is_safe:
             self._keys.free(sent.key)
 
-    def _leave(self, sent: _Sent, task: asyncio.Task[Any]) -> None:
-        """Wait no longer for a call that goes on."""
+    def _abandon(self, sent: _Sent, task: asyncio.Task[Any]) -> None:
+        """Stop waiting for a call that keeps running."""
         if task.done():
             return
-        sent.is_left = True
+        sent.is_abandoned = True
         self._metrics.count(sent.verb, "unknown")
-        task.add_done_callback(_look_at)
+        task.add_done_callback(_retrieve_exception)
         if not sent.is_safe:
             self._keys.leave(sent.key)
 
@@ -322,13 +319,13 @@ class Calls:
 
     def _broken(self) -> Refused:
         wait = f"{self._breaker.retry_after_s:.0f} s"
-        return Refused(f"{self.provider} has failed too often and is left alone: try again in {wait}.", "broken")
+        return Refused(f"{self.provider} is failing, so calls to it are paused. Try again in {wait}.", "broken")
 
     def _stopping(self) -> Refused:
-        return Refused(f"This process stops calling {self.provider}: try again.", "stopping")
+        return Refused(f"This process is shutting down its calls to {self.provider}. Try again.", "stopping")
 
 
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """Take note of an error that nobody waits for: the metrics have it, and the key is known again."""
+def _retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Retrieve an exception that no caller waits for, so that asyncio does not log it; the metrics have counted it."""
     if not task.cancelled():
         task.exception()

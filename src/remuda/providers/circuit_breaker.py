@@ -1,24 +1,16 @@
-"""The circuit breaker: a provider that is ill is left alone for a while.
+"""Circuit breaker, retry budget and call settings of a provider.
 
 ::
 
     closed ──── too many failures ────► open
       ▲                                  │ after a pause
-      │ the probe works                  ▼
+      │ the probe succeeds               ▼
       └───────────────────────────── half-open ── the probe fails ──► open, twice as long
 
-Closed, calls go through and their failures are counted: so many in a row, or such a share of the last ones, open it.
-Open, everything is refused at once. Half-open, one call goes through as a probe and everything else is refused. An
-outcome counts only in the epoch in which its call was admitted: what began before the breaker opened says nothing about
-the time after.
-
-The retry budget: a provider in trouble is not buried under retries.
-
-Every call pays a share of a token in, every retry takes a whole one out, and a trickle keeps the first retries of a
-quiet provider possible. So over any time the retries are at most `share` of the calls, plus `floor_per_s` of the
-seconds, plus `reserve`.
-
-What a provider bears, and how one sees that it is ill.
+While closed, calls are admitted and their failures counted; a number of consecutive failures, or a share of the recent
+calls, opens the breaker. While open, every call is rejected at once. While half-open, one call is admitted as a probe
+and every other is rejected. An outcome counts only in the epoch in which its call was admitted: a call that began
+before the breaker opened says nothing about the time after.
 """
 
 from collections import deque
@@ -31,27 +23,26 @@ from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
 State = Literal["closed", "open", "half_open"]
-"""What a breaker does with calls."""
+"""State of a breaker."""
 
 STATES: tuple[State, ...] = ("closed", "open", "half_open")
-"""All states."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BreakerSettings:
-    """When it opens, and for how long."""
+    """Thresholds and durations of a breaker."""
 
     failures_in_a_row: int = 5
     failure_share: float = 0.5
-    """It opens when so many of the last calls failed."""
+    """Share of failures among the recent calls that opens the breaker."""
     window: int = 40
-    """How many calls `failure_share` looks back; fewer say nothing."""
+    """Number of recent calls that `failure_share` is computed from; it needs all of them."""
     open_s: float = 5.0
     longest_open_s: float = 60.0
 
 
 class Breaker:
-    """Decides whether a provider is called at all."""
+    """Circuit breaker of one provider."""
 
     def __init__(self, clock: Clock, randomness: Randomness, settings: BreakerSettings) -> None:
         self._clock, self._randomness, self._settings = clock, randomness, settings
@@ -66,31 +57,30 @@ class Breaker:
 
     @property
     def state(self) -> State:
-        """What it does with calls now."""
         if not self._is_open:
             return "closed"
         return "open" if self._clock.monotonic() < self._until else "half_open"
 
     @property
     def is_refusing(self) -> bool:
-        """The next call would be refused."""
+        """Whether the next call would be rejected."""
         state = self.state
         return state == "open" or (state == "half_open" and self._is_probing)
 
     @property
     def retry_after_s(self) -> float:
-        """How long it stays open yet."""
+        """Remaining time of the open state."""
         return max(0.0, self._until - self._clock.monotonic())
 
     def admit(self) -> int | None:
-        """Return the epoch in which a call is let through, to be told with its outcome; None if it is refused."""
+        """Admit a call and return its epoch, to be passed back with the outcome; return None if it is rejected."""
         if self.is_refusing:
             return None
         self._is_probing = self._is_open
         return self._epoch
 
     def succeeded(self, epoch: int) -> None:
-        """A call worked, or failed in a way that shows the provider to be well."""
+        """Record a call that succeeded, or failed in a way that shows a healthy provider."""
         if epoch != self._epoch:
             return
         if self._is_open:
@@ -99,7 +89,7 @@ class Breaker:
         self._recent.append(False)
 
     def failed(self, epoch: int) -> None:
-        """A call failed in a way that shows the provider to be ill."""
+        """Record a call that failed in a way that shows an unhealthy provider."""
         if epoch != self._epoch:
             return
         self._in_a_row += 1
@@ -108,7 +98,7 @@ class Breaker:
             self._open()
 
     def left(self, epoch: int) -> None:
-        """Nobody waits for a call any more: if it was the probe, another may be sent."""
+        """Record a call whose caller stopped waiting: if it was the probe, another may be sent."""
         if epoch == self._epoch:
             self._is_probing = False
 
@@ -132,7 +122,12 @@ class Breaker:
 
 
 class RetryBudget:
-    """A bucket of tokens, one for each retry."""
+    """Token bucket for retries, so that retries do not overload a provider that is already failing.
+
+    Every call adds a share of a token, every retry takes a whole one, and a constant rate allows the first retries of a
+    quiet provider. Over any period the retries are at most `share` of the calls, plus `floor_per_s` of the seconds,
+    plus `reserve`.
+    """
 
     def __init__(self, clock: Clock, *, share: float = 0.1, floor_per_s: float = 0.1, reserve: float = 10.0) -> None:
         self._clock = clock
@@ -141,11 +136,11 @@ class RetryBudget:
         self._filled_at = clock.monotonic()
 
     def pay_in(self) -> None:
-        """A call is made."""
+        """Add the share of one call."""
         self._add(self._share)
 
     def take(self) -> bool:
-        """Tell whether a retry may be made, and if so count it."""
+        """Take a token for a retry; return whether there was one."""
         self._add(0.0)
         if self._tokens < 1.0:
             return False
@@ -161,26 +156,26 @@ class RetryBudget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CallSettings:
-    """What an operator may set for a provider."""
+    """Limits of the calls to a provider, which an operator may set."""
 
     slots: int = 16
-    """So many calls may be under way."""
+    """Largest number of calls in flight."""
     queue: int = 256
-    """So many more may wait."""
+    """Largest number of queued calls."""
     deadline_s: float = 30.0
-    """A caller waits so long unless it says otherwise."""
+    """Deadline of a call unless the caller passes another."""
     silence_s: float = 2.0
-    """A call that is not back by its deadline says that the provider is ill if it was under way so long; if its caller
-    waited less, it says nothing."""
+    """Time in flight after which a call that missed its deadline counts as a failure of the provider. A caller that
+    waited less has learned nothing about the provider."""
     retries: int = 3
-    """A safe call is made again so often at most."""
+    """Largest number of retries of a safe call."""
     retry_share: float = 0.1
-    """So many retries for each call at most, in the long run."""
+    """Largest number of retries per call, in the long run."""
     pause_s: float = 0.2
-    """The longest pause before the first retry; each is up to twice as long as the one before."""
+    """Longest pause before the first retry; the limit doubles with each further one."""
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
 
 
 def is_ill(error: BaseException) -> bool:
-    """Tell whether an error shows that a provider is ill, rather than that it says no."""
+    """Tell whether an error shows an unhealthy provider, rather than a request that it rejects."""
     return isinstance(error, Unavailable | OSError)  # TimeoutError and ConnectionError are OSErrors

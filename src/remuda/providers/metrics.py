@@ -1,4 +1,4 @@
-"""Provider calls as Prometheus metrics. Every label value is there from the start, at zero."""
+"""Prometheus metrics of provider calls. Every label value exists from the start, at zero."""
 
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -9,32 +9,46 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from remuda.providers.circuit_breaker import STATES, State
 
 Outcome = Literal["done", "failed", "ill", "unknown", "busy", "full", "broken", "stopping", "late"]
-"""What a call came to: done; failed for a reason of its own; failed because the provider is ill; past its deadline or
-left by its caller; refused because its key is busy, the queue is full, the breaker is open or the process stops; past
-its deadline before it was sent."""
+"""Outcome of a call: completed; failed by itself; failed because the provider is unhealthy; past its deadline or
+abandoned by its caller; rejected because its key is busy, the queue is full, the breaker is open or the process stops;
+past its deadline before it was sent."""
 
-_BUCKETS_S = (0.01, 0.05, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 30.0, 60.0, 120.0, 300.0)  # some go on past 30 s
+_BUCKETS_S = (
+    0.01,
+    0.05,
+    0.2,
+    0.5,
+    1.0,
+    2.0,
+    5.0,
+    10.0,
+    20.0,
+    30.0,
+    60.0,
+    120.0,
+    300.0,
+)  # some calls run longer than 30 s
 _OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 
 
 class CallMetrics:
-    """The metrics of all providers of a process."""
+    """Metrics of all providers of a process."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self.calls = Counter(
             "remuda_provider_calls", "Calls by outcome.", ["provider", "verb", "outcome"], registry=registry
         )
         self.retries = Counter(
-            "remuda_provider_retries", "Calls that were made again.", ["provider", "verb"], registry=registry
+            "remuda_provider_retries", "Calls that were retried.", ["provider", "verb"], registry=registry
         )
         self.seconds = Histogram(
             "remuda_provider_call_seconds",
-            "How long calls took.",
+            "Duration of calls.",
             ["provider", "verb"],
             buckets=_BUCKETS_S,
             registry=registry,
         )
-        self.in_flight = Gauge("remuda_provider_in_flight", "Calls under way.", ["provider"], registry=registry)
+        self.in_flight = Gauge("remuda_provider_in_flight", "Calls in flight.", ["provider"], registry=registry)
         self.waiting = Gauge("remuda_provider_waiting", "Calls that wait for a slot.", ["provider"], registry=registry)
         self.unknown = Gauge(
             "remuda_provider_unknown_keys", "Keys whose last call has not ended.", ["provider"], registry=registry
@@ -48,7 +62,7 @@ class CallMetrics:
 
 
 class ProviderMetrics:
-    """The metrics of one provider."""
+    """Metrics of one provider."""
 
     def __init__(self, metrics: CallMetrics, provider: str, verbs: tuple[str, ...]) -> None:
         self._calls = {(v, o): metrics.calls.labels(provider, v, o) for v in verbs for o in _OUTCOMES}
@@ -60,19 +74,17 @@ class ProviderMetrics:
         self.unknown = metrics.unknown.labels(provider)
 
     def count(self, verb: str, outcome: Outcome) -> None:
-        """Count what a call came to."""
         self._calls[verb, outcome].inc()
 
     def count_retry(self, verb: str) -> None:
-        """Count a call that is made again."""
         self._retries[verb].inc()
 
     def time(self, verb: str, seconds: float) -> None:
-        """Note how long a call took until it really ended."""
+        """Record the duration of a call, measured until it really ended."""
         self._seconds[verb].observe(seconds)
 
     def show(self, breaker: Callable[[], State]) -> None:
-        """Show the breaker's state as it is whenever somebody looks: it is half-open by the mere passing of time."""
+        """Export the breaker's state as of each scrape, because it becomes half-open by the passing of time alone."""
         for state, gauge in self._breaker.items():
             gauge.set_function(partial(_is, state, breaker))
 

@@ -251,7 +251,7 @@ def balancer_spec(number: int) -> LoadBalancerSpec:
 
 def check_books(cloud: SimulatedCloud) -> None:
     """What the cloud counts and what it has agree, after every step."""
-    storage = cloud._ground.storage
+    storage = cloud._context.storage
 
     def count(what: str) -> int:
         ((number,),) = storage.rows(f"SELECT {what}")

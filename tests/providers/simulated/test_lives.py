@@ -143,7 +143,7 @@ async def test_a_server_on_its_way_out_does_nothing_else(scene: Scene) -> None:
         scene.servers.reboot_server(SERVER, hard=True),
         scene.servers.rebuild_server(SERVER, scene.bench.image),
     ):
-        with pytest.raises(WrongState, match="is removing and cannot do this now"):
+        with pytest.raises(WrongState, match="is removing, which does not allow this"):
             await verb
     with pytest.raises(AlreadyExists):
         await scene.servers.create_server(scene.bench.server_spec())
@@ -170,11 +170,11 @@ async def test_flavor_image_and_host_have_to_fit_together(scene: Scene) -> None:
     spec = scene.bench.server_spec()
     arm, metal_image = "b1f0c0de-0002-4000-8000-000000000002", "b1f0c0de-0005-4000-8000-000000000005"
     for wanted, why in (
-        (replace(spec, image=arm), "another processor"),
+        (replace(spec, image=arm), "a different architecture"),
         (replace(spec, image=metal_image), "does not run on"),
         (replace(spec, flavor=METAL), "does not run on"),
-        (replace(spec, flavor=PINNED, image=METAL_IMAGE), "says on which host"),
-        (replace(spec, host="nowhere"), "no host nowhere has servers of this flavor"),
+        (replace(spec, flavor=PINNED, image=METAL_IMAGE), "must name its host"),
+        (replace(spec, host="nowhere"), "there is no host nowhere for servers of this flavor"),
     ):
         with pytest.raises(Refused, match=why):
             await scene.servers.create_server(wanted)
@@ -190,7 +190,7 @@ def test_a_rebuild_needs_an_image_that_fits_and_a_retired_flavor_fits_any() -> N
         bench = bench_of(first, world.clock)
         await bench.server()
         assert bench.provider.servers is not None
-        with pytest.raises(Refused, match="another processor"):
+        with pytest.raises(Refused, match="a different architecture"):
             await bench.provider.servers.rebuild_server(SERVER, arm)
         assert (await bench.in_state(SERVER, "running")).image == bench.image
         await first.stop()

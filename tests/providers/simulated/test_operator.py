@@ -38,11 +38,11 @@ async def test_a_server_is_named_by_any_of_its_names(scene: Scene) -> None:
 @options(seeds=1)
 async def test_a_name_that_several_have_is_refused_with_theirs(scene: Scene) -> None:
     first, second = await scene.bench.server(1), await scene.bench.server(2)
-    scene.cloud._ground.storage.run("UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)")
-    with pytest.raises(Invalid, match="is that of several servers") as refusal:
+    scene.cloud._context.storage.run("UPDATE servers SET document = (SELECT document FROM servers WHERE number = 1)")
+    with pytest.raises(Invalid, match="matches several servers") as refusal:
         scene.cloud.operator.find("web-1")
     ids = ", ".join(sorted(id_in(each.handle.name) for each in (first, second)))
-    assert str(refusal.value) == f"The name web-1 is that of several servers: use one of {ids}."
+    assert str(refusal.value) == f"The name web-1 matches several servers: use one of {ids}."
 
 
 async def test_the_power_of_a_running_server_is_cut(scene: Scene) -> None:
@@ -112,7 +112,7 @@ async def test_a_storage_does_not_shrink_below_what_is_on_it(scene: Scene) -> No
 
     await storages.converge_storage(of_size(100))
     scene.cloud.operator.fill(handle.name, 60)
-    with pytest.raises(Refused, match="more is on the storage"):
+    with pytest.raises(Refused, match="the data on the storage"):
         await storages.converge_storage(of_size(50))
     assert (await storages.converge_storage(of_size(70))).used_bytes == 60
     with pytest.raises(NotFound):

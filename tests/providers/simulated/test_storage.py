@@ -126,7 +126,7 @@ async def test_an_effect_that_is_refused_has_done_nothing(scene: Scene) -> None:
     ports, events = scene.provider.ports, scene.provider.events
     assert ports is not None
     assert events is not None
-    storage = scene.cloud._ground.storage
+    storage = scene.cloud._context.storage
     storage.run("UPDATE public_addresses SET holder = 'somebody', tenancy = position")
     await scene.bench.network()
     before = storage.rows("SELECT * FROM changes"), storage.rows("SELECT * FROM addresses")

@@ -1,12 +1,12 @@
-// The list of instances, kept as it is by a stream of events.
+// The list of instances, kept up to date by a stream of events.
 //
-// The stream begins with what is there and a bookmark that says "synced"; then come changes. A browser connects again by
-// itself, and tells where it was. Where that is too long ago the server says "gone", and we begin anew. Why a stream was
-// refused a script is not told, so it asks who is logged in. What others wrote is only ever set as text.
+// The stream begins with the present instances and a bookmark that says "synced"; changes follow. A browser reconnects by
+// itself and sends its cursor. If that is too old, the server says "gone", and the list starts over. A script cannot read
+// why a stream was rejected, so it requests the session. User input is only ever set as text.
 "use strict";
 
 (() => {
-  const AGAIN_MS = 5000;
+  const RETRY_MS = 5000;
   const part = (id) => document.getElementById(id);
   const section = part("instances");
   const [list, count, none, trouble, left, who] = ["list", "count", "none", "trouble", "left", "who"].map(part);
@@ -15,30 +15,30 @@
   let isSynced = false;
 
   const element = (tag, className, text) => {
-    const made = document.createElement(tag);
-    if (className) made.className = className;
-    made.textContent = text;
-    return made;
+    const node = document.createElement(tag);
+    if (className) node.className = className;
+    node.textContent = text;
+    return node;
   };
 
   const kind = (status) => ({ provisioned: " good", error: " bad", broken: " bad" })[status] || "";
 
-  // An instance can be as it was asked to be, and have a server that broke since.
+  // An instance can be provisioned and have a server that failed since.
   const stateOf = ({ metadata, status }) =>
     status.powerState === "Error" && metadata.provisioningStatus === "provisioned"
       ? ["broken", metadata.healthStatusDetail]
       : [metadata.provisioningStatus, metadata.provisioningStatusDetail];
 
   const row = ({ metadata, status }) => {
-    const made = document.createElement("li");
+    const node = document.createElement("li");
     const about = document.createElement("div");
     const facts = [status.powerState, status.privateIP, status.publicIP].filter(Boolean);
     about.append(element("strong", "", metadata.name), element("span", "quiet", facts.join(" · ") || "no address yet"));
     const [state, why] = stateOf({ metadata, status });
     const badge = element("span", `state${kind(state)}`, state);
     if (why && state !== "provisioned") badge.title = why.message;
-    made.append(about, badge);
-    return made;
+    node.append(about, badge);
+    return node;
   };
 
   const byName = (one, other) =>
@@ -49,7 +49,7 @@
     list.replaceChildren(...known.map(row));
     none.hidden = !isSynced || known.length > 0;
     count.hidden = isSynced && known.length === 0;
-    count.textContent = isSynced ? `${known.length} ${known.length === 1 ? "instance" : "instances"}` : "Looking…";
+    count.textContent = isSynced ? `${known.length} ${known.length === 1 ? "instance" : "instances"}` : "Loading…";
   };
 
   let isDue = false;
@@ -93,24 +93,24 @@
     left.hidden = false;
   };
 
-  const anew = () => {
+  const startOver = () => {
     close();
     instances.clear();
     isSynced = false;
     open();
   };
 
-  const session = () => fetch("/console/session", { cache: "no-store" }).catch(() => null); // null: nobody answers
+  const session = () => fetch("/console/session", { cache: "no-store" }).catch(() => null); // null: the server is unreachable
 
   const ask = async () => {
     const answer = await session();
     if (answer && answer.status === 401) leave();
-    else setTimeout(anew, AGAIN_MS);
+    else setTimeout(startOver, RETRY_MS);
   };
 
   const comeBack = async () => {
     const answer = await session();
-    if (answer && answer.ok) location.reload(); // as whoever has logged in meanwhile, in another tab
+    if (answer && answer.ok) location.reload(); // the user may have logged in again in another tab
   };
 
   const open = () => {
@@ -124,14 +124,14 @@
       isSynced = true;
       soon();
     });
-    source.addEventListener("gone", anew);
+    source.addEventListener("gone", startOver);
     source.addEventListener("end", (message) => {
       const { reason } = JSON.parse(message.data);
-      if (reason === "access_changed") anew();
+      if (reason === "access_changed") startOver();
       if (reason === "unauthenticated" || reason === "expired") leave();
     });
     source.addEventListener("error", () => {
-      say("The connection is lost: what you see may be old. It is tried again by itself.");
+      say("The connection is lost, so this list may be outdated. Reconnecting…");
       if (source && source.readyState === EventSource.CLOSED) {
         close();
         ask();

@@ -1,1 +1,1 @@
-"""The edge: what stands between clients and the pipeline. The server, its patience, and what is seen of requests."""
+"""HTTP server: connections and their limits, the access log, metrics and health."""

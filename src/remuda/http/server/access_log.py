@@ -1,18 +1,11 @@
-"""What is seen of every request from outside: its trace id, its line in the access log, its metrics.
+"""Access log: the trace id, the log line and the metrics of every request.
 
-This is the outermost layer. It puts an `Observation` into `scope["remuda"]`, which the layers below fill in as they
-find out more: the route, who asks, the error that was answered. When the answer is complete, one line is written and
-the meters move. The line never holds a query string or a header's value, because either may carry a secret.
+This is the outermost layer. It puts an `Observation` into `scope["remuda"]`, to which the layers below add the route,
+the caller and the error. When the response is complete, one line is written and the metrics are updated. The line never
+contains a query string or a header value, because either may be a secret.
 
-Nothing passes this layer upwards. A defect that nobody caught becomes a 500 in the error envelope, and is logged under
-the trace id that the caller got. A request that is cancelled, because the server stops at once, is answered 503.
-
-Lines of log, written without ever holding the loop.
-
-Lines are gathered and written once per turn of the loop, many in one call. Whoever reads them may be slow: a terminal
-that was stopped, a pipe into a pager. So the descriptor is asked first, and is given no more than a pipe takes at once.
-What it does not take waits, up to a bound; beyond it lines are dropped, and how many is said as soon as there is room.
-A slow reader thus costs lines, never an answer.
+No exception passes this layer. An unexpected one becomes a 500 with the error body, and is logged under the trace id
+that the caller got. A request that is cancelled because the server stops at once gets 503.
 """
 
 import asyncio
@@ -34,17 +27,17 @@ from remuda.kernel.clock import Clock
 from remuda.kernel.errors import Unavailable
 from remuda.kernel.randomness import Randomness
 
-_AT_ONCE = select.PIPE_BUF
-_MOST_WAITING = 4 * 1024 * 1024
+_CHUNK = select.PIPE_BUF
+_MAX_BUFFER = 4 * 1024 * 1024
 _RETRY_S = 0.05
-_LAST_CHANCE_MS = 1000
+_CLOSE_TIMEOUT_MS = 1000
 
 
 class Sink(Protocol):
-    """Where lines go."""
+    """Destination of log lines."""
 
     def write(self, line: bytes) -> None:
-        """Take one line, without its end; it is written soon."""
+        """Take one line, without its line break; it is written soon."""
         ...
 
 
@@ -54,54 +47,60 @@ class _Dropped(msgspec.Struct, frozen=True):
 
 
 class LineWriter:
-    """Writes lines to a file descriptor. Make it inside a running loop, and `close` it to lose nothing."""
+    """Writer of log lines to a file descriptor, which never blocks the event loop.
 
-    def __init__(self, descriptor: int, *, most_waiting: int = _MOST_WAITING) -> None:
+    Lines are collected and written once per event-loop iteration, many in one call. The reader may be slow: a stopped
+    terminal, a pipe into a pager. So the descriptor is polled first, and gets no more than a pipe accepts at once. The
+    rest is buffered up to a limit; further lines are dropped, and their number is logged as soon as possible. A slow
+    reader thus costs lines, never a response. Create it inside a running loop, and `close` it to lose nothing.
+    """
+
+    def __init__(self, descriptor: int, *, most_waiting: int = _MAX_BUFFER) -> None:
         self._descriptor, self._most_waiting = descriptor, most_waiting
         self._loop = asyncio.get_running_loop()
-        self._waiting = bytearray()
+        self._buffer = bytearray()
         self._dropped = 0
         self._is_scheduled = False
-        self._room = select.poll()
-        self._room.register(descriptor, select.POLLOUT)
+        self._writable = select.poll()
+        self._writable.register(descriptor, select.POLLOUT)
 
     def write(self, line: bytes) -> None:
-        """Take one line, to be written at the end of this turn of the loop."""
-        if len(self._waiting) > self._most_waiting:
+        """Take one line, to be written at the end of this event-loop iteration."""
+        if len(self._buffer) > self._most_waiting:
             self._dropped += 1
             return
         if self._dropped:
-            self._tell_dropped()
-        self._waiting += line
-        self._waiting += b"\n"
+            self._log_dropped()
+        self._buffer += line
+        self._buffer += b"\n"
         if not self._is_scheduled:
             self._is_scheduled = True
             self._loop.call_soon(self._flush)
 
     def close(self) -> None:
-        """Write what is left, as long as somebody reads it."""
+        """Write what is left, as long as it is being read."""
         if self._dropped:
-            self._tell_dropped()
-        while self._waiting and self._room.poll(_LAST_CHANCE_MS):
+            self._log_dropped()
+        while self._buffer and self._writable.poll(_CLOSE_TIMEOUT_MS):
             self._write_some()
-        self._waiting.clear()
+        self._buffer.clear()
 
     def _flush(self) -> None:
-        while self._waiting and self._room.poll(0):
+        while self._buffer and self._writable.poll(0):
             self._write_some()
-        self._is_scheduled = bool(self._waiting)
+        self._is_scheduled = bool(self._buffer)
         if self._is_scheduled:
             self._loop.call_later(_RETRY_S, self._flush)
 
     def _write_some(self) -> None:
         try:
-            written = os.write(self._descriptor, self._waiting[:_AT_ONCE])
-        except OSError:  # nobody reads it any more, and there is no other place to say so
-            written = len(self._waiting)
-        del self._waiting[:written]
+            written = os.write(self._descriptor, self._buffer[:_CHUNK])
+        except OSError:  # the reader is gone, and there is no other place to report it
+            written = len(self._buffer)
+        del self._buffer[:written]
 
-    def _tell_dropped(self) -> None:
-        self._waiting += msgspec.json.encode(_Dropped("log lines dropped", self._dropped)) + b"\n"
+    def _log_dropped(self) -> None:
+        self._buffer += msgspec.json.encode(_Dropped("log lines dropped", self._dropped)) + b"\n"
         self._dropped = 0
 
 
@@ -109,11 +108,11 @@ _TRACEPARENT = re.compile(rb"(?!ff)[0-9a-f]{2}-(?!0{32})([0-9a-f]{32})-(?!0{16})
 _VERSION_0_LENGTH = 55
 _SAMPLED = "01"
 _CLIENT_GONE = 499
-"""What an access log says, by custom, of a request that nobody waited for."""
+"""Customary status in access logs for a request whose client disconnected."""
 
 
 class AccessLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag="request", tag_field="event"):
-    """One request, as the access log tells it."""
+    """One request in the access log."""
 
     time: datetime
     method: str
@@ -129,11 +128,11 @@ class AccessLine(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     principal: str = ""
     error: str | None = None
     cut: bool = False
-    """The client left before the answer was complete."""
+    """Whether the client disconnected before the response was complete."""
 
 
 class Observe:
-    """The outermost layer, around everything that answers."""
+    """The outermost ASGI layer."""
 
     def __init__(self, app: ASGIApp, *, clock: Clock, randomness: Randomness, metrics: Metrics, sink: Sink) -> None:
         self._app = app
@@ -141,7 +140,7 @@ class Observe:
         self._encode = msgspec.json.Encoder().encode
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request and tell of it."""
+        """Handle a request and log it."""
         if scope["type"] != "http":
             raise ValueError(f"only HTTP is served here, not {scope['type']}")
         trace_id, traceparent = self._trace(scope["headers"])
@@ -155,20 +154,20 @@ class Observe:
         except ClientDisconnect:
             seen.is_cut = True
         except asyncio.CancelledError:
-            # Nobody is above us who would want it: the server cancels when it is told to stop at once.
+            # Not raised again: only the server cancels, when it stops at once, and it does not need the exception.
             seen.error_code = Unavailable.code
-            await exchange.answer(Unavailable("The server is being stopped: try again a little later."))
-        except Exception as error:  # noqa: BLE001  whatever it was, the caller gets an answer
+            await exchange.send_error(Unavailable("The server is shutting down. Try again later."))
+        except Exception as error:  # noqa: BLE001  the caller gets a response in any case
             seen.error_code = "internal"
             structlog.get_logger().exception("request failed", trace_id=trace_id, method=scope["method"], path=path)
-            await exchange.answer(error)
+            await exchange.send_error(error)
         finally:
             self._metrics.in_flight -= 1
             exchange.end()
-            self._tell(scope["method"], path, seen)
+            self._record(scope["method"], path, seen)
 
     def _trace(self, headers: list[Header]) -> tuple[str, bytes]:
-        """Return the trace's id, and the header that continues the caller's trace or begins one."""
+        """Return the trace id, and the header that continues the caller's trace or begins one."""
         for name, value in headers:
             if name == b"traceparent":
                 match = _TRACEPARENT.match(value)
@@ -179,7 +178,7 @@ class Observe:
         trace_id = drawn[:32]
         return trace_id, f"00-{trace_id}-{drawn[32:]}-{_SAMPLED}".encode()
 
-    def _tell(self, method: str, path: str, seen: Observation) -> None:
+    def _record(self, method: str, path: str, seen: Observation) -> None:
         duration_s = self._clock.monotonic() - seen.started
         status = seen.status or _CLIENT_GONE
         meters = self._metrics.of(seen.service, seen.route)
@@ -207,7 +206,7 @@ class Observe:
 
 
 class _Exchange:
-    """The two ends of one request, with somebody listening in."""
+    """The receive and send channels of one request, observed."""
 
     __slots__ = ("_metrics", "_receive", "_seen", "_send", "_start", "_traceparent")
 
@@ -234,11 +233,11 @@ class _Exchange:
         else:
             seen.bytes += len(message.get("body", b""))
             if message.get("more_body", False) and not seen.is_stream:
-                self._note_stream()
+                self._detect_stream()
         await self._send(message)
 
-    async def answer(self, error: Exception) -> None:
-        """Tell the caller of an error, unless another answer has begun; then uvicorn breaks it off."""
+    async def send_error(self, error: Exception) -> None:
+        """Send an error response, unless another response has begun; then uvicorn closes the connection."""
         if self._seen.status:
             return
         try:
@@ -247,12 +246,11 @@ class _Exchange:
             self._seen.is_cut = True
 
     def end(self) -> None:
-        """Close the books."""
         if self._seen.is_stream:
             self._metrics.watch_streams.dec()
 
-    def _note_stream(self) -> None:
-        """See whether this answer, which comes in pieces, is a stream of events."""
+    def _detect_stream(self) -> None:
+        """Detect whether a response that is sent in chunks is an event stream."""
         headers: Any = self._start["headers"] if self._start else ()
         if any(name == b"content-type" and value.startswith(b"text/event-stream") for name, value in headers):
             self._seen.is_stream = True

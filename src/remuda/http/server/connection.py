@@ -1,15 +1,15 @@
-"""One connection, and how long we put up with it.
+"""Connection of one client, its limits, and the reaper that enforces them.
 
-uvicorn speaks HTTP well and trusts its clients: it waits for ever for the end of a request's head, keeps any number of
-headers, and never gives up on a client that does not read. Here a connection has a deadline whenever it is the client's
-turn:
+uvicorn trusts its clients: it waits forever for the end of a request's head, accepts any number of headers, and never
+gives up on a client that does not read. Here a connection has a deadline whenever the server waits for the client:
 
 - to send a head (408, and the connection is closed), of bounded size and number of headers (431);
-- to go on with a body it has begun (408);
-- to read what is written to it: as slowly as it likes, but steadily;
-- to ask again, on an idle connection.
+- to continue a body it has begun (408);
+- to read what is written to it: slowly, but steadily;
+- to send the next request on an idle connection.
 
-The client's turn never includes the time in which the application thinks, and it need not send while it still reads.
+Time that the application takes does not count, and a client need not send while it still reads. Deadlines are plain
+numbers, compared by one periodic sweep over all connections.
 
 What is refused is answered in the error envelope, and the connection is closed only after the client had a moment to
 read it: closing at once, with its bytes still unread, would make the kernel throw our answer away.
@@ -51,14 +51,14 @@ class RequestCycle(RequestResponseCycle):
     """A request and its answer. Who writes to a client that left is told, where uvicorn would let it write for ever."""
 
     def send(self, message: ASGISendEvent) -> Coroutine[Any, Any, None]:
-        """Send a part of the answer, or raise ClientDisconnect."""
+        """Send a part of the response, or raise ClientDisconnect."""
         if self.disconnected:
             raise ClientDisconnect
         return super().send(message)
 
 
 def give_up(cycle: RequestResponseCycle | None) -> None:
-    """Tell whoever still answers that the client is gone."""
+    """Tell the application that the client of a request has disconnected."""
     if cycle is not None and not cycle.response_complete:
         cycle.disconnected = True
         cycle.message_event.set()
@@ -66,44 +66,43 @@ def give_up(cycle: RequestResponseCycle | None) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """What an operator may set."""
+    """Limits of a connection, which an operator may set."""
 
     head_s: float = 10.0
-    """For a request's head to be complete, from its first byte or the connection's beginning."""
+    """Time for a request's head to be complete, from its first byte or the start of the connection."""
     head_bytes: int = 64 * 1024
-    """The longest head."""
+    """Largest head."""
     headers: int = 100
-    """The most headers."""
+    """Largest number of headers."""
     body_stall_s: float = 30.0
-    """Between two pieces of a body, while we want more."""
+    """Time between two pieces of a body that is being read."""
     read_stall_s: float = 20.0
-    """Without any of it being read, while more than `write_buffer` or the end of a connection waits for the client."""
+    """Time without any progress of the client's reading, while more than `write_buffer` or the end of a connection is
+    pending."""
     write_buffer: int = 4 * 1024
-    """How much waits for a client before whoever writes to it has to wait, too."""
+    """Bytes that may be pending for a client before the application has to wait."""
     idle_s: float = 75.0
-    """Between two requests."""
+    """Time between two requests."""
     linger_s: float = 2.0
-    """For the client to read why it was refused before a connection is closed under it."""
+    """Time for the client to read an error before its connection is closed."""
     connections: int = 10_000
-    """Open at once; those beyond are told 503."""
+    """Largest number of open connections; further ones get 503."""
     pipelined: int = 16
-    """Requests that wait on one connection for their turn."""
+    """Largest number of pipelined requests on one connection."""
 
 
-class HeadTooLarge(RemudaError):  # noqa: N818  named like the rest of the tree
-    """Raised when a request's head is longer than we take; send fewer or shorter headers."""
+class HeadTooLarge(RemudaError):  # noqa: N818  named like the other errors
+    """Raised when a request's head is too large; send fewer or shorter headers."""
 
     code = "head_too_large"
     status = 431
 
-    def __init__(self, patience: Patience) -> None:
-        super().__init__(
-            f"The head has more than {patience.head_bytes} bytes or {patience.headers} headers: send less."
-        )
+    def __init__(self, limits: Patience) -> None:
+        super().__init__(f"The head has more than {limits.head_bytes} bytes or {limits.headers} headers. Send less.")
 
 
 class Progress:
-    """Whether what should become less does so: each time it is seen to, it has `stall_s` for the next time."""
+    """Progress of a number that should decrease: after each decrease it has `stall_s` until the next."""
 
     __slots__ = ("_deadline", "_least", "_stall_s")
 
@@ -112,33 +111,33 @@ class Progress:
         self.begin()
 
     def begin(self) -> None:
-        """Forget how much it was."""
+        """Reset the smallest value."""
         self._least = self._deadline = math.inf
 
     def has_stalled(self, left: int, now: float) -> bool:
-        """Note how much is left, and return whether that has been so for too long."""
+        """Record the remaining amount; return whether it has not decreased for too long."""
         if left < self._least:
             self._least, self._deadline = left, now + self._stall_s
         return now > self._deadline
 
 
 class Watched(Protocol):
-    """A connection, as the watchman sees it."""
+    """A connection, as the reaper sees it."""
 
     def check(self, now: float) -> None:
-        """End the connection if its time is up."""
+        """Close the connection if a deadline has passed."""
         ...
 
 
 class Watchman:
-    """What the connections of one server share: their limits, a coarse clock, and who counts those that were cut."""
+    """Reaper of the connections of one server: their limits, a coarse clock, and a counter of closed connections."""
 
     def __init__(
-        self, patience: Patience, *, now: float, randomness: Randomness, count_cut: Callable[[str], None]
+        self, limits: Patience, *, now: float, randomness: Randomness, count_cut: Callable[[str], None]
     ) -> None:
-        self.patience, self.count_cut = patience, count_cut
+        self.patience, self.count_cut = limits, count_cut
         self.now = now
-        """The time of the last sweep."""
+        """Time of the last sweep."""
         self.is_stopping = False
         self.connections: set[Watched] = set()
         self.all_gone = asyncio.Event()
@@ -146,7 +145,7 @@ class Watchman:
         self._randomness = randomness
 
     def sweep(self, now: float) -> None:
-        """End the connections whose time is up."""
+        """Close the connections whose deadline has passed."""
         self.now = now
         for connection in list(self.connections):
             connection.check(now)
@@ -157,114 +156,115 @@ class Watchman:
             self.all_gone.set()
 
     def refuse(self, error: RemudaError, reason: str, *, peer: tuple[str, int] | None, more: Sequence[Header]) -> bytes:
-        """Count and log a request that never became one, and return its answer as it goes over the wire."""
+        """Count and log a rejected connection or malformed request, and return the raw error response."""
         trace_id = self._randomness.token_bytes(16).hex()
-        answer = answer_to(error, trace_id=trace_id)
+        response = answer_to(error, trace_id=trace_id)
         self.count_cut(reason)
         structlog.get_logger().info(
-            "connection refused",
+            "connection rejected",
             reason=reason,
-            status=answer.status,
+            status=response.status,
             error=error.code,
             trace_id=trace_id,
             peer=peer[0] if peer else None,
         )
-        assert isinstance(answer.body, bytes)
+        assert isinstance(response.body, bytes)
         headers = [
             *more,
-            *answer.headers,
+            *response.headers,
             (b"x-trace-id", trace_id.encode()),
-            (b"content-length", b"%d" % len(answer.body)),
+            (b"content-length", b"%d" % len(response.body)),
             (b"connection", b"close"),
         ]
         lines = [b"%b: %b\r\n" % header for header in headers]
-        return b"".join([STATUS_LINE[answer.status], *lines, b"\r\n", answer.body])
+        return b"".join([STATUS_LINE[response.status], *lines, b"\r\n", response.body])
 
 
 _NEVER = math.inf
 _NO_LINGER = struct.pack("ii", 1, 0)
 _SPARE_CONNECTIONS = 64
-"""How many connections beyond the cap are answered before they are closed."""
+"""Number of connections beyond the limit that get an error response before they are closed."""
 
 
 class _TooFarAhead(Exception):  # noqa: N818  never leaves this module
-    """The client sends more requests than may wait."""
+    """Raised when the client sends more requests than may be pipelined."""
 
 
 class Connection(HttpToolsProtocol):
-    """One client, with uvicorn's HTTP and our patience."""
+    """Connection of one client: uvicorn's HTTP with our limits."""
 
-    def __init__(self, watchman: Watchman, config: Config, server_state: ServerState) -> None:
+    def __init__(self, reaper: Watchman, config: Config, server_state: ServerState) -> None:
         super().__init__(config, server_state, {})
-        self._watchman, self._patience = watchman, watchman.patience
-        self._deadline, self._lateness = _NEVER, ""
-        self._reading = Progress(self._patience.read_stall_s)
+        self._reaper, self._limits = reaper, reaper.patience
+        self._deadline, self._deadline_reason = _NEVER, ""
+        self._reading = Progress(self._limits.read_stall_s)
         self._head_bytes, self._is_in_head = 0, False
-        self._is_in_request = False  # its head has begun, and not all of it has arrived
-        self._is_deaf = False  # nothing that still arrives matters
+        self._is_in_request = False  # its head has begun, and it has not arrived completely
+        self._ignores_input = False  # further input is discarded
         self._running: RequestResponseCycle | None = None
 
-    # What the transport tells
+    # Called by the transport
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a socket's transport goes both ways
-        """Begin, unless there are too many already."""
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # a socket's transport reads and writes
+        """Start, unless there are too many connections."""
         super().connection_made(transport)
-        transport.set_write_buffer_limits(high=self._patience.write_buffer)
-        self._watchman.connections.add(self)
-        self._wait(self._patience.head_s, "head_too_slow")
-        excess = len(self._watchman.connections) - self._patience.connections
+        transport.set_write_buffer_limits(high=self._limits.write_buffer)
+        self._reaper.connections.add(self)
+        self._wait(self._limits.head_s, "head_too_slow")
+        excess = len(self._reaper.connections) - self._limits.connections
         if excess > _SPARE_CONNECTIONS:
-            self._cut("connections")
-        elif excess > 0 or self._watchman.is_stopping:
-            self._refuse(Unavailable("No more connections are taken now: try again a little later."), "connections")
+            self._close_counted("connections")
+        elif excess > 0 or self._reaper.is_stopping:
+            self._reject(
+                Unavailable("The server accepts no more connections at the moment. Try again later."), "connections"
+            )
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell every request of this connection: uvicorn tells only the last one."""
+        """Notify every request of this connection: uvicorn notifies only the last one."""
         waiting = [cycle for cycle, _ in self.pipeline]
         self.pipeline.clear()
         for cycle in (self._running, *waiting):
             give_up(cycle)
         super().connection_lost(exc)
-        self._watchman.forget(self)
+        self._reaper.forget(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came."""
-        if self._is_deaf:
+        if self._ignores_input:
             return
         self._head_bytes += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade:
-            self.cycle.keep_alive = False  # it is answered as if it had not asked, and nothing can follow it
-            self._is_deaf = True
+            self.cycle.keep_alive = False  # the upgrade is ignored, and no request can follow
+            self._ignores_input = True
         except httptools.HttpParserError as error:
-            self._refuse_unparsed(error.__context__)
+            self._reject_unparsed(error.__context__)
         else:
-            if self._is_in_head and self._head_bytes > self._patience.head_bytes:
-                self._refuse(HeadTooLarge(self._patience), "head_too_large")
+            if self._is_in_head and self._head_bytes > self._limits.head_bytes:
+                self._reject(HeadTooLarge(self._limits), "head_too_large")
 
     def resume_writing(self) -> None:
-        """The client, which read more slowly than we write, caught up."""
+        """Continue after a slow client has caught up."""
         super().resume_writing()
         self._reading.begin()
 
-    # What the parser tells
+    # Called by the parser
 
     def on_message_begin(self) -> None:
-        """A request begins."""
+        """Note the start of a request."""
         super().on_message_begin()
         self._is_in_request = self._is_in_head = True
-        if self._is_answered():
-            self._wait(self._patience.head_s, "head_too_slow")
+        if self._is_response_complete():
+            self._wait(self._limits.head_s, "head_too_slow")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One more header: too many are not even kept until the head ends, since they need much more than they send."""
+        """Add a header, unless there are too many: in memory they need much more than they send."""
         super().on_header(name, value)
-        if len(self.headers) > self._patience.headers:
-            raise HeadTooLarge(self._patience)
+        if len(self.headers) > self._limits.headers:
+            raise HeadTooLarge(self._limits)
 
     def on_headers_complete(self) -> None:
-        """Its head is here: let it be answered."""
+        """Start the request once its head is complete."""
         self._is_in_head = False
         self._check_head()
         self._deadline = _NEVER
@@ -272,24 +272,24 @@ class Connection(HttpToolsProtocol):
         self.cycle.__class__ = RequestCycle  # uvicorn offers no other way to bring a cycle of one's own
 
     def on_body(self, body: bytes) -> None:
-        """A piece of its body is here."""
+        """Take a piece of the body."""
         super().on_body(body)
-        if not self._is_answered():
-            self._wait(self._patience.body_stall_s, "body_stalled")
+        if not self._is_response_complete():
+            self._wait(self._limits.body_stall_s, "body_stalled")
 
     def on_message_complete(self) -> None:
-        """All of it is here, and with it the client's turn ends."""
+        """Note the end of a request, and stop waiting for the client."""
         self._is_in_request = False
         self._head_bytes = 0
         super().on_message_complete()
         self._deadline = _NEVER
-        if self._is_answered():
-            self._wait(self._patience.idle_s, "idle")
+        if self._is_response_complete():
+            self._wait(self._limits.idle_s, "idle")
 
-    # What the application tells
+    # Called by the application
 
     def on_response_complete(self) -> None:
-        """The answer is written: take the next request, or wait for one."""
+        """Start the next request, or wait for one."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return
@@ -297,92 +297,92 @@ class Connection(HttpToolsProtocol):
         if self.pipeline:
             self._start_asgi_task(*self.pipeline.pop())
         elif self._is_in_head:
-            self._wait(self._patience.head_s, "head_too_slow")
+            self._wait(self._limits.head_s, "head_too_slow")
         elif self._is_in_request:
-            self._wait(self._patience.linger_s, "body_unwanted")
+            self._wait(self._limits.linger_s, "body_unwanted")
         else:
-            self._wait(self._patience.idle_s, "idle")
+            self._wait(self._limits.idle_s, "idle")
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
         self._running = cycle
         super()._start_asgi_task(cycle, app)
         if self._is_in_request:
-            self._wait(self._patience.body_stall_s, "body_stalled")
+            self._wait(self._limits.body_stall_s, "body_stalled")
 
-    # What the server tells
+    # Called by the server
 
     def abort(self) -> None:
-        """End it at once, and let the kernel, too, forget what the client has not read."""
-        self._is_deaf = True
+        """Close the connection at once, and let the kernel discard unread data, too."""
+        self._ignores_input = True
         with contextlib.suppress(OSError):  # closed already
             self.transport.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _NO_LINGER)
         self.transport.abort()
 
     def break_off(self) -> None:
-        """End it at once, because the server ends, and count it if the client does not have all of its answer."""
+        """Close the connection at once because the server stops, and count it if the response is incomplete."""
         if self.transport.get_write_buffer_size():
-            self._cut("not_reading")
+            self._close_counted("not_reading")
         else:
             self.abort()
 
     def check(self, now: float) -> None:
-        """End the connection if its time is up."""
-        if self.flow.write_paused or self.transport.is_closing():  # nothing is added to what waits for the client
+        """Close the connection if a deadline has passed."""
+        if self.flow.write_paused or self.transport.is_closing():  # nothing more is written meanwhile
             if self._reading.has_stalled(self.transport.get_write_buffer_size(), now):
-                self._cut("not_reading")
-            self._deadline = max(self._deadline, now + self._patience.linger_s)
+                self._close_counted("not_reading")
+            self._deadline = max(self._deadline, now + self._limits.linger_s)
         elif now > self._deadline:
             self._end_late()
 
     def _end_late(self) -> None:
-        if self._is_deaf:
+        if self._ignores_input:
             self.abort()
-        elif self._lateness == "body_stalled" and self.flow.read_paused:
-            self._wait(self._patience.body_stall_s, "body_stalled")  # it is we who do not read
-        elif self._lateness in {"head_too_slow", "body_stalled"}:
-            limit_s = self._patience.head_s if self._is_in_head else self._patience.body_stall_s
-            self._refuse(TooSlow(limit_s), self._lateness)
+        elif self._deadline_reason == "body_stalled" and self.flow.read_paused:
+            self._wait(self._limits.body_stall_s, "body_stalled")  # the server itself does not read
+        elif self._deadline_reason in {"head_too_slow", "body_stalled"}:
+            limit_s = self._limits.head_s if self._is_in_head else self._limits.body_stall_s
+            self._reject(TooSlow(limit_s), self._deadline_reason)
         else:
-            self._watchman.count_cut(self._lateness)
-            self._is_deaf = True
+            self._reaper.count_cut(self._deadline_reason)
+            self._ignores_input = True
             self.transport.close()
 
-    def _wait(self, seconds: float, lateness: str) -> None:
-        self._deadline, self._lateness = self._watchman.now + seconds, lateness
+    def _wait(self, seconds: float, reason: str) -> None:
+        self._deadline, self._deadline_reason = self._reaper.now + seconds, reason
 
-    def _is_answered(self) -> bool:
+    def _is_response_complete(self) -> bool:
         return self.cycle is None or self.cycle.response_complete
 
     def _check_head(self) -> None:
-        if len(self.pipeline) >= self._patience.pipelined:
+        if len(self.pipeline) >= self._limits.pipelined:
             raise _TooFarAhead
-        limit = self._patience.head_bytes
-        # The bytes that came may include the body, so only where there are many the head is measured.
+        limit = self._limits.head_bytes
+        # The received bytes may include the body, so the head is measured only if there are many.
         if self._head_bytes > limit and len(self.url) + sum(len(n) + len(v) for n, v in self.headers) > limit:
-            raise HeadTooLarge(self._patience)
+            raise HeadTooLarge(self._limits)
 
-    def _refuse_unparsed(self, cause: BaseException | None) -> None:
+    def _reject_unparsed(self, cause: BaseException | None) -> None:
         if isinstance(cause, _TooFarAhead):
-            self._cut("pipelined")
+            self._close_counted("pipelined")
         elif isinstance(cause, HeadTooLarge):
-            self._refuse(cause, "head_too_large")
+            self._reject(cause, "head_too_large")
         else:
-            self._refuse(Malformed("This is not an HTTP/1.1 request."), "malformed")
+            self._reject(Malformed("This is not an HTTP/1.1 request."), "malformed")
 
-    def _refuse(self, error: RemudaError, reason: str) -> None:
-        """Say why, and close when the client has had time to read it."""
+    def _reject(self, error: RemudaError, reason: str) -> None:
+        """Send an error response, and close the connection when the client has had time to read it."""
         if self._running and self._running.response_started and not self._running.response_complete:
-            self._cut(reason)  # in the middle of an answer there is no place to say it
+            self._close_counted(reason)  # in the middle of another response an error cannot be sent
             return
         give_up(self._running)
-        self._is_deaf = True
+        self._ignores_input = True
         more = self.server_state.default_headers
-        self.transport.write(self._watchman.refuse(error, reason, peer=self.client, more=more))
+        self.transport.write(self._reaper.refuse(error, reason, peer=self.client, more=more))
         self.transport.write_eof()
-        self._wait(self._patience.linger_s, reason)
+        self._wait(self._limits.linger_s, reason)
 
-    def _cut(self, reason: str) -> None:
-        self._watchman.count_cut(reason)
+    def _close_counted(self, reason: str) -> None:
+        self._reaper.count_cut(reason)
         self.abort()
 
 

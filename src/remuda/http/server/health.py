@@ -1,19 +1,15 @@
-"""What a process says about itself: that it lives, whether it is ready, which release it is, what it counts.
+"""Health, readiness, version and metrics of a process, its front page, and the mounts of its APIs.
 
-These routes are public and are answered before anything else is asked: a process that is too busy, or whose store
-fails, still has to say so. So they are declared in a table like every route, and documented from it, but not sent
-through the pipeline of the APIs with its rate limits, audit and idempotency. What is no JSON is not in the table: the
-metrics, in the format of Prometheus, and the front page.
+These routes are public and are handled before anything else: a process that is overloaded or whose store fails still
+has to report it. So they are declared in a route table and documented from it, but do not pass the pipeline of the APIs
+with its rate limits, audit and idempotency. The metrics, in the format of Prometheus, and the front page are not JSON
+and not in the table.
 
-Alive (`/healthz`) means that the loop turns, which answering proves. Ready (`/readyz`) means that requests are worth
-sending here: each check is asked at that moment for what speaks against it.
+Alive (`/healthz`) means that the event loop runs, which the response proves. Ready (`/readyz`) means that requests
+should be sent here: each check reports the current problems.
 
-Several APIs in one process, each below a prefix of its own.
-
-The longest prefix that fits takes the request. The path stays whole, and `root_path` says how much of it belongs to the
-mount, as ASGI has it.
-
-The front page of a process: whether it is ready, what runs here, and where to look.
+Of several APIs the one with the longest matching prefix gets the request. The path stays complete, and `root_path`
+holds the prefix, as in ASGI.
 """
 
 import asyncio
@@ -42,20 +38,20 @@ from remuda.version import ServiceDescriptor
 
 @dataclass(frozen=True, slots=True)
 class Mounted:
-    """An API at its place."""
+    """An API at its prefix."""
 
     prefix: str
-    """Such as `/compute`; empty for one that has all the room."""
+    """Such as `/compute`; empty for an API at the root."""
     table: Table
     app: ASGIApp
     pages: Mapping[str, str] = field(default_factory=dict)
-    """Where people begin with a browser: what the link says, by the path behind the prefix."""
+    """Entry pages for browsers: the link's text, by the path below the prefix."""
 
 
 class Mounts:
-    """Sends each request to the API it belongs to, and to `otherwise` if there is none.
+    """Dispatch of each request to its API, or to `otherwise` if there is none.
 
-    The paths in `kept` always go there: no API, wherever it is mounted, can hide whether the process lives.
+    Paths in `kept` always go to `otherwise`: no API can hide the health of the process, wherever it is mounted.
     """
 
     def __init__(self, mounted: Iterable[Mounted], otherwise: ASGIApp, *, kept: Collection[str] = ()) -> None:
@@ -63,12 +59,12 @@ class Mounts:
         self._otherwise, self._kept = otherwise, frozenset(kept)
         prefixes = [one.prefix for one in self._mounted]
         if len(set(prefixes)) < len(prefixes):
-            raise ValueError(f"two APIs are mounted at one prefix: {prefixes}")
+            raise ValueError(f"two APIs have the same prefix: {prefixes}")
         if wrong := [prefix for prefix in prefixes if prefix and (prefix[0] != "/" or prefix[-1] == "/")]:
-            raise ValueError(f"a prefix begins with a slash and does not end with one: {wrong}")
+            raise ValueError(f"a prefix must begin with a slash and must not end with one: {wrong}")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Handle a request."""
         one = self._find(scope["path"])
         if one is None:
             await self._otherwise(scope, receive, send)
@@ -87,11 +83,11 @@ class Mounts:
 
 
 FrontPage = Callable[[Sequence[tuple[str, str]]], Page]
-"""Renders the page, with what speaks against being ready: which part it is, and what is wrong with it."""
+"""Renders the front page with the problems: the component, and what is wrong with it."""
 
 
 def front_page(description: ServiceDescriptor, pages: Mapping[str, str], mounted: Sequence[Mounted]) -> FrontPage:
-    """Return what renders the page. `pages` are those of the process: what each is about, by its path."""
+    """Return the renderer of the front page. `pages` are those of the process: their descriptions by path."""
     environment = Environment(
         loader=PackageLoader("remuda.http"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
@@ -107,12 +103,10 @@ def front_page(description: ServiceDescriptor, pages: Mapping[str, str], mounted
 
 
 Check = Callable[[], Iterable[tuple[str, str]]]
-"""Returns each thing that speaks against being ready: which part it is, and what is wrong with it."""
+"""Returns the problems that prevent readiness: the component, and what is wrong with it."""
 
-_Asked = Call[Nothing, Nothing, Nothing]
-_ASKED: _Asked = Call(
-    context=Context(principal=ANONYMOUS, operation=""), path=Nothing(), query=Nothing(), body=Nothing()
-)
+_Call = Call[Nothing, Nothing, Nothing]
+_CALL: _Call = Call(context=Context(principal=ANONYMOUS, operation=""), path=Nothing(), query=Nothing(), body=Nothing())
 _METHODS = ("GET", "HEAD")
 _SHARED_METHODS = (*_METHODS, "OPTIONS")
 _DOCUMENTS = frozenset({"/openapi.json", "/docs"})
@@ -120,19 +114,19 @@ _METRICS: Header = (b"content-type", CONTENT_TYPE_LATEST.encode())
 
 
 class Health(Wire, frozen=True, omit_defaults=False):
-    """That the process lives."""
+    """Response of a live process."""
 
     status: str = "ok"
 
 
 class Readiness(Wire, frozen=True, omit_defaults=False):
-    """That requests are worth sending here."""
+    """Response of a ready process."""
 
     status: str = "ready"
 
 
 class Version(Wire, frozen=True):
-    """Which release this is, and from which source it was built."""
+    """Release of the process, and the source revision it was built from."""
 
     name: str
     version: str
@@ -140,18 +134,18 @@ class Version(Wire, frozen=True):
 
 
 class NotReady(Unavailable):
-    """Raised while something speaks against sending requests here; wait, or mend what it names."""
+    """Raised while requests should not be sent here; wait, or fix the problems."""
 
     code = "not_ready"
 
     def __init__(self, problems: Sequence[tuple[str, str]]) -> None:
-        super().__init__("This process is not ready: wait, or mend what is named.")
+        super().__init__("This process is not ready. Wait, or fix the problems.")
         self.problems = tuple(problems)
-        """Which part is not ready, and why."""
+        """Components that are not ready, and the reasons."""
 
 
 class ProcessPages:
-    """Answers what no API answers: the routes of the process itself, and 404."""
+    """Routes of the process itself, and 404 for everything else."""
 
     def __init__(
         self,
@@ -162,7 +156,7 @@ class ProcessPages:
         mounted: Sequence[Mounted] = (),
         cors: Cors | None = None,
     ) -> None:
-        """Take which pages of other origins may read what is in the table: any, unless some are named."""
+        """Take the CORS settings of the routes in the table: any origin, unless some are named."""
         self._cors = cors or Cors()
         self.version = Version(name=description.name, version=description.version, revision=description.revision)
         self._checks, self._registry = checks, registry
@@ -176,18 +170,18 @@ class ProcessPages:
         self._documents = Documents(PROCESS, description.version)
 
     async def __call__(self, scope: Scope, _receive: Receive, send: Send) -> None:
-        """Answer."""
+        """Handle a request."""
         seen, headers = observation_of(scope), dict(scope["headers"])
         is_shared = scope["path"] in self._routes or scope["path"] in _DOCUMENTS
         try:
-            answer = await self._answer(scope, headers, seen)
+            response = await self._answer(scope, headers, seen)
         except RemudaError as error:
             seen.error_code = error.code
-            answer = answer_to(error, trace_id=seen.trace_id)
-        await answer.send(send, self._cors.headers(headers.get(b"origin")) if is_shared else ())
+            response = answer_to(error, trace_id=seen.trace_id)
+        await response.send(send, self._cors.headers(headers.get(b"origin")) if is_shared else ())
 
     def problems(self) -> list[tuple[str, str]]:
-        """Return everything that speaks against being ready."""
+        """Return everything that prevents readiness."""
         return [problem for check in self._checks for problem in check()]
 
     async def _answer(self, scope: Scope, headers: Mapping[bytes, bytes], seen: Observation) -> Answer:
@@ -206,28 +200,30 @@ class ProcessPages:
         if route is None:
             return self._documents.answer(path)
         seen.service, seen.route = PROCESS.service, route.name
-        value = await self._invocations[route.name](_ASKED)
+        value = await self._invocations[route.name](_CALL)
         return Answer(HTTPStatus.OK, msgspec.json.encode(value), (JSON, NO_CACHE))
 
     async def _show_front(self) -> Answer:
         return answer_page(self._front(self.problems()))
 
     async def _show_metrics(self) -> Answer:
-        text = await asyncio.to_thread(generate_latest, self._registry)  # with many routes it would hold the loop
+        text = await asyncio.to_thread(
+            generate_latest, self._registry
+        )  # with many routes it would block the event loop
         return Answer(HTTPStatus.OK, text, (_METRICS, NO_CACHE))
 
 
-async def _get_health(_pages: ProcessPages, _asked: _Asked) -> Health:
+async def _get_health(_pages: ProcessPages, _call: _Call) -> Health:
     return Health()
 
 
-async def _get_readiness(pages: ProcessPages, _asked: _Asked) -> Readiness:
+async def _get_readiness(pages: ProcessPages, _call: _Call) -> Readiness:
     if problems := pages.problems():
         raise NotReady(problems)
     return Readiness()
 
 
-async def _get_version(pages: ProcessPages, _asked: _Asked) -> Version:
+async def _get_version(pages: ProcessPages, _call: _Call) -> Version:
     return pages.version
 
 
@@ -236,7 +232,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
         method="GET",
         path="/healthz",
         name="get_health",
-        summary="Whether the process lives",
+        summary="Whether the process is alive",
         scope="public",
         handler=_get_health,
         answer_type=Health,
@@ -246,7 +242,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
         method="GET",
         path="/readyz",
         name="get_readiness",
-        summary="Whether the process is ready, or what speaks against it",
+        summary="Whether the process is ready, and the problems if not",
         scope="public",
         handler=_get_readiness,
         answer_type=Readiness,
@@ -257,7 +253,7 @@ _ROUTES: tuple[AnyRoute, ...] = (
         method="GET",
         path="/api/version",
         name="get_version",
-        summary="Which release this is",
+        summary="The release of the process",
         scope="public",
         handler=_get_version,
         answer_type=Version,
@@ -265,30 +261,30 @@ _ROUTES: tuple[AnyRoute, ...] = (
     ),
 )
 
-PROCESS = Table("process", title="Process", description="What a process says about itself.", routes=_ROUTES)
-"""The routes of the process itself."""
+PROCESS = Table("process", title="Process", description="Health, readiness and version of a process.", routes=_ROUTES)
+"""Routes of the process itself."""
 
 PAGES: Mapping[str, str] = {
     **{route.path: route.summary for route in _ROUTES},
-    "/metrics": "What is counted, for Prometheus",
+    "/metrics": "Metrics in the format of Prometheus",
 }
-"""Where to look, and why. No API can take these paths for itself."""
+"""Pages of the process. No API can use these paths."""
 
-DOCS: Mapping[str, str] = {"/docs": "How to ask for these; every API has such a page of its own"}
-"""Where it is told how to ask."""
+DOCS: Mapping[str, str] = {"/docs": "Documentation of these routes; every API has its own"}
+"""Documentation page of the process."""
 
 
 def store_check(integrity: Callable[[], Integrity], failing: Callable[[], Mapping[str, str]]) -> Check:
-    """Return the check of an embedded store.
+    """Return the readiness check of an embedded store.
 
-    A store that is still being looked through after an unclean stop is used meanwhile, as its contract allows: only
-    damage that was found speaks against it.
+    A store whose integrity check is still running after an unclean stop is used meanwhile, as its contract allows: only
+    damage that was found counts.
     """
 
     def check() -> Iterable[tuple[str, str]]:
         if integrity() == "damaged":
-            yield "store", "It is damaged: keep a copy of it and restore a backup."
-        for duty in failing():
-            yield "store", f"Its {duty} failed and will be tried again: the log says why."
+            yield "store", "The store is damaged. Keep a copy of it and restore a backup."
+        for task in failing():
+            yield "store", f"The background task {task} failed and will be retried. The log has the cause."
 
     return check

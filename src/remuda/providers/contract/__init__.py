@@ -1,14 +1,16 @@
-"""What a provider may be asked: one small Protocol for each capability, over types that belong to no provider.
+"""Contract of providers: one small Protocol for each capability, over types that are independent of any provider.
 
-**Names.** Everything at a provider has a name that we derive from our ids (see `names`), inside a tenancy. A provider
-refuses a second thing of the same name, so a lost answer cannot double anything: look for the name, and you know.
+**Names.** Every object at a provider has a name derived from our ids (see `common`), within a tenancy. A provider
+rejects a second object of the same name, so a lost response cannot create a duplicate: a lookup by name tells whether
+the write happened.
 
-**Effects.** `converge` makes or mends what is named, and may be repeated. `create` makes, or raises AlreadyExists.
-`remove` is fine with what is not there. All may end late or unheard: who calls goes through `providers.calls`.
+**Writes.** `converge` creates or updates the named object and may be repeated. `create` creates it or raises
+AlreadyExists. `remove` succeeds if the object does not exist. Each may end late or with an unknown outcome, so callers
+go through `providers.calls`.
 
-**Unknown is not absent.** A read says what is there as the provider saw it, perhaps a little ago. `find` returns None
-for what is not there; whoever draws a conclusion from that looks twice (see `providers.absences`).
+**Unknown is not absent.** A read returns the provider's view, which may be slightly stale. `find` returns None for an
+object that the provider does not see; a caller that draws a conclusion from that reads twice (see `providers.absence`).
 
-**Errors.** A provider raises NotFound, AlreadyExists, WrongState, NoCapacity, InUse or Refused when it says no, and
-Unavailable when it cannot say. Sentences are for everybody's eyes: no address of the inside, no credential.
+**Errors.** A provider raises NotFound, AlreadyExists, WrongState, NoCapacity, InUse or Rejected to deny a request, and
+Unavailable when it cannot decide. Messages are shown to users: they contain no internal address and no credential.
 """

@@ -1,4 +1,4 @@
-"""What a provider offers: flavors, images and external networks."""
+"""Catalogue of a provider: flavors, images and external networks."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,23 +6,23 @@ from datetime import datetime
 from typing import Literal, Protocol
 
 Architecture = Literal["x86_64", "aarch64"]
-"""What a processor understands."""
+"""Instruction set of a processor."""
 Virtualization = Literal["virtualized", "baremetal", "any"]
-"""What an image runs on."""
+"""Kind of machine that an image runs on."""
 Vendor = Literal["NVIDIA", "AMD"]
-"""Who makes a GPU."""
+"""Manufacturer of a GPU."""
 ImageState = Literal["pending", "creating", "ready", "failed"]
-"""How far an image is."""
+"""State of an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gpu:
-    """The GPUs of a flavor."""
+    """GPUs of a flavor."""
 
     vendor: Vendor
     model: str
     memory_bytes: int
-    """Of one logical GPU."""
+    """Memory of one logical GPU."""
     physical_count: int
     logical_count: int
 
@@ -40,39 +40,39 @@ class Flavor:
     cpu_family: str = ""
     is_baremetal: bool = False
     is_pinned_only: bool = False
-    """A server of it says on which piece of infrastructure it goes."""
+    """Whether a server of this flavor must name the host that it runs on."""
     gpu: Gpu | None = None
     free: int | None = None
-    """So many more fit now; None if the provider does not tell."""
+    """Remaining capacity, in servers; None if the provider does not report it."""
 
 
 class Catalogue(Protocol):
-    """Offers flavors. Every provider does."""
+    """Capability of offering flavors. Every provider has it."""
 
     async def flavors(self) -> Sequence[Flavor]:
-        """Return what is offered now."""
+        """Return the flavors that are offered now."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExternalNetwork:
-    """A network that leads out."""
+    """A network that leads to the outside."""
 
     id: str
     name: str
 
 
 class ExternalNetworks(Protocol):
-    """Offers ways out."""
+    """Capability of offering external networks."""
 
     async def external_networks(self) -> Sequence[ExternalNetwork]:
-        """Return what is offered now."""
+        """Return the external networks that are offered now."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OperatingSystem:
-    """What is on an image."""
+    """Operating system of an image."""
 
     kernel: Literal["linux"] = "linux"
     family: str
@@ -84,7 +84,7 @@ class OperatingSystem:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImageGpu:
-    """The GPUs that an image has drivers for."""
+    """GPUs that an image has drivers for."""
 
     vendor: Vendor
     driver: str
@@ -93,10 +93,10 @@ class ImageGpu:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewImage:
-    """What an image is to be."""
+    """Desired image."""
 
     id: str
-    """Ours to choose: a provider that gives its own ids keeps this one as a property and finds the image by it."""
+    """Chosen by us: a provider that assigns its own ids stores this one as a property and finds the image by it."""
     name: str
     architecture: Architecture
     virtualization: Virtualization
@@ -105,12 +105,12 @@ class NewImage:
     gpu: ImageGpu | None = None
     tags: Mapping[str, str] = field(default_factory=dict)
     organization: str = ""
-    """Who owns it; nobody owns what everybody may use."""
+    """Owner of the image; empty for a public image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Image(NewImage):
-    """An image as the provider has it."""
+    """An image as the provider reports it."""
 
     size_gib: int
     state: ImageState
@@ -118,23 +118,23 @@ class Image(NewImage):
 
 
 class Images(Protocol):
-    """Keeps images."""
+    """Capability of managing images."""
 
     async def images(self) -> Sequence[Image]:
-        """Return all images, in whatever state."""
+        """Return all images, in any state."""
         ...
 
     async def find_image(self, image: str) -> Image | None:
-        """Return one image."""
+        """Return an image, or None."""
         ...
 
-    async def create_image(self, wanted: NewImage, content: AsyncIterator[bytes]) -> Image:
-        """Make an image of these bytes, or raise AlreadyExists. If the content breaks off, no image is left.
+    async def create_image(self, desired: NewImage, content: AsyncIterator[bytes]) -> Image:
+        """Create an image from a stream of bytes, or raise AlreadyExists.
 
-        Refused if there is no content.
+        If the stream breaks off, no image remains. An empty one raises Rejected.
         """
         ...
 
     async def remove_image(self, image: str) -> None:
-        """Remove an image, or raise InUse; one that is not there is fine. NotFound if it is not ours to remove."""
+        """Remove an image, or raise InUse; NotFound if it is not ours to remove. A missing image is ignored."""
         ...

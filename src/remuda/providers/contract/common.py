@@ -1,9 +1,7 @@
-"""What our things are called at a provider.
+"""Names of our objects at a provider, and the errors with which a provider denies a request.
 
-A name says what it is, whose it is (our id) and which incarnation (our uid). A server also counts its replacements,
-and its port does not: the port, with its addresses, is what a replaced server hands on.
-
-What a provider says when it says no, beside that something is not there, or there already.
+A name consists of the object's type, our id and the uid of the incarnation. A server's name also counts its
+replacements. Its port's name does not, because a replaced server passes its port and addresses on to its successor.
 """
 
 import msgspec
@@ -12,7 +10,10 @@ from remuda.kernel.errors import RemudaError
 
 
 class Handle(msgspec.Struct, frozen=True, order=True, gc=False):
-    """Where something is: its name, and the tenancy that has it. Listings have many: no collector looks at them."""
+    """Address of an object: its name and the tenancy that contains it.
+
+    Listings have very many of these, so the garbage collector does not track them.
+    """
 
     tenancy: str
     name: str
@@ -49,17 +50,17 @@ def port_name(server: str, uid: str) -> str:
 
 
 def server_name(server: str, uid: str, replacement: int) -> str:
-    """Return the name of a server; `replacement` counts how often it was made anew."""
+    """Return the name of a server; `replacement` counts how often the server was replaced."""
     return f"server-{server}.{uid}.{replacement}"
 
 
 def id_in(name: str) -> str:
-    """Return our id in a name of ours, or nothing if it is none."""
+    """Return our id in one of our names, or an empty string for any other name."""
     return _part(name, 0).partition("-")[2]
 
 
 def uid_in(name: str) -> str:
-    """Return our uid in a name of ours, or nothing if it is none."""
+    """Return our uid in one of our names, or an empty string for any other name."""
     return _part(name, 1)
 
 
@@ -68,48 +69,48 @@ def _part(name: str, number: int) -> str:
     return parts[number] if len(parts) in {2, 3} else ""
 
 
-# ruff: noqa: N818  these names are read as what happened; "Error" at the end of each would add nothing
+# ruff: noqa: N818  the names state what happened; an "Error" suffix would add nothing
 
 
 class WrongState(RemudaError):
-    """Raised when a thing is not in a state in which it can do this; wait until it is, or bring it there."""
+    """Raised when an object's state does not allow the call; wait for another state, or bring it about."""
 
     code = "wrong_state"
     status = 400
 
     def __init__(self, kind: str, name: str, *, state: str) -> None:
-        super().__init__(f"The {kind} {name} is {state} and cannot do this now: look at its state, then try again.")
+        super().__init__(f"The {kind} {name} is {state}, which does not allow this. Check its state and try again.")
         self.kind, self.name, self.state = kind, name, state
 
 
 class NoCapacity(RemudaError):
-    """Raised when a provider has no room for it; choose another flavor or region, or wait until something goes."""
+    """Raised when a provider has no capacity left; choose another flavor or region, or wait."""
 
     code = "no_capacity"
     status = 503
     retry = True
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"There is no capacity left for {what}: choose another, or try again later.")
+        super().__init__(f"There is no capacity left for {what}. Choose another, or try again later.")
         self.what = what
 
 
 class InUse(RemudaError):
-    """Raised when something else still needs it; remove that first."""
+    """Raised when another object still needs this one; remove that first."""
 
     code = "in_use"
     status = 409
 
     def __init__(self, kind: str, name: str) -> None:
-        super().__init__(f"The {kind} {name} is in use: remove what uses it first.")
+        super().__init__(f"The {kind} {name} is in use. Remove what uses it first.")
         self.kind, self.name = kind, name
 
 
 class Refused(RemudaError):
-    """Raised when a provider will not do it, now or later, as it was asked; ask for something else."""
+    """Raised when a provider does not accept a request, now or later; send a different one."""
 
     code = "refused"
     status = 422
 
     def __init__(self, why: str) -> None:
-        super().__init__(f"The provider refuses: {why}.")
+        super().__init__(f"The provider rejected the request: {why}.")

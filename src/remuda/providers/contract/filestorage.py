@@ -1,4 +1,4 @@
-"""File storage."""
+"""File storage at a provider."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from remuda.providers.contract.networks import Range
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StorageClass:
-    """A sort of file storage that a provider offers."""
+    """A class of file storage that a provider offers."""
 
     id: str
     name: str
@@ -20,7 +20,7 @@ class StorageClass:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attachment:
-    """A network from which a storage is reached, at these addresses of it."""
+    """A network from which a storage is reachable, and the addresses that the storage has on it."""
 
     network: Handle
     addresses: Range
@@ -29,7 +29,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SnapshotPolicy:
-    """When snapshots are taken, and how many are kept."""
+    """Schedule and retention of snapshots."""
 
     name: str
     interval: Literal["hourly", "daily", "weekly", "monthly"]
@@ -41,7 +41,7 @@ class SnapshotPolicy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStorageSpec:
-    """What a storage is to be. It belongs to a project and to no tenancy: its handle's tenancy is empty."""
+    """Desired file storage. It belongs to a project and not to a tenancy: its handle's tenancy is empty."""
 
     handle: Handle
     storage_class: str
@@ -53,7 +53,7 @@ class FileStorageSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileStorage:
-    """A storage as the provider has it."""
+    """A file storage as the provider reports it."""
 
     spec: FileStorageSpec
     mount_path: str
@@ -61,24 +61,24 @@ class FileStorage:
 
 
 class FileStorages(Protocol):
-    """Keeps file storage."""
+    """Capability of managing file storage."""
 
     async def storage_classes(self) -> Sequence[StorageClass]:
-        """Return what is offered now."""
+        """Return the classes that are offered now."""
         ...
 
-    async def converge_storage(self, wanted: FileStorageSpec) -> FileStorage:
-        """Make a storage, or bring size, attachments and policies up to date; Refused if it cannot shrink so far."""
+    async def converge_storage(self, desired: FileStorageSpec) -> FileStorage:
+        """Create a storage, or update its size, attachments and policies; Rejected if its data would not fit."""
         ...
 
     async def find_storage(self, handle: Handle) -> FileStorage | None:
-        """Look for a storage."""
+        """Return a storage, or None."""
         ...
 
     async def remove_storage(self, handle: Handle) -> None:
-        """Remove a storage and all that is on it."""
+        """Remove a storage and its data."""
         ...
 
     def storages(self) -> AsyncIterator[Sequence[FileStorage]]:
-        """Yield all storages of ours, in parts."""
+        """Yield all our storages, page by page."""
         ...

@@ -1,4 +1,4 @@
-"""Load balancers."""
+"""Load balancers at a provider."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from remuda.providers.contract.common import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Member:
-    """One of those that a listener hands its connections to."""
+    """A backend of a listener."""
 
     address: str
     port: int
@@ -17,7 +17,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HealthCheck:
-    """How one sees that a member is well."""
+    """Health check of the members of a listener."""
 
     interval_s: int = 10
     timeout_s: int = 5
@@ -27,7 +27,7 @@ class HealthCheck:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listener:
-    """What is listened on, and who answers."""
+    """A port on which a load balancer accepts connections, and its members."""
 
     name: str
     protocol: Literal["tcp", "udp"]
@@ -41,11 +41,11 @@ class Listener:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBalancerSpec:
-    """What a load balancer is to be. Its address is ours to choose."""
+    """Desired load balancer. We choose its address."""
 
     handle: Handle
     network: str
-    """The network's name, in the same tenancy."""
+    """Name of the network, in the same tenancy."""
     address: str
     mac: str
     is_public: bool = False
@@ -54,7 +54,7 @@ class LoadBalancerSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadBalancer:
-    """A load balancer as the provider has it."""
+    """A load balancer as the provider reports it."""
 
     spec: LoadBalancerSpec
     state: Literal["building", "active", "failed"]
@@ -62,17 +62,17 @@ class LoadBalancer:
 
 
 class LoadBalancers(Protocol):
-    """Keeps load balancers."""
+    """Capability of managing load balancers."""
 
-    async def converge_balancer(self, wanted: LoadBalancerSpec) -> LoadBalancer:
-        """Make a load balancer, or bring it up to date; what it returns may still be building.
+    async def converge_balancer(self, desired: LoadBalancerSpec) -> LoadBalancer:
+        """Create or update a load balancer; the returned one may still be building.
 
-        It raises what `converge_port` raises: its address is one of the network, too.
+        Raise what `converge_port` raises, since its address is also one of the network.
         """
         ...
 
     async def find_balancer(self, handle: Handle) -> LoadBalancer | None:
-        """Look for a load balancer."""
+        """Return a load balancer, or None."""
         ...
 
     async def remove_balancer(self, handle: Handle) -> None:
@@ -80,5 +80,5 @@ class LoadBalancers(Protocol):
         ...
 
     def balancers(self) -> AsyncIterator[Sequence[LoadBalancer]]:
-        """Yield all load balancers of ours, in parts."""
+        """Yield all our load balancers, page by page."""
         ...

@@ -1,4 +1,4 @@
-"""Where things live at a provider: tenancies, and in them networks and security groups."""
+"""Tenancies at a provider, and the networks and security groups in them."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -9,32 +9,32 @@ from remuda.providers.contract.common import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tenancy:
-    """A part of the provider for one identity of ours: what is in it is apart from all others."""
+    """An isolated part of the provider for one of our identities."""
 
     name: str
     organization: str
     project: str
     public_key: str = ""
-    """The OpenSSH key that servers get whose users asked for the identity's key pair."""
+    """OpenSSH key for servers whose users chose the identity's key pair."""
 
 
 class Tenancies(Protocol):
-    """Keeps tenancies apart."""
+    """Capability of managing tenancies."""
 
-    async def converge_tenancy(self, wanted: Tenancy) -> None:
-        """Make a tenancy, or mend it."""
+    async def converge_tenancy(self, desired: Tenancy) -> None:
+        """Create or update a tenancy."""
         ...
 
     async def find_tenancy(self, name: str) -> Tenancy | None:
-        """Look for a tenancy."""
+        """Return a tenancy, or None."""
         ...
 
     async def remove_tenancy(self, name: str) -> None:
-        """Remove a tenancy, or raise InUse while anything is in it."""
+        """Remove a tenancy, or raise InUse while it contains anything."""
         ...
 
     def tenancies(self) -> AsyncIterator[Sequence[Tenancy]]:
-        """Yield all tenancies of ours, in parts."""
+        """Yield all our tenancies, page by page."""
         ...
 
 
@@ -48,7 +48,7 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """Where to send what goes to a prefix."""
+    """Next hop of the traffic to a prefix."""
 
     prefix: str
     next_hop: str
@@ -56,22 +56,22 @@ class Route:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NetworkSpec:
-    """What a network is to be."""
+    """Desired network."""
 
     handle: Handle
     prefix: str
     gateway: str
     pool: Range
-    """What the provider's own DHCP may hand out; addresses of ours are in it."""
+    """Addresses that the provider's own DHCP may assign; ours are among them."""
     nameservers: tuple[str, ...] = ()
     routes: tuple[Route, ...] = ()
     vlan: int | None = None
-    """The segment that we gave it, where the region has physical networks."""
+    """VLAN that we assigned, where the region has physical networks."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Network:
-    """A network as the provider has it."""
+    """A network as the provider reports it."""
 
     spec: NetworkSpec
     id: str
@@ -79,17 +79,17 @@ class Network:
 
 
 class Networks(Protocol):
-    """Keeps networks."""
+    """Capability of managing networks."""
 
-    async def converge_network(self, wanted: NetworkSpec) -> Network:
-        """Make a network, or bring its name servers and routes up to date; the rest stays as it was made: Refused.
+    async def converge_network(self, desired: NetworkSpec) -> Network:
+        """Create a network, or update its name servers and routes; any other change raises Rejected.
 
-        Raise NotFound if there is no such tenancy, and InUse if another network has the segment.
+        Raise NotFound if the tenancy does not exist, and InUse if another network has the VLAN.
         """
         ...
 
     async def find_network(self, handle: Handle) -> Network | None:
-        """Look for a network."""
+        """Return a network, or None."""
         ...
 
     async def remove_network(self, handle: Handle) -> None:
@@ -97,19 +97,19 @@ class Networks(Protocol):
         ...
 
     def networks(self) -> AsyncIterator[Sequence[Network]]:
-        """Yield all networks of ours, in parts."""
+        """Yield all our networks, page by page."""
         ...
 
 
 Direction = Literal["ingress", "egress"]
-"""Which way traffic goes, seen from a server."""
+"""Direction of traffic, seen from a server."""
 Traffic = Literal["any", "icmp", "tcp", "udp", "vrrp"]
-"""What sort of traffic it is."""
+"""Protocol of traffic."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Rule:
-    """Lets some traffic through."""
+    """Rule that allows some traffic."""
 
     direction: Direction
     protocol: Traffic
@@ -120,21 +120,21 @@ class Rule:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecurityGroup:
-    """Rules for whatever is in the group. What no rule lets in stays out; everything may go out."""
+    """Rules for the ports in the group. Ingress that no rule allows is blocked; all egress is allowed."""
 
     handle: Handle
     rules: tuple[Rule, ...] = ()
 
 
 class SecurityGroups(Protocol):
-    """Keeps security groups."""
+    """Capability of managing security groups."""
 
-    async def converge_group(self, wanted: SecurityGroup) -> SecurityGroup:
-        """Make a group, or bring its rules up to date; NotFound if there is no such tenancy."""
+    async def converge_group(self, desired: SecurityGroup) -> SecurityGroup:
+        """Create a group, or update its rules; NotFound if the tenancy does not exist."""
         ...
 
     async def find_group(self, handle: Handle) -> SecurityGroup | None:
-        """Look for a group."""
+        """Return a group, or None."""
         ...
 
     async def remove_group(self, handle: Handle) -> None:
@@ -142,5 +142,5 @@ class SecurityGroups(Protocol):
         ...
 
     def groups(self) -> AsyncIterator[Sequence[SecurityGroup]]:
-        """Yield all groups of ours, in parts."""
+        """Yield all our groups, page by page."""
         ...

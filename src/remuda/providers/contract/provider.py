@@ -1,4 +1,4 @@
-"""A provider: what it has of all this, and what it tells without being asked."""
+"""Provider of one region: its capabilities, and the events that it sends."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, fields
@@ -12,40 +12,42 @@ from remuda.providers.contract.networks import Networks, SecurityGroups, Tenanci
 from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshots
 
 ProviderType = Literal["openstack", "kubernetes", "simulated"]
-"""The sorts of provider there are."""
+"""Kinds of provider."""
 
 Subject = Literal["tenancy", "network", "group", "port", "server", "balancer", "storage", "image"]
-"""What an event can be about."""
+"""Kind of object that an event is about."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloudEvent:
-    """Something changed at the provider: look at it."""
+    """Notification that an object changed at the provider; read it again."""
 
     subject: Subject
     handle: Handle
-    """Of a tenancy, an image or a storage, which are in no tenancy: an empty one, and the name or id."""
+    """Handle of the object. Tenancies, images and storages are in no tenancy: the tenancy is empty, and the name is
+    theirs or their id."""
 
 
 class Events(Protocol):
-    """Tells what changes. Some of it may be missed: who needs to be sure also looks now and then.
+    """Capability of sending change events.
 
-    Who has asked for a change, and is answered with the thing as it is then, need not be told of it as well.
+    Events may be lost, so a consumer that must not miss a change also polls. A caller whose write returned the changed
+    object need not receive an event for it.
     """
 
     def events(self) -> AsyncIterator[CloudEvent]:
-        """Yield what changes from now on, without end."""
+        """Yield changes from now on, without end."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provider:
-    """What does the work in one region. What it lacks is None, and `capabilities` names what it has."""
+    """Provider of one region. A capability that it lacks is None; `capabilities` names those that it has."""
 
     type: ProviderType
     catalogue: Catalogue
     lag_s: float = 5.0
-    """How old its reads can be: what is not there must be looked for again so much later to be gone."""
+    """Greatest age of its reads: an absence is confirmed by a second read at least so much later."""
     external_networks: ExternalNetworks | None = None
     images: Images | None = None
     tenancies: Tenancies | None = None
@@ -61,8 +63,8 @@ class Provider:
 
     @property
     def capabilities(self) -> tuple[str, ...]:
-        """The names of what it has, such as `load_balancers`, for the API to show."""
-        facts = {"type", "lag_s"}
+        """Names of its capabilities, such as `load_balancers`, for the API."""
+        settings = {"type", "lag_s"}
         return tuple(
-            each.name for each in fields(self) if each.name not in facts and getattr(self, each.name) is not None
+            each.name for each in fields(self) if each.name not in settings and getattr(self, each.name) is not None
         )

@@ -1,4 +1,4 @@
-"""Servers, the ports they stand behind, and what one sees and keeps of them."""
+"""Servers at a provider, their ports, consoles and snapshots."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,130 +13,134 @@ from remuda.providers.contract.common import Handle
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PortSpec:
-    """What a port is to be. Its address is ours to choose, and a provider gives it to nobody else."""
+    """Desired port. We choose its address, and the provider assigns that to no other port."""
 
     handle: Handle
     network: str
-    """The network's name, in the same tenancy."""
+    """Name of the network, in the same tenancy."""
     address: str
     mac: str
     groups: tuple[str, ...] = ()
-    """The names of its security groups."""
+    """Names of its security groups."""
     sources: tuple[str, ...] = ()
-    """Prefixes that it may also send from."""
+    """Further prefixes that it may send from."""
     is_public: bool = False
-    """It has a public address too, from the provider's pool."""
+    """Whether it also has a public address from the provider's pool."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Port:
-    """A port as the provider has it."""
+    """A port as the provider reports it."""
 
     spec: PortSpec
     public_address: str = ""
     server: str = ""
-    """The name of the server that stands behind it."""
+    """Name of the server that is attached to it."""
 
 
 class Ports(Protocol):
-    """Keeps ports."""
+    """Capability of managing ports."""
 
-    async def converge_port(self, wanted: PortSpec) -> Port:
-        """Make a port, or bring its groups, sources and public address up to date.
+    async def converge_port(self, desired: PortSpec) -> Port:
+        """Create a port, or update its groups, sources and public address.
 
-        Raise AlreadyExists if another port of the network has the address, NoCapacity if the pool is empty, NotFound
-        if there is no such network or group, and Refused if it would move to another network, address or MAC.
+        Raise AlreadyExists if another port of the network has the address, NoCapacity if the pool is empty, NotFound if
+        the network or a group does not exist, and Rejected if the network, address or MAC would change.
         """
         ...
 
     async def find_port(self, handle: Handle) -> Port | None:
-        """Look for a port."""
+        """Return a port, or None."""
         ...
 
     async def remove_port(self, handle: Handle) -> None:
-        """Remove a port with its public address, or raise InUse while a server stands behind it."""
+        """Remove a port with its public address, or raise InUse while a server is attached to it."""
         ...
 
     def ports(self) -> AsyncIterator[Sequence[Port]]:
-        """Yield all ports of ours, in parts."""
+        """Yield all our ports, page by page."""
         ...
 
 
 ServerState = Literal[
     "queued", "building", "running", "stopping", "stopped", "rebuilding", "suspended", "failed", "removing", "unknown"
 ]
-"""How a server is. A failed one never ran, or a rebuild broke it; it says why in `fault`."""
+"""State of a server. A failed one never ran, or a rebuild broke it; `fault` gives the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSpec:
-    """What a server is to be."""
+    """Desired server."""
 
     handle: Handle
     hostname: str
     flavor: str
     image: str
     port: str
-    """The name of the port that it stands behind, in the same tenancy: nobody else may."""
+    """Name of its port, in the same tenancy; a port has one server at most."""
     user_data: bytes = b""
     has_tenancy_key: bool = False
-    """The tenancy's public key is let in."""
+    """Whether the tenancy's public key is authorized."""
     host: str = ""
-    """The piece of infrastructure that it is pinned to."""
+    """Host that it is pinned to."""
     labels: Mapping[str, str] = field(default_factory=dict)
-    """Whose it is, for whoever looks at the provider."""
+    """Owner of the server, for operators of the provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Server:
-    """A server as the provider has it."""
+    """A server as the provider reports it."""
 
     handle: Handle
     id: str
     state: ServerState
     flavor: str
     image: str
-    """The image it was made of, or is being rebuilt to."""
+    """Image that it was created from, or is being rebuilt to."""
     port: str
     version: str
-    """Another one whenever anything about the server is."""
+    """Changes whenever anything about the server does."""
     created: datetime
     launched: datetime | None = None
-    """When it ran first."""
+    """Time at which it first ran."""
     host: str = ""
-    """Where it is now."""
+    """Current host."""
     fault: str = ""
-    """Why it failed."""
+    """Reason of a failure."""
 
 
 class Sighting(msgspec.Struct, frozen=True, gc=False):
-    """That a server is there, and whether anything about it is new; light, like its handle."""
+    """A server's version, which shows whether the server changed.
+
+    Not tracked by the garbage collector, like its handle.
+    """
 
     handle: Handle
     version: str
 
 
 class Servers(Protocol):
-    """Keeps servers."""
+    """Capability of managing servers."""
 
-    async def create_server(self, wanted: ServerSpec) -> Server:
-        """Make a server, or raise AlreadyExists, before all else, or NoCapacity; InUse if another is behind its port.
+    async def create_server(self, desired: ServerSpec) -> Server:
+        """Create a server; raise AlreadyExists before any other error.
 
-        Raise NotFound if there is no such port, flavor or image, WrongState if the image is not ready, and Refused if
-        flavor, image and host do not fit together.
+        Raise NoCapacity if there is none, InUse if another server has the port, NotFound if the port, flavor or image
+        does not exist, WrongState if the image is not ready, and Rejected if flavor, image and host do not fit
+        together.
         """
         ...
 
     async def find_server(self, handle: Handle) -> Server | None:
-        """Look for a server."""
+        """Return a server, or None."""
         ...
 
     async def remove_server(self, handle: Handle) -> None:
-        """Remove a server; its port stays. It may be there for a while yet, as `removing`, and behind its port."""
+        """Remove a server and keep its port. The server may remain for a while as `removing`, attached to its port."""
         ...
 
     async def start_server(self, handle: Handle) -> None:
-        """Start a stopped server, or raise WrongState; NotFound if it is not there. So with the other verbs."""
+        """Start a stopped server, or raise WrongState, or NotFound. The other actions raise the same."""
         ...
 
     async def stop_server(self, handle: Handle) -> None:
@@ -144,37 +148,37 @@ class Servers(Protocol):
         ...
 
     async def reboot_server(self, handle: Handle, *, hard: bool) -> None:
-        """Reboot a running server: asking its system, or cutting the power."""
+        """Reboot a running server, through its operating system or by a power cycle."""
         ...
 
     async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
-        """Put another image in the place of a server's root disk: its port, addresses and id stay.
+        """Replace a server's root disk by another image: its port, addresses and id stay.
 
-        It starts for the first time again, with this user data, or with what it had if that is None. A running server
+        The next boot is a first boot, with this user data, or with the previous one if it is None. A running server
         runs again afterwards, and a stopped one is stopped.
         """
         ...
 
     def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
-        """Yield all servers of ours, in parts."""
+        """Yield the versions of all our servers, page by page."""
         ...
 
 
 class Consoles(Protocol):
-    """Lets one see servers."""
+    """Capability of showing consoles."""
 
     async def open_console(self, handle: Handle) -> str:
-        """Return an address at which a browser sees the screen, for a while; WrongState if there is none to see."""
+        """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
         ...
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
-        """Return what a server wrote to its console, the last lines of it."""
+        """Return the last lines that a server wrote to its console."""
         ...
 
 
 class Snapshots(Protocol):
-    """Makes images of servers."""
+    """Capability of creating images from servers."""
 
-    async def snapshot_server(self, handle: Handle, wanted: NewImage) -> Image:
-        """Begin to make an image of a server's disk, or raise AlreadyExists."""
+    async def snapshot_server(self, handle: Handle, desired: NewImage) -> Image:
+        """Start to create an image from a server's disk, or raise AlreadyExists."""
         ...

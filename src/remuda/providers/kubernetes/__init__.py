@@ -1,4 +1,4 @@
-"""A Kubernetes cluster as a provider: its nodes are flavors, and that is all that it has.
+"""Kubernetes provider: a cluster whose nodes are offered as flavors, without any other capability.
 
-Nothing can be made in it from here. It is a region for services that bring clusters of their own into this one.
+Nothing is created in the cluster from here. It is a region for services that create clusters of their own in it.
 """

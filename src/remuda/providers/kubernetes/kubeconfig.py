@@ -1,7 +1,7 @@
-"""How a cluster is reached: a kubeconfig as text, with everything in it.
+"""Kubeconfig of a cluster, given as text with all credentials inline.
 
-It comes out of a store, so it may run no program and read no file of this machine, whoever wrote it. What is wrong with
-it is told without a word of it.
+It comes from the store, so it must not run a program or read a file of this machine. Error messages quote nothing of
+it.
 """
 
 import yaml
@@ -13,28 +13,30 @@ from remuda.store.kubernetes.client import Source
 
 
 def source_of(kubeconfig: Secret) -> Source:
-    """Return what says where the cluster is and who we are to it, or raise Unavailable when it is asked."""
+    """Return a source of the cluster's address and credentials, which raises Unavailable if they are unusable."""
     return lambda: _read(kubeconfig)
 
 
 def _read(kubeconfig: Secret) -> SingleConfig:
     try:
         found = KubeConfig.from_dict(yaml.safe_load(kubeconfig.reveal())).get()
-    except Exception:  # noqa: BLE001  YAML and its readers quote what they do not like, which is a secret
+    except Exception:  # noqa: BLE001  errors of YAML and its readers quote the text, which is a secret
         found = None
     if found is None or found.user is None:
-        raise _unusable("it is no kubeconfig with a current context and a user")
+        raise _unusable("it is not a kubeconfig with a current context and a user")
     if _refers_outside(found):
-        raise _unusable("it runs a program or names a file, rather than to have everything in it")
+        raise _unusable("it runs a program or refers to a file instead of containing all credentials")
     return found
 
 
 def _refers_outside(config: SingleConfig) -> bool:
     user, cluster = config.user, config.cluster
-    assert user is not None, "it was looked for"
+    assert user is not None, "_read checked it"
     outside = (user.exec, user.auth_provider, user.token_file, user.client_cert, user.client_key)
     return any(outside) or bool(cluster.certificate_auth)
 
 
 def _unusable(why: str) -> Unavailable:
-    return Unavailable(f"The kubeconfig of the cluster cannot be used ({why}): have another one configured.")
+    return Unavailable(
+        f"The kubeconfig of the cluster cannot be used ({why}). Ask the operator to configure another one."
+    )

@@ -1,7 +1,4 @@
-"""The provider itself: it looks at a cluster's nodes when it is asked for flavors.
-
-Nodes and their classes: which flavors a cluster has.
-"""
+"""Kubernetes provider: flavors derived from the classes of a cluster's nodes, read from the cluster on each call."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -20,7 +17,7 @@ from remuda.providers.kubernetes.kubeconfig import source_of
 from remuda.store.kubernetes.client import ApiClient, Login, Request
 
 NODE_CLASS = "kubernetes.region.unikorn-cloud.org/node-class"
-"""The label by which a node says what class it is of."""
+"""Label of a node that names its class."""
 
 _ARCHITECTURE = "kubernetes.io/arch"
 _ARCHITECTURES: Mapping[str, Architecture] = {"amd64": "x86_64", "arm64": "aarch64"}
@@ -28,12 +25,12 @@ _ARCHITECTURES: Mapping[str, Architecture] = {"amd64": "x86_64", "arm64": "aarch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeClass:
-    """A sort of node, as the region's operator describes it."""
+    """A class of nodes, as the region's operator describes it."""
 
     id: str
     name: str
     cpus: int | None = None
-    """As the cluster says, if the operator does not."""
+    """Number of processors; the cluster's value if the operator gives none."""
     cpu_family: str = ""
     memory_bytes: int
     disk_bytes: int
@@ -41,20 +38,20 @@ class NodeClass:
 
 
 class NodeMetadata(msgspec.Struct, frozen=True):
-    """The part of it that we read."""
+    """Part of a node's metadata that is read."""
 
     name: str
     labels: dict[str, str] = {}
 
 
 class NodeStatus(msgspec.Struct, frozen=True):
-    """The part of it that we read."""
+    """Part of a node's status that is read."""
 
     capacity: dict[str, str] = {}
 
 
 class Node(msgspec.Struct, frozen=True):
-    """The part of a cluster's node that we read."""
+    """Part of a cluster's node that is read."""
 
     metadata: NodeMetadata
     status: NodeStatus = NodeStatus()
@@ -65,12 +62,11 @@ class Node(msgspec.Struct, frozen=True):
 
     @property
     def architecture(self) -> Architecture | None:
-        """What its processors understand, if it is anything that we know."""
+        """Architecture of its processors, if it is a known one."""
         return _ARCHITECTURES.get(self.metadata.labels.get(_ARCHITECTURE, ""))
 
     @property
     def cpus(self) -> int:
-        """How many processors it has."""
         try:
             return int(Decimal(self.status.capacity.get("cpu", "")))
         except InvalidOperation:  # a share of one processor, such as 500m
@@ -78,7 +74,7 @@ class Node(msgspec.Struct, frozen=True):
 
 
 def offered(classes: Iterable[NodeClass], nodes: Sequence[Node]) -> Iterator[Flavor]:
-    """Yield a flavor for each class of which there is a node, as most of its nodes are."""
+    """Yield a flavor for each class that has nodes, with the architecture of most of them."""
     for each in classes:
         ours = [node for node in nodes if node.node_class == each.id]
         architectures = Counter(sorted(node.architecture for node in ours if node.architecture))
@@ -96,21 +92,21 @@ def offered(classes: Iterable[NodeClass], nodes: Sequence[Node]) -> Iterator[Fla
             )
 
 
-_PAGE = 100  # a node is tens of kilobytes, most of which is of no interest here
-_SILENT = "The cluster of this region does not answer as it should: try again later."
+_PAGE = 100  # a node takes tens of kilobytes
+_UNAVAILABLE = "The cluster of this region does not respond correctly. Try again later."
 
 
-class _Place(msgspec.Struct, frozen=True, rename={"next": "continue"}):
+class _ListMetadata(msgspec.Struct, frozen=True, rename={"next": "continue"}):
     next: str = ""
 
 
 class _NodeList(msgspec.Struct, frozen=True):
     items: list[Node]
-    metadata: _Place = _Place()
+    metadata: _ListMetadata = _ListMetadata()
 
 
 class KubernetesCloud:
-    """A cluster. It is spoken to when it is first asked something, so one that cannot be reached stops nothing else."""
+    """A cluster. It is contacted by the first call, so an unreachable one does not prevent the start."""
 
     def __init__(self, kubeconfig: Secret, classes: Sequence[NodeClass], *, clock: Clock) -> None:
         self._kubeconfig, self._classes, self._clock = kubeconfig, tuple(classes), clock
@@ -118,17 +114,17 @@ class KubernetesCloud:
 
     @property
     def provider(self) -> Provider:
-        """It, as a provider: with flavors and nothing else."""
+        """Provider of this cluster, with flavors only."""
         return Provider(type="kubernetes", catalogue=self)
 
     async def flavors(self) -> Sequence[Flavor]:
-        """Return a flavor for each class of which the cluster has a node."""
+        """Return a flavor for each class that has nodes in the cluster."""
         try:
             return tuple(offered(self._classes, await self._nodes()))
         except Unavailable as error:
-            # What went wrong names addresses of the inside: it is for the log, not for whoever asked.
-            structlog.get_logger().warning("cluster does not answer", cause=error.sentence)
-            raise Unavailable(_SILENT) from None
+            # The error names internal addresses: it is for the log, not for the caller.
+            structlog.get_logger().warning("cluster unavailable", cause=error.sentence)
+            raise Unavailable(_UNAVAILABLE) from None
 
     async def close(self) -> None:
         if self._client is not None:
@@ -137,25 +133,25 @@ class KubernetesCloud:
 
     async def _nodes(self) -> list[Node]:
         nodes: list[Node] = []
-        place = ""
+        token = ""
         while True:
-            page = await self._page(place)
+            page = await self._page(token)
             nodes += page.items
-            place = page.metadata.next
-            if not place:
+            token = page.metadata.next
+            if not token:
                 return nodes
 
-    async def _page(self, place: str) -> _NodeList:
-        query = {"labelSelector": NODE_CLASS, "limit": str(_PAGE)} | ({"continue": place} if place else {})
+    async def _page(self, token: str) -> _NodeList:
+        query = {"labelSelector": NODE_CLASS, "limit": str(_PAGE)} | ({"continue": token} if token else {})
         request = Request(verb="list", kind="nodes", path="/api/v1/nodes", query=query)
-        # Whoever calls a provider tries again by itself: it is asked once.
-        answer = await self._connected().call(request, retry_for_s=0)
-        if not answer.is_success:
-            raise Unavailable(f"the cluster refuses: {answer.failure().message}")
+        # The caller of a provider retries by itself, so that the request is sent once.
+        response = await self._connected().call(request, retry_for_s=0)
+        if not response.is_success:
+            raise Unavailable(f"the cluster rejects the request: {response.failure().message}")
         try:
-            return msgspec.json.decode(answer.body, type=_NodeList)
+            return msgspec.json.decode(response.body, type=_NodeList)
         except msgspec.MsgspecError as error:
-            raise Unavailable(f"the cluster answers what is no list of nodes: {error}") from None
+            raise Unavailable(f"the cluster's response is not a list of nodes: {error}") from None
 
     def _connected(self) -> ApiClient:
         if self._client is None:

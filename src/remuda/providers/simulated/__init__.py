@@ -1,17 +1,17 @@
-"""A cloud of its own: a state machine with its own storage, reached only through the contract of providers.
+"""Simulated cloud: a state machine with its own storage, used only through the contract of providers.
 
 ::
 
-    provider.Provider ──► rooms (tenancies, networks, ports, servers, images, balancers, filestorage, consoles)
-                             │ every call passes
+    provider.Provider ──► capabilities (tenancies, networks, ports, servers, images, balancers, filestorage, consoles)
+                             │ every call
                              ▼
-                           desk ── latency, faults, what a stale read would show
-                             │ effects
+                          gateway ── latency, faults, stale reads
+                             │ writes
                              ▼
-                           storage ── one SQLite file: transactions, the log of changes, what is due when
+                          database ── one SQLite file: transactions, change log, due times
                              ▲
     operator ────────────────┘  out of band: stop, fail, migrate, vanish
 
-How something is follows from stored times and the cloud's clock: what was booting when the process died goes on
-booting. Delete our store, and it still has its servers.
+An object's state follows from stored times and the cloud's clock: a server that was booting when the process died
+continues to boot. The cloud keeps its servers even if Remuda's own store is deleted.
 """

@@ -1,12 +1,7 @@
-"""The file of a catalogue: its tables, and the rules between them.
+"""Catalogue of a simulated cloud: flavors, images, networks, hosts, public addresses and durations.
 
-What a simulated cloud offers: flavors, images, networks, hosts, public addresses, and how long things take.
-
-One TOML file describes several clouds: they offer the same, each on hosts and public addresses of its own.
-
-A dataclass from a table of TOML, with a sentence that names the field and the remedy where it does not fit.
-
-The verbs of the contract: what a delay or a fault can be about.
+One TOML file describes several clouds, which offer the same flavors and images, each on hosts and public addresses of
+its own. A table is read into a dataclass; an error names the field and the remedy.
 """
 
 import dataclasses
@@ -44,40 +39,40 @@ from remuda.providers.contract.servers import Consoles, Ports, Servers, Snapshot
 from remuda.providers.simulated.faults import FAULTS, INSTANT, Latency
 
 NOWHERE = "https://console.sim.invalid"
-"""Where consoles are of which nobody has said where they are."""
+"""Base URL of consoles where none is configured."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Times:
-    """How long things take in a cloud, in seconds."""
+    """Durations in a cloud, in seconds."""
 
     queue_s: float = 3.0
-    """Bare metal waits so long for its machine."""
+    """Time that a bare metal server waits for its machine."""
     boot_s: float = 2.0
     boot_jitter: float = 0.0
-    """A boot is up to this share quicker or slower."""
+    """Share by which a boot may be faster or slower."""
     stop_s: float = 0.5
     rebuild_s: float = 2.0
     remove_s: float = 0.3
-    """What was removed is gone after so long."""
+    """Time until a removed server disappears."""
     snapshot_s: float = 3.0
     balancer_s: float = 1.0
     console_s: float = 300.0
-    """The address of a console is good for so long."""
+    """Validity of a console's URL."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosts:
-    """The machines on which the servers of a flavor run."""
+    """Hosts of a flavor's servers."""
 
     count: int
     size: int = 1
-    """So many servers of the flavor fit on each."""
+    """Number of servers of the flavor that fit on each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Catalogue:
-    """What one cloud offers."""
+    """Catalogue of one cloud."""
 
     name: str
     flavors: tuple[Flavor, ...]
@@ -85,17 +80,17 @@ class Catalogue:
     """By the id of the flavor."""
     images: tuple[Image, ...]
     kernels: Mapping[str, str] = field(default_factory=dict)
-    """The release of Linux on an image, by its id."""
+    """Linux release of an image, by the image's id."""
     external_networks: tuple[ExternalNetwork, ...] = ()
     public_addresses: tuple[str, ...] = ()
     """Prefixes."""
     storage_classes: tuple[StorageClass, ...] = ()
     console_url: str = NOWHERE
-    """Where somebody shows consoles."""
+    """Base URL at which consoles are shown."""
     times: Times = Times()
     latency: Latency = INSTANT
     faults: Mapping[str, float] = field(default_factory=dict)
-    """How often what goes wrong, by the name of the fault, between 0 and 1."""
+    """Rates between 0 and 1, by the name of the fault."""
 
     def flavor(self, flavor: str) -> Flavor | None:
         return next((each for each in self.flavors if each.id == flavor), None)
@@ -105,15 +100,15 @@ class Catalogue:
         return next((each for each in self.images if each.id == image), None)
 
 
-_AT_ONCE = Times(queue_s=0, boot_s=0, stop_s=0, rebuild_s=0, remove_s=0, snapshot_s=0, balancer_s=0)
+_NO_DURATION = Times(queue_s=0, boot_s=0, stop_s=0, rebuild_s=0, remove_s=0, snapshot_s=0, balancer_s=0)
 
 
 def instant(catalogue: Catalogue, *, size: int | None = None) -> Catalogue:
-    """Return the same cloud, but everything happens at once; with `size`, so many servers fit on each host."""
+    """Return the same cloud without durations and latency; with `size`, so many servers fit on each host."""
     hosts = catalogue.hosts
     if size is not None:
         hosts = {flavor: Hosts(count=each.count, size=size) for flavor, each in hosts.items()}
-    return replace(catalogue, times=_AT_ONCE, latency=INSTANT, hosts=hosts)
+    return replace(catalogue, times=_NO_DURATION, latency=INSTANT, hosts=hosts)
 
 
 T = TypeVar("T")
@@ -123,52 +118,52 @@ _FORMS: Mapping[Any, tuple[type | tuple[type, ...], str, str]] = {
     bool: (bool, "a boolean", "write true or false, without quotes"),
     int: (int, "a whole number", "write one such as 10, without quotes"),
     float: ((int, float), "a number", "write one such as 0.5, without quotes"),
-    tuple: (list, "a list", "put what it holds in [ and ], with commas between"),
+    tuple: (list, "a list", "put its values in [ and ], separated by commas"),
     Mapping: (dict, "a table", 'write one such as { name = "value" }'),
 }
 
 
-def read_table(table: type[T], raw: Any, place: str) -> T:
-    """Return what a table of TOML says, or raise Invalid. `place` is what the table is called in the file."""
-    _check_form(Mapping, raw, place)
+def read_table(table: type[T], raw: Any, location: str) -> T:
+    """Read a TOML table into a dataclass, or raise Invalid. `location` is the table's name in the file."""
+    _check_form(Mapping, raw, location)
     annotations = get_type_hints(table)
     for name in raw:
         if name not in annotations:
             found = nearest(name, annotations)
             remedy = f"write {found}" if found else f"there are {', '.join(annotations)}"
-            raise Invalid(_at(place, name), "is not known here", remedy=remedy)
-    values = {name: _value(annotations[name], each, _at(place, name)) for name, each in raw.items()}
-    for each in dataclasses.fields(table):  # type: ignore[arg-type]  # a dataclass is meant
+            raise Invalid(_at(location, name), "is unknown", remedy=remedy)
+    values = {name: _value(annotations[name], each, _at(location, name)) for name, each in raw.items()}
+    for each in dataclasses.fields(table):  # type: ignore[arg-type]  # callers pass dataclasses only
         has_default = each.default is not dataclasses.MISSING or each.default_factory is not dataclasses.MISSING
         if each.name not in values and not has_default:
-            raise Invalid(_at(place, each.name), "is missing", remedy=f"write {_needed(annotations[each.name])}")
+            raise Invalid(_at(location, each.name), "is missing", remedy=f"write {_needed(annotations[each.name])}")
     return table(**values)
 
 
-def _value(annotation: Any, raw: Any, place: str) -> Any:
+def _value(annotation: Any, raw: Any, location: str) -> Any:
     if get_origin(annotation) is UnionType:
         (annotation,) = [each for each in get_args(annotation) if each is not NoneType]
     origin, arguments = get_origin(annotation), get_args(annotation)
     if origin is Literal:
         if raw not in arguments:
-            raise Invalid(place, "is not one of those there are", remedy=f"use one of {', '.join(arguments)}")
+            raise Invalid(location, "is not an allowed value", remedy=f"use one of {', '.join(arguments)}")
         return raw
     if dataclasses.is_dataclass(annotation):
-        return read_table(annotation, raw, place)  # type: ignore[arg-type]  # it is a class, not a value of one
-    _check_form(origin or annotation, raw, place)
+        return read_table(annotation, raw, location)  # type: ignore[arg-type]  # a class, not an instance
+    _check_form(origin or annotation, raw, location)
     if origin is tuple:
-        return tuple(_value(arguments[0], each, f"{place}[{at}]") for at, each in enumerate(raw))
+        return tuple(_value(arguments[0], each, f"{location}[{at}]") for at, each in enumerate(raw))
     if origin is Mapping:
-        return {name: _value(arguments[1], each, f"{place}.{name}") for name, each in raw.items()}
+        return {name: _value(arguments[1], each, f"{location}.{name}") for name, each in raw.items()}
     if isinstance(raw, int | float) and not isinstance(raw, bool) and raw < 0:
-        raise Invalid(place, "is negative", remedy="write 0 or more")
+        raise Invalid(location, "is negative", remedy="write 0 or more")
     return float(raw) if annotation is float else raw
 
 
-def _check_form(form: Any, raw: Any, place: str) -> None:
+def _check_form(form: Any, raw: Any, location: str) -> None:
     needed, expected, remedy = _FORMS[form]
     if not isinstance(raw, needed) or (isinstance(raw, bool) and needed is not bool):
-        raise Invalid(place or "The file", f"is not {expected}", remedy=remedy)
+        raise Invalid(location or "The file", f"is not {expected}", remedy=remedy)
 
 
 def _needed(annotation: Any) -> str:
@@ -176,8 +171,8 @@ def _needed(annotation: Any) -> str:
     return _FORMS.get(str if form is Literal else form, _FORMS[Mapping])[1]
 
 
-def _at(place: str, name: str) -> str:
-    return f"{place}.{name}" if place else name
+def _at(location: str, name: str) -> str:
+    return f"{location}.{name}" if location else name
 
 
 _CAPABILITIES = (
@@ -188,7 +183,7 @@ _CAPABILITIES = (
 VERBS: tuple[str, ...] = tuple(
     verb for capability in _CAPABILITIES for verb in vars(capability) if not verb.startswith("_")
 )
-"""All of them."""
+"""All methods of the contract: those that a latency or a fault can name."""
 
 
 _GIB = 2**30
@@ -213,7 +208,7 @@ class _Gpu:
     physical_count: int = 1
     logical_count: int = 1
 
-    def made(self) -> Gpu:
+    def to_contract(self) -> Gpu:
         return Gpu(
             vendor=self.vendor,
             model=self.model,
@@ -236,7 +231,7 @@ class _Flavor:
     is_pinned_only: bool = False
     gpu: _Gpu | None = None
 
-    def made(self) -> Flavor:
+    def to_contract(self) -> Flavor:
         return Flavor(
             id=self.id,
             name=self.name,
@@ -247,7 +242,7 @@ class _Flavor:
             cpu_family=self.cpu_family,
             is_baremetal=self.is_baremetal,
             is_pinned_only=self.is_pinned_only,
-            gpu=None if self.gpu is None else self.gpu.made(),
+            gpu=None if self.gpu is None else self.gpu.to_contract(),
         )
 
 
@@ -263,7 +258,7 @@ class _Image:
     software_versions: Mapping[str, str] = field(default_factory=dict)
     gpu: ImageGpu | None = None
 
-    def made(self) -> Image:
+    def to_contract(self) -> Image:
         return Image(
             id=self.id,
             name=self.name,
@@ -298,14 +293,14 @@ class _File:
 
 
 def load_catalogues(path: Path | None = None) -> Mapping[str, Catalogue]:
-    """Return the clouds of a file by name, or of the one that comes with Remuda; raise Invalid if it does not fit."""
+    """Read the clouds of a file by name, or of the built-in one; raise Invalid if it is not valid."""
     if path is None:
         return parse_catalogues((files(__package__) / "catalogue.toml").read_text(encoding="utf-8"))
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         cause = error.strerror or type(error).__name__
-        remedy = "name a file that is there and can be read"
+        remedy = "name an existing, readable file"
         raise Invalid(f"The catalogue {path}", f"cannot be read ({cause})", remedy=remedy) from None
     except UnicodeDecodeError:
         raise Invalid(f"The catalogue {path}", "is not UTF-8 text", remedy="write it as TOML") from None
@@ -313,23 +308,23 @@ def load_catalogues(path: Path | None = None) -> Mapping[str, Catalogue]:
 
 
 def parse_catalogues(text: str) -> Mapping[str, Catalogue]:
-    """Return the clouds that a text in TOML describes, by name, or raise Invalid."""
+    """Return the clouds that a TOML text describes, by name, or raise Invalid."""
     try:
         raw = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise Invalid("The catalogue", f"is not TOML ({error})", remedy="correct it there") from None
+        raise Invalid("The catalogue", f"is not TOML ({error})", remedy="correct the file") from None
     file = read_table(_File, raw, "")
     _check(file)
-    return {name: _made(file, name, cloud) for name, cloud in file.clouds.items()}
+    return {name: _catalogue(file, name, cloud) for name, cloud in file.clouds.items()}
 
 
-def _made(file: _File, name: str, cloud: _Cloud) -> Catalogue:
-    flavors = tuple(each.made() for each in file.flavors if each.name in cloud.hosts)
+def _catalogue(file: _File, name: str, cloud: _Cloud) -> Catalogue:
+    flavors = tuple(each.to_contract() for each in file.flavors if each.name in cloud.hosts)
     return Catalogue(
         name=name,
         flavors=flavors,
         hosts={each.id: cloud.hosts[each.name] for each in flavors},
-        images=tuple(each.made() for each in file.images),
+        images=tuple(each.to_contract() for each in file.images),
         kernels={each.id: each.kernel for each in file.images},
         external_networks=file.external_networks,
         public_addresses=cloud.public_addresses,
@@ -356,7 +351,7 @@ def _check(file: _File) -> None:
         if rate > 1:
             raise Invalid(f"faults.{fault}", "is more than 1", remedy="write a share such as 0.01")
     if not file.clouds:
-        raise Invalid("clouds", "is empty", remedy="describe at least one")
+        raise Invalid("clouds", "is empty", remedy="describe at least one cloud")
     for name, cloud in file.clouds.items():
         for flavor in cloud.hosts:
             _check_known(f"clouds.{name}.hosts.{flavor}", flavor, [each.name for each in file.flavors])
@@ -364,27 +359,29 @@ def _check(file: _File) -> None:
             _check_prefix(f"clouds.{name}.public_addresses[{at}]", prefix)
 
 
-def _check_ids(place: str, rows: Iterable[_Named]) -> None:
+def _check_ids(location: str, rows: Iterable[_Named]) -> None:
     names: set[str] = set()
     for at, row in enumerate(rows):
         if _UUID.fullmatch(row.id) is None:
-            raise Invalid(f"{place}[{at}].id", "is not a UUID", remedy="write one in lower case, with its four dashes")
+            raise Invalid(
+                f"{location}[{at}].id", "is not a UUID", remedy="write one in lower case, with its four dashes"
+            )
         if row.id in names or row.name in names:
-            raise Invalid(f"{place}[{at}]", "has the id or the name of an earlier one", remedy="give it its own")
+            raise Invalid(f"{location}[{at}]", "has the id or the name of an earlier entry", remedy="use a unique one")
         names |= {row.id, row.name}
 
 
-def _check_known(place: str, name: str, known: Iterable[str]) -> None:
+def _check_known(location: str, name: str, known: Iterable[str]) -> None:
     names = list(known)
     if name not in names:
         found = nearest(name, names)
-        raise Invalid(place, "is not known", remedy=f"write {found}" if found else f"there are {', '.join(names)}")
+        raise Invalid(location, "is unknown", remedy=f"write {found}" if found else f"there are {', '.join(names)}")
 
 
-def _check_prefix(place: str, prefix: str) -> None:
+def _check_prefix(location: str, prefix: str) -> None:
     try:
         width = ipaddress.IPv4Network(prefix).prefixlen
     except ValueError:
-        raise Invalid(place, "is not an IPv4 prefix", remedy='write one such as "198.51.100.0/24"') from None
+        raise Invalid(location, "is not an IPv4 prefix", remedy='write one such as "198.51.100.0/24"') from None
     if width < _WIDEST:
-        raise Invalid(place, "has too many addresses", remedy=f"write one of /{_WIDEST} or longer")
+        raise Invalid(location, "has too many addresses", remedy=f"write one of /{_WIDEST} or longer")

@@ -1,18 +1,13 @@
-"""What cloud-init makes of user data.
+"""Simulation of cloud-init: the effects of user data that a console shows.
 
-Only what may be shown is taken out: names, paths, sizes, fingerprints and counts. Contents of files, passwords and
-commands may be secrets, and stay where they are. What cannot be read becomes a warning, as cloud-init has it.
+Only names, paths, sizes, fingerprints and counts are extracted. File contents, passwords and commands may be secrets
+and are not shown. Input that cannot be read becomes a warning, as in cloud-init. A simulated machine has no network and
+runs no user code: parts that fetch, run or compute something are skipped, and the console says so. So are templates
+with placeholders; a template without any is applied as it is.
 
-A simulated machine has no network of its own, and runs nobody's code: what it would fetch, run or work out is left
-out, and the console says that it was. So is a template with something to be filled in; one without is what it says.
-
-A cloud-config, or an archive of several, read so that no text of a stranger costs more than a bounded effort.
-
-YAML's own loaders recurse as deep as a document says, the C one until the process dies, and unfold aliases and merge
-keys without bound. So only the parser is used, which does neither: its events become lists, mappings and texts here,
-and an alias stays nothing. Scalars are texts, whatever YAML would make of them.
-
-SSH keys: those of a server's sshd, which are real ones, and the fingerprints that people compare.
+YAML is read with bounded effort, because users write it. YAML's own loaders recurse as deep as the document, the C one
+until the process dies, and expand aliases and merge keys without bound. So only the parser is used, which does neither:
+its events become lists, mappings and strings here, and an alias becomes None. Scalars stay strings.
 """
 
 import base64
@@ -36,12 +31,12 @@ _DEEPEST_YAML = 16
 _MOST_EVENTS = 2000
 
 
-class Unreadable(Exception):  # noqa: N818  it says what the document is
-    """Raised when there is nothing to be read; its sentence quotes nothing of it."""
+class Unreadable(Exception):  # noqa: N818  the name describes the document
+    """Raised when a document cannot be read; the message quotes nothing of it."""
 
 
 def read_cloud_config(document: bytes) -> dict[str, Any]:
-    """Return what the first document says, or raise Unreadable."""
+    """Return the first document, or raise Unreadable."""
     value = _read(document)
     if value is not None and not isinstance(value, dict):
         raise Unreadable("it is not a mapping")
@@ -49,7 +44,7 @@ def read_cloud_config(document: bytes) -> dict[str, Any]:
 
 
 def read_archive(document: bytes) -> list[dict[str, Any]]:
-    """Return the entries of an archive, each with its `content`, or raise Unreadable; what is no entry is left out."""
+    """Return the entries of an archive, each with its `content`, or raise Unreadable; other items are left out."""
     value = _read(document)
     if value is not None and not isinstance(value, list):
         raise Unreadable("it is not a list")
@@ -79,7 +74,7 @@ def _events(text: str) -> Iterator[yaml.Event]:
 
 
 def _value(events: Iterator[yaml.Event], event: yaml.Event | None, depth: int) -> Any:
-    """Return the value that an event begins, by default the next one."""
+    """Return the value that an event begins, by default the next event."""
     event = next(events) if event is None else event
     if depth > _DEEPEST_YAML:
         raise Unreadable("it is nested too deep")
@@ -103,11 +98,11 @@ def _inside(events: Iterator[yaml.Event]) -> Iterator[yaml.Event]:
         yield event
 
 
-_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # of the group of P-256
+_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551  # group order of P-256
 
 
 def host_keys(seed: str) -> list[tuple[str, str]]:
-    """Return the names and OpenSSH lines of the public keys of a server, the same ones for the same seed."""
+    """Return the names and OpenSSH lines of a server's public host keys, which are real keys derived from the seed."""
     edwards = Ed25519PrivateKey.from_private_bytes(_secret("ed25519", seed)).public_key()
     number = int.from_bytes(_secret("ecdsa", seed)) % (_ORDER - 1) + 1
     curve = derive_private_key(number, SECP256R1()).public_key()
@@ -118,21 +113,21 @@ def host_keys(seed: str) -> list[tuple[str, str]]:
 
 
 def fingerprint(line: str) -> str | None:
-    """Return the SHA256 fingerprint of an OpenSSH public key as `ssh-keygen -l` prints it; None if it is none."""
+    """Return the SHA256 fingerprint of an OpenSSH public key as `ssh-keygen -l` prints it, or None."""
     words = line.split()
-    for sort, blob in pairwise(words):
+    for key_type, blob in pairwise(words):
         try:
             raw = base64.b64decode(blob, validate=True)
         except (binascii.Error, ValueError):
             continue
-        if raw[4 : 4 + len(sort)] == sort.encode():  # the key says again what sort it is
+        if raw[4 : 4 + len(key_type)] == key_type.encode():  # the blob repeats the key type
             digest = hashlib.sha256(raw).digest()
             return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
     return None
 
 
-def _secret(sort: str, seed: str) -> bytes:
-    return hashlib.sha256(f"{sort} host key of {seed}".encode()).digest()
+def _secret(key_type: str, seed: str) -> bytes:
+    return hashlib.sha256(f"{key_type} host key of {seed}".encode()).digest()
 
 
 _MOST = 64
@@ -140,38 +135,38 @@ _MOST_PARTS = 8
 _DEEPEST_ARCHIVE = 4
 _LONGEST = 120
 _TRUSTED = "TrustedUserCAKeys"
-_LEFT_OUT: Mapping[str, str] = {
+_SKIPPED: Mapping[str, str] = {
     "text/x-include-url": "fetches nothing",
     "text/x-include-once-url": "fetches nothing",
     "text/cloud-config-jsonp": "applies no JSON patches",
     "text/part-handler": "runs no handlers",
     "text/jinja2": "fills in no templates",
 }
-"""What a simulated machine does not do of what a real one would, by the type of the part that asks for it."""
-_FILLED_IN = (b"{{", b"{%", b"{#")
+"""Effects that a simulated machine skips, by the content type of the part that asks for them."""
+_PLACEHOLDERS = (b"{{", b"{%", b"{#")
 
 
 @dataclass(slots=True)
 class Applied:
-    """What a console tells of user data."""
+    """Effects of user data."""
 
     hostname: str = ""
     users: list[str] = field(default_factory=list)
     packages: list[str] = field(default_factory=list)
     files: list[tuple[str, int]] = field(default_factory=list)
-    """Paths, and how many bytes were written."""
+    """Paths, and the number of bytes written."""
     commands: int = 0
     scripts: list[tuple[str, int]] = field(default_factory=list)
-    """Names, and how many lines they have."""
+    """Names, and their number of lines."""
     keys: list[str] = field(default_factory=list)
-    """Fingerprints of those who may log in."""
+    """Fingerprints of the authorized keys."""
     authorities: list[str] = field(default_factory=list)
-    """Fingerprints of those whose certificates are trusted."""
+    """Fingerprints of the trusted certificate authorities."""
     warnings: list[str] = field(default_factory=list)
 
 
 def apply(user_data: bytes) -> Applied:
-    """Return what cloud-init would do."""
+    """Return the effects that cloud-init would have."""
     applied = Applied()
     try:
         found = parts(user_data)
@@ -190,8 +185,8 @@ def _apply_parts(applied: Applied, found: list[Part]) -> None:
 
 
 def _unwrapped(applied: Applied, part: Part, depth: int = 0) -> list[Part]:
-    """Return what is in a part: that of an archive is applied as if each entry were a part of its own."""
-    if part.content_type == "text/jinja2" and not any(mark in part.content for mark in _FILLED_IN):
+    """Return the parts inside a part: each entry of an archive is applied like a part of its own."""
+    if part.content_type == "text/jinja2" and not any(marker in part.content for marker in _PLACEHOLDERS):
         content = part.content.partition(b"\n")[2]
         return [Part(content_type_of(content) or "text/plain", part.filename, content)]
     if part.content_type != "text/cloud-config-archive":
@@ -199,7 +194,7 @@ def _unwrapped(applied: Applied, part: Part, depth: int = 0) -> list[Part]:
     try:
         entries = read_archive(part.content) if depth < _DEEPEST_ARCHIVE else []
     except Unreadable as error:
-        applied.warnings.append(f"Failed at reading the archive {_shown(part.filename or 'user-data')}: {error}")
+        applied.warnings.append(f"Failed at reading the archive {_printable(part.filename or 'user-data')}: {error}")
         return []
     if depth == _DEEPEST_ARCHIVE:
         applied.warnings.append("An archive in so many others is not shown here")
@@ -208,8 +203,8 @@ def _unwrapped(applied: Applied, part: Part, depth: int = 0) -> list[Part]:
 
 def _entry(entry: Mapping[str, Any]) -> Part:
     content = entry["content"].encode(errors="replace")
-    told, name = entry.get("type"), entry.get("filename")
-    kind = told if isinstance(told, str) and told else content_type_of(content) or "text/cloud-config"
+    declared, name = entry.get("type"), entry.get("filename")
+    kind = declared if isinstance(declared, str) and declared else content_type_of(content) or "text/cloud-config"
     return Part(kind, name if isinstance(name, str) else None, content)
 
 
@@ -218,35 +213,35 @@ def _apply_part(applied: Applied, part: Part, name: str) -> None:
         try:
             _apply_config(applied, read_cloud_config(part.content))
         except Unreadable as error:
-            applied.warnings.append(f"Failed at merging in cloud config part from {_shown(name)}: {error}")
+            applied.warnings.append(f"Failed at merging in cloud config part from {_printable(name)}: {error}")
     elif part.content_type in {"text/x-shellscript", "text/cloud-boothook"}:
-        applied.scripts.append((_shown(name), len(part.content.splitlines())))
+        applied.scripts.append((_printable(name), len(part.content.splitlines())))
     else:
-        applied.warnings.append(_left_out(part, name))
+        applied.warnings.append(_skip_message(part, name))
 
 
-def _left_out(part: Part, name: str) -> str:
-    kind = _shown(part.content_type)
-    if part.content_type not in _LEFT_OUT:
-        return f"Unhandled unknown content-type ({kind}) userdata: {_shown(name)}"
-    return f"Skipping part {_shown(name)} of type {kind}: a simulated machine {_LEFT_OUT[part.content_type]}"
+def _skip_message(part: Part, name: str) -> str:
+    kind = _printable(part.content_type)
+    if part.content_type not in _SKIPPED:
+        return f"Unhandled unknown content-type ({kind}) userdata: {_printable(name)}"
+    return f"Skipping part {_printable(name)} of type {kind}: a simulated machine {_SKIPPED[part.content_type]}"
 
 
 def _apply_config(applied: Applied, config: Mapping[Any, Any]) -> None:
     for name in ("hostname", "fqdn"):
         if isinstance(config.get(name), str):
-            applied.hostname = _shown(config[name])
+            applied.hostname = _printable(config[name])
             break
     for user in _list(config, "users"):
         named = user.get("name") if isinstance(user, Mapping) else user
         if isinstance(named, str) and named != "default":
-            applied.users.append(_shown(named))
+            applied.users.append(_printable(named))
         if isinstance(user, Mapping):
             applied.keys.extend(_fingerprints(_texts(_list(user, "ssh_authorized_keys"))))
     for package in _list(config, "packages"):
         named = package[0] if isinstance(package, list) and package else package
         if isinstance(named, str):
-            applied.packages.append(_shown(named))
+            applied.packages.append(_printable(named))
     applied.commands += len(_list(config, "runcmd"))
     applied.keys.extend(_fingerprints(_texts(_list(config, "ssh_authorized_keys"))))
     _write_files(applied, [each for each in _list(config, "write_files") if isinstance(each, Mapping)])
@@ -259,7 +254,7 @@ def _write_files(applied: Applied, files: list[Mapping[Any, Any]]) -> None:
         if isinstance(each.get("path"), str) and isinstance(each.get("content", ""), str | bytes)
     }
     for path, content in contents.items():
-        applied.files.append((_shown(path), len(content or b"")))
+        applied.files.append((_printable(path), len(content or b"")))
         for line in content.splitlines() if isinstance(content, str) else ():
             word, _, trusted = line.strip().partition(" ")
             keys = contents.get(trusted.strip())
@@ -280,7 +275,7 @@ def _fingerprints(lines: Iterable[str]) -> list[str]:
     return [found for line in lines if (found := fingerprint(line)) is not None]
 
 
-def _shown(text: str) -> str:
-    """Return a text that fits a line of a console."""
+def _printable(text: str) -> str:
+    """Return a text that fits into a line of a console."""
     plain = "".join("?" if unicodedata.category(letter).startswith("C") else letter for letter in text[:_LONGEST])
     return f"{plain}…" if len(text) > _LONGEST else plain

@@ -1,9 +1,4 @@
-"""The log of a boot: kernel, systemd, cloud-init, sshd, and at the end the prompt.
-
-What one sees of a simulated server: its console, and on it how it boots and applies its user data.
-
-Consoles.
-"""
+"""Consoles of the simulated cloud's servers: the boot log of kernel, systemd, cloud-init and sshd, and console URLs."""
 
 import hashlib
 from collections.abc import Iterator
@@ -22,13 +17,13 @@ from remuda.providers.simulated.images import SimImages
 from remuda.providers.simulated.networks import SimPorts, SimTenancies
 from remuda.providers.simulated.server_states import Life, Lives
 
-_USUAL_S = 2.0
+_DEFAULT_BOOT_S = 2.0
 _CLOUD_INIT = "24.3.1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """What boots."""
+    """Everything that a boot log shows of a server."""
 
     hostname: str
     kernel: str
@@ -42,19 +37,19 @@ class Machine:
 
     @property
     def system(self) -> str:
-        """The name of its operating system."""
+        """Name of its operating system."""
         os = self.image.os if self.image else None
         return f"{os.distro.capitalize()} {os.version}" if os else "Linux"
 
     @property
     def user(self) -> str:
-        """The user that cloud-init makes."""
+        """User that cloud-init creates."""
         return self.image.os.distro if self.image else "cloud-user"
 
 
 def boot_log(machine: Machine, began: datetime, *, takes_s: float, elapsed_s: float) -> list[str]:
-    """Return the lines that a boot has written by now."""
-    span_s = takes_s or _USUAL_S
+    """Return the lines that a boot has output by now."""
+    span_s = takes_s or _DEFAULT_BOOT_S
     stages = (
         (0.0, 0.3, _kernel(machine)),
         (0.3, 0.5, _systemd(machine)),
@@ -68,7 +63,7 @@ def boot_log(machine: Machine, began: datetime, *, takes_s: float, elapsed_s: fl
             at_s = span_s * (start + (end - start) * number / len(found))
             if takes_s and at_s > elapsed_s:
                 return lines
-            lines.append(f"[{at_s:12.6f}] {line}" if start < 0.5 else line)  # noqa: PLR2004  so long the kernel has the console
+            lines.append(f"[{at_s:12.6f}] {line}" if start < 0.5 else line)  # noqa: PLR2004  the stages in which the kernel owns the console
     return lines
 
 
@@ -179,29 +174,29 @@ _KERNEL = "6.8.0-48-generic"
 
 
 class SimConsoles:
-    """Lets one see servers."""
+    """Consoles of the simulated cloud's servers."""
 
     def __init__(
-        self, ground: Ground, *, lives: Lives, images: SimImages, ports: SimPorts, tenancies: SimTenancies
+        self, context: Ground, *, states: Lives, images: SimImages, ports: SimPorts, tenancies: SimTenancies
     ) -> None:
-        self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
-        self._catalogue = ground.catalogue
-        self._lives, self._images, self._ports, self._tenancies = lives, images, ports, tenancies
+        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
+        self._catalogue = context.catalogue
+        self._states, self._images, self._ports, self._tenancies = states, images, ports, tenancies
 
     async def open_console(self, handle: Handle) -> str:
-        """Return an address at which a browser sees the screen, for a while; WrongState if there is none to see."""
-        return await self._desk.change("open_console", lambda: self._open(handle))
+        """Return a temporary URL at which a browser shows the screen; WrongState if there is none."""
+        return await self._gateway.change("open_console", lambda: self._open(handle))
 
     async def console_output(self, handle: Handle, *, lines: int | None = None) -> str:
-        """Return what a server wrote to its console, the last lines of it."""
-        written = await self._desk.look("console_output", lambda: self._written(handle))
-        shown = written if lines is None else written[max(0, len(written) - lines) :]
+        """Return the last lines that a server wrote to its console."""
+        output = await self._gateway.look("console_output", lambda: self._console_lines(handle))
+        shown = output if lines is None else output[max(0, len(output) - lines) :]
         return "".join(f"{line}\n" for line in shown)
 
     def seen_with(self, token: str, *, server: str | None = None) -> Handle:
-        """Return the server whose screen a token of `open_console` shows, or raise NotFound once it is too old.
+        """Return the server that a console token shows, or raise NotFound once the token has expired.
 
-        `server` is whose it is to be, as the address says.
+        `server` is the id in the console's URL, if there is one; the token must belong to it.
         """
         row = self._storage.row(
             "SELECT tenancy, name, servers.id FROM consoles JOIN servers ON servers.id = consoles.server "
@@ -213,7 +208,7 @@ class SimConsoles:
         return Handle(*row[:2])
 
     def _open(self, handle: Handle) -> str:
-        server = self._lives.get(handle)
+        server = self._states.get(handle)
         if server.state not in _VISIBLE:
             raise WrongState("server", handle.name, state=server.state)
         token = base64url.encode(self._randomness.token_bytes(_TOKEN_BYTES))
@@ -224,8 +219,8 @@ class SimConsoles:
         )
         return f"{self._catalogue.console_url}/{self._catalogue.name}/{server.id}?token={token}"
 
-    def _written(self, handle: Handle) -> list[str]:
-        life, now = self._lives.life(handle), self._storage.now()
+    def _console_lines(self, handle: Handle) -> list[str]:
+        life, now = self._states.life(handle), self._storage.now()
         machine = self._machine(life)
         lines: list[str] = []
         for began, takes_s in life.boots:

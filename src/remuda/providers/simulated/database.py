@@ -1,21 +1,14 @@
-"""The cloud's file: transactions, and the log of what changed.
+"""Database of the simulated cloud: one SQLite file with transactions and a change log.
 
-One connection, used on the event loop; a transaction is synchronous, so nobody sees half of it, and may be of several
-effects, each of which happens whole or not at all. Another process may have the file open too (`remuda sim`): a write
-waits a moment for it, and `foreign_changes` tells what it did. Every change of something is `touch`ed before it is
-made: that gives it its version, tells whoever listens after the commit, and lets a simulation remember how it was.
+One connection is used on the event loop. A transaction is synchronous, so no reader sees half of it; it may contain
+several writes, each of which is atomic by itself. Another process may have the file open too (`remuda sim`): a write
+waits briefly for it, and `foreign_changes` announces what it did. Every change is recorded with `touch` before it is
+made, which gives the object its version, notifies listeners after the commit, and lets stale reads remember the
+previous state.
 
-The cloud's tables.
-
-What is looked for stands in columns; the rest of a thing is one document. `state`, `next` and `due` say that a thing is
-in one state until that moment, and in the other from then on. `changes` is what happened, for whoever else has the file
-open; its sequence numbers are the versions of servers.
-
-The cloud's own clock.
-
-It is set by the wall when the cloud is opened, and then runs by monotonic time: the cloud stands elsewhere, and when
-our wall clock is corrected, a server there boots neither sooner nor later. It never shows an earlier time than the last
-change that is stored.
+Columns hold what is searched for; the rest of an object is one document. `state`, `next` and `due` mean that an object
+is in one state until that time, and in the other afterwards. `changes` tells other processes that have the file open
+what happened; its sequence numbers are the versions of servers.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -33,9 +26,9 @@ from remuda.store.readside.sql import storage_error
 from remuda.store.sqlite.file import opening_error
 
 APPLICATION_ID = 0x52454D43
-"""Marks a file as a simulated cloud ('REMC' in the SQLite header)."""
+"""Identifies a file as a simulated cloud ('REMC' in the SQLite header)."""
 SCHEMA_VERSION = 1
-"""Which tables the file has."""
+"""Version of the tables."""
 
 SCHEMA = """
 CREATE TABLE changes (
@@ -168,11 +161,16 @@ CREATE TABLE attachments (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX attachments_by_storage ON attachments (storage);
 """
-"""All of them, for an empty file."""
+"""Tables of an empty file."""
 
 
 class CloudTime:
-    """Seconds since 1970, as the cloud has them."""
+    """The cloud's own clock, in seconds since 1970.
+
+    It is set from the wall clock when the cloud is opened, and then runs by monotonic time: the cloud is somewhere
+    else, so a correction of our wall clock must not change the duration of a boot. It never goes back behind the last
+    stored change.
+    """
 
     def __init__(self, clock: Clock, *, last: float = 0.0) -> None:
         self._clock = clock
@@ -183,28 +181,28 @@ class CloudTime:
 
 
 def as_datetime(moment: float) -> datetime:
-    """Return a moment as the contract has it."""
+    """Convert a time of the cloud into a datetime."""
     return datetime.fromtimestamp(moment, UTC)
 
 
 T = TypeVar("T")
 _Touched = tuple[int, CloudEvent]
 
-_PATIENCE_MS = 2000
+_BUSY_TIMEOUT_MS = 2000
 _LOG_LENGTH = 10_000
 _LOG_SLACK = 1_000
 
 
 Syncs = Literal["never", "elsewhere", "itself"]
-"""Who sees to it that what is committed is on the disk: nobody, a `Disk` beside the connection, or SQLite itself."""
+"""Component that syncs commits to the disk: none, a `Disk` beside the connection, or SQLite itself."""
 
 
 IsTold = Callable[[Any], bool]
-"""Decides by the answer to a change whether others are told of it."""
+"""Decides by the result of a write whether its changes are announced."""
 
 
 def open_storage(path: Path | None, *, clock: Clock, syncs: Syncs = "never") -> "Storage":
-    """Open or make the file, or raise the Unusable error that says why not; without a path it is in memory."""
+    """Open or create the file, or raise the Unusable error with the cause; without a path, open it in memory."""
     if path is None:
         connection = apsw.Connection(":memory:")
         _prepare(connection, "", syncs)
@@ -223,21 +221,21 @@ def open_storage(path: Path | None, *, clock: Clock, syncs: Syncs = "never") -> 
 
 
 class Storage:
-    """An open file."""
+    """An open database."""
 
     def __init__(self, connection: apsw.Connection, clock: Clock) -> None:
         self.is_shared = connection.filename != ""
-        """Another process may have it open."""
+        """Whether another process may have it open."""
         self.before_change: Callable[[Subject, Handle], None] = lambda _subject, _handle: None
-        """Told of what is about to change."""
+        """Called before an object changes."""
         self.after_commit: Callable[[Iterable[CloudEvent]], None] = lambda _events: None
-        """Told of what has changed."""
+        """Called with the changes of a commit."""
         self._connection = connection
         self._execute = connection.execute
         self._path = connection.filename or "of the simulated cloud"
         self._touched: list[_Touched] = []
         self._data_version = connection.pragma("data_version")
-        self._seen, last = next(
+        self._last_announced, last = next(
             connection.execute("SELECT coalesce(max(sequence), 0), coalesce(max(time), 0) FROM changes")
         )
         self._time = CloudTime(clock, last=last)
@@ -247,14 +245,14 @@ class Storage:
         return self._time.now()
 
     def write(self, effect: Callable[[], T], *, is_told: IsTold = lambda _: True) -> T:
-        """Do it whole, or raise and have done nothing. By the answer it is decided whether it is told as well."""
+        """Run a write atomically, or raise its error. `is_told` decides by the result whether it is announced."""
         (outcome,) = self.write_all([effect], is_told=is_told)
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def write_all(self, effects: Sequence[Callable[[], T]], *, is_told: IsTold) -> Sequence[T | Exception]:
-        """Do each whole or not at all, all in one commit; return for each its answer, or its error."""
+        """Run writes in one commit, each atomic by itself; return for each its result or error."""
         try:
             self._execute("BEGIN IMMEDIATE")
             try:
@@ -268,11 +266,11 @@ class Storage:
         except apsw.Error as error:
             return [storage_error(self._path, error) for _ in effects]
         for outcome, touched in done:
-            self._tell(touched, is_told=is_told(outcome))
+            self._announce(touched, is_told=is_told(outcome))
         return [outcome for outcome, _ in done]
 
     def touch(self, subject: Subject, handle: Handle) -> int:
-        """Note that something is about to change; return the number of the change."""
+        """Record that an object is about to change; return the number of the change."""
         self.before_change(subject, handle)
         self._execute(
             "INSERT INTO changes (time, subject, tenancy, name) VALUES (?, ?, ?, ?)",
@@ -285,12 +283,12 @@ class Storage:
         return number
 
     def run(self, statement: str, values: Sequence[Any] = ()) -> int:
-        """Change rows; return how many."""
+        """Change rows; return their number."""
         self._execute(statement, values)
         return self._connection.changes()
 
     def row(self, query: str, values: Sequence[Any] = ()) -> tuple[Any, ...] | None:
-        """Return the first row, if there is one."""
+        """Return the first row, or None."""
         found = self.rows(query, values)
         return found[0] if found else None
 
@@ -301,29 +299,28 @@ class Storage:
             raise storage_error(self._path, error) from None
 
     def has(self, query: str, values: Sequence[Any] = ()) -> bool:
-        """Tell whether there is such a row."""
+        """Tell whether the query finds a row."""
         return bool(self.rows(query, values))
 
     def foreign_changes(self) -> bool:
-        """Tell of what another process has changed since the last time, if it has."""
+        """Announce the changes of another process since the last call; return whether there were any."""
         (version,) = self.rows("PRAGMA data_version")[0]
         if version == self._data_version:
             return False
-        self._tell_since(self._seen)
+        self._announce_since(self._last_announced)
         self._data_version = version
         return True
 
     def close(self) -> None:
-        """Let go of the file."""
         self._connection.close()
 
     def _attempt(self, effect: Callable[[], T]) -> tuple[T | Exception, Sequence[_Touched]]:
-        """Do one of several, and undo it alone if it fails; return what it has touched as well."""
+        """Run one write of several, and undo it alone if it fails; return its changes as well."""
         self._execute("SAVEPOINT effect")
         try:
             outcome: T | Exception = effect()
         except Exception as error:
-            if not self._connection.in_transaction:  # SQLite has undone all of them: the disk is full, or fails
+            if not self._connection.in_transaction:  # SQLite has undone all of them: the disk is full or fails
                 raise
             self._execute("ROLLBACK TO effect")
             self._touched.clear()
@@ -332,27 +329,27 @@ class Storage:
         touched, self._touched = self._touched, []
         return outcome, touched
 
-    def _tell(self, touched: Sequence[_Touched], *, is_told: bool) -> None:
+    def _announce(self, touched: Sequence[_Touched], *, is_told: bool) -> None:
         if not touched:
             return
-        if touched[0][0] != self._seen + 1:
-            self._tell_since(self._seen)
+        if touched[0][0] != self._last_announced + 1:
+            self._announce_since(self._last_announced)
             return
-        self._seen = touched[-1][0]
+        self._last_announced = touched[-1][0]
         if is_told:
             self.after_commit([event for _, event in touched])
 
-    def _tell_since(self, number: int) -> None:
+    def _announce_since(self, number: int) -> None:
         found = self.rows(
             "SELECT sequence, subject, tenancy, name FROM changes WHERE sequence > ? ORDER BY sequence", (number,)
         )
         if found:
-            self._seen = found[-1][0]
+            self._last_announced = found[-1][0]
             self.after_commit([CloudEvent(subject, Handle(tenancy, name)) for _, subject, tenancy, name in found])
 
 
 def _prepare(connection: apsw.Connection, path: str, syncs: Syncs) -> None:
-    connection.set_busy_timeout(_PATIENCE_MS)
+    connection.set_busy_timeout(_BUSY_TIMEOUT_MS)
     application, version = connection.pragma("application_id"), connection.pragma("user_version")
     is_empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     if application != APPLICATION_ID and not (application == 0 and is_empty):
@@ -362,14 +359,14 @@ def _prepare(connection: apsw.Connection, path: str, syncs: Syncs) -> None:
     connection.pragma("journal_mode", "wal")
     connection.pragma("synchronous", "full" if syncs == "itself" else "off")
     if syncs == "elsewhere":
-        connection.wal_autocheckpoint(0)  # it would move the log into the file without a sync
+        connection.wal_autocheckpoint(0)  # a checkpoint would move the log into the file without a sync
     if version < SCHEMA_VERSION:
-        _make(connection)
+        _create_tables(connection)
 
 
-def _make(connection: apsw.Connection) -> None:
+def _create_tables(connection: apsw.Connection) -> None:
     connection.execute("BEGIN IMMEDIATE")
-    if connection.pragma("user_version") < SCHEMA_VERSION:  # nobody else was quicker
+    if connection.pragma("user_version") < SCHEMA_VERSION:  # no other process was faster
         connection.execute(SCHEMA)
         connection.pragma("application_id", APPLICATION_ID)
         connection.pragma("user_version", SCHEMA_VERSION)

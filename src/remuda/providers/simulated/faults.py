@@ -1,13 +1,6 @@
-"""What a read would have shown a little while ago, for a simulation whose reads may be stale.
+"""Faults, latency and stale reads of the simulated cloud. There are none unless faults are configured or passed in.
 
-Before something changes, how it was is remembered here for as long as a stale read may reach back. What was made may
-also be hidden for so long: it is there, and nobody sees it yet.
-
-What may go wrong in the cloud, off unless somebody passes a menu.
-
-Each fault is asked of the menu as `cloud.<fault>`, and again with the verb appended: `cloud.error.create_server`.
-
-How long the cloud takes to answer.
+Each fault is drawn as `cloud.<fault>`, and again with the method appended: `cloud.error.create_server`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -30,8 +23,8 @@ Fault = Literal[
     "not_found_yet",
     "dropped_event",
 ]
-"""Done, but the answer comes far too late; done, but told that it failed; failed, and not done; late, but done; a read
-of a little while ago; a list with a row twice; too many requests; made, but not to be seen yet; an event lost."""
+"""Done, but the response comes far too late; done, but reported as failed; failed and not done; late, but done; a stale
+read; a list with a row twice; rate limited; created, but not visible yet; a lost event."""
 
 FAULTS: tuple[Fault, ...] = (
     "timeout_done",
@@ -44,29 +37,29 @@ FAULTS: tuple[Fault, ...] = (
     "not_found_yet",
     "dropped_event",
 )
-"""The whole menu."""
+"""All faults."""
 
 
 class CloudFailed(Unavailable):
-    """The cloud said that something went wrong, which says nothing about what it did."""
+    """Raised for an internal error of the cloud, after which it is unknown what was done."""
 
     code = "cloud_failed"
 
     def __init__(self) -> None:
-        super().__init__("The simulated cloud failed: look at what it did before trying again.")
+        super().__init__("The simulated cloud failed. Check what it did before you try again.")
 
 
 class RateLimited(Unavailable):
-    """The cloud was asked too often, and has done nothing."""
+    """Raised when the cloud gets too many requests; nothing was done."""
 
     code = "rate_limited"
 
     def __init__(self) -> None:
-        super().__init__("The simulated cloud is asked too often: try again a little later.")
+        super().__init__("The simulated cloud receives too many requests. Try again a little later.")
 
 
 class Faults(Protocol):
-    """A menu of faults, such as a simulation has."""
+    """Source of faults, such as a simulation."""
 
     def fires(self, name: str) -> bool:
         """Tell whether this fault happens now."""
@@ -74,63 +67,61 @@ class Faults(Protocol):
 
 
 class Calm:
-    """A menu without faults."""
+    """Source without faults."""
 
     def fires(self, name: str) -> bool:
-        """Nothing ever goes wrong."""
         return not name
 
 
 @dataclass(frozen=True, slots=True)
 class DrawnFaults:
-    """A menu by chance, for a cloud that somebody wants to be unreliable: each fault at its rate."""
+    """Source of random faults at configured rates, for a cloud that is deliberately unreliable."""
 
     randomness: Randomness
     rates: Mapping[str, float]
-    """By the fault's name, or that with a verb: `error`, `error.create_server`."""
+    """By the fault's name, or its name and a method: `error`, `error.create_server`."""
 
     def fires(self, name: str) -> bool:
-        """Draw."""
         rate = self.rates.get(name.removeprefix("cloud."), 0.0)
         return rate > 0 and self.randomness.uniform(0, 1) < rate
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FaultBounds:
-    """How bad it may get."""
+    """Bounds of the faults."""
 
     slow_s: float = 10.0
-    """A slow call takes so much longer at most."""
+    """Greatest additional duration of a slow call."""
     lost_answer_s: float = 60.0
-    """An answer that comes too late comes after so long."""
+    """Delay of a response that comes too late."""
     stale_s: float = 2.0
-    """No read is older; and what was made is to be seen by then."""
+    """Greatest age of a read; a created object is visible after it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delay:
-    """How long a verb takes."""
+    """Duration of a method's calls."""
 
     mean_s: float = 0.0
     jitter: float = 0.0
-    """It is up to this share shorter or longer than the mean."""
+    """Share of the mean by which a call may be shorter or longer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Latency:
-    """How long each verb takes."""
+    """Durations of all methods' calls."""
 
     usual: Delay = Delay()
     verbs: Mapping[str, Delay] = field(default_factory=dict)
-    """Those that take longer or less."""
+    """Methods that differ from the usual."""
 
     @property
     def is_zero(self) -> bool:
-        """Nothing takes any time."""
+        """Whether every call returns immediately."""
         return not any(delay.mean_s for delay in (self.usual, *self.verbs.values()))
 
     def of(self, verb: str, randomness: Randomness) -> float:
-        """Return how long a call takes this time."""
+        """Return the duration of one call."""
         delay = self.verbs.get(verb, self.usual)
         if not delay.mean_s:
             return 0.0
@@ -138,7 +129,7 @@ class Latency:
 
 
 INSTANT = Latency()
-"""Everything is answered at once."""
+"""Latency of a cloud that responds immediately."""
 
 
 _Key = tuple[Subject, Handle]
@@ -146,59 +137,63 @@ _Key = tuple[Subject, Handle]
 
 @dataclass(slots=True)
 class Past:
-    """How things were."""
+    """Previous states of objects, for reads that may be stale.
+
+    An object's state is kept here before each change, for as long as a stale read may reach back. A created object may
+    be hidden for the same time: it exists, but is not visible yet.
+    """
 
     now: Callable[[], float]
     reach_s: float
     readers: dict[Subject, Callable[[Handle], Any]] = field(default_factory=dict)
-    """How each sort of thing is read."""
-    _was: dict[_Key, list[tuple[float, Any]]] = field(default_factory=dict)
+    """Read function of each kind of object."""
+    _history: dict[_Key, list[tuple[float, Any]]] = field(default_factory=dict)
     _hidden_until: dict[_Key, float] = field(default_factory=dict)
 
     def remember(self, subject: Subject, handle: Handle) -> None:
-        """Keep how something is, because it is about to change."""
+        """Keep the state of an object that is about to change."""
         now, key = self.now(), (subject, handle)
         read = self.readers.get(subject)
         if read is None:
             return
-        kept = [each for each in self._was.pop(key, ()) if each[0] > now - self.reach_s]
+        kept = [each for each in self._history.pop(key, ()) if each[0] > now - self.reach_s]
         if not kept or kept[-1][0] != now:
             kept.append((now, read(handle)))
-        self._was[key] = kept  # now the last one, so that the oldest are first
+        self._history[key] = kept  # moved to the end, so that the oldest are first
         self._forget(now)
 
     def hide(self, subject: Subject, handle: Handle) -> None:
-        """Let what was just made not be seen for a while."""
+        """Hide an object that was just created."""
         self._hidden_until.pop((subject, handle), None)  # so that the oldest are first, here too
         self._hidden_until[subject, handle] = self.now() + self.reach_s
 
     def seen(self, subject: Subject, handle: Handle, present: Any, *, is_stale: bool) -> Any:
-        """Return what a read of one thing shows."""
+        """Return the result of a read of one object."""
         key, now = (subject, handle), self.now()
         if self._hidden_until.get(key, now) > now:
             return None
         return self._as_of(key, now - self.reach_s, present) if is_stale else present
 
     def rows(self, subject: Subject, present: Mapping[Handle, Any], *, is_stale: bool) -> Iterable[Any]:
-        """Yield what a list of things shows where these are there now."""
+        """Yield the entries of a list, given the present objects."""
         for handle, thing in present.items():
             shown = self.seen(subject, handle, thing, is_stale=is_stale)
             if shown is not None:
                 yield shown
 
     def gone(self, subject: Subject) -> Iterable[Handle]:
-        """Yield what may have been there a while ago and is no longer."""
-        return [handle for kind, handle in self._was if kind == subject and self.readers[subject](handle) is None]
+        """Yield objects that may have existed recently and no longer do."""
+        return [handle for kind, handle in self._history if kind == subject and self.readers[subject](handle) is None]
 
     def _as_of(self, key: _Key, moment: float, present: Any) -> Any:
-        return next((value for until, value in self._was.get(key, ()) if until > moment), present)
+        return next((value for until, value in self._history.get(key, ()) if until > moment), present)
 
     def _forget(self, now: float) -> None:
-        while self._was:
-            oldest = next(iter(self._was))
-            if self._was[oldest][-1][0] > now - self.reach_s:
+        while self._history:
+            oldest = next(iter(self._history))
+            if self._history[oldest][-1][0] > now - self.reach_s:
                 break
-            del self._was[oldest]
+            del self._history[oldest]
         while self._hidden_until:
             oldest = next(iter(self._hidden_until))
             if self._hidden_until[oldest] > now:

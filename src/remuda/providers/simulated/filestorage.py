@@ -1,4 +1,4 @@
-"""File storage."""
+"""File storage of the simulated cloud."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -18,71 +18,71 @@ _decode = msgspec.msgpack.Decoder(FileStorage).decode
 
 
 class SimFileStorages:
-    """Keeps file storage."""
+    """File storage of the simulated cloud."""
 
-    def __init__(self, ground: Ground, *, networks: SimNetworks) -> None:
-        self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
-        self._classes, self._networks = ground.catalogue.storage_classes, networks.shelf
-        self._desk.past.readers["storage"] = self._read
+    def __init__(self, context: Ground, *, networks: SimNetworks) -> None:
+        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
+        self._classes, self._networks = context.catalogue.storage_classes, networks.shelf
+        self._gateway.past.readers["storage"] = self._read
 
     async def storage_classes(self) -> Sequence[StorageClass]:
-        """Return what is offered now."""
-        return await self._desk.look("storage_classes", lambda: self._classes)
+        return await self._gateway.look("storage_classes", lambda: self._classes)
 
-    async def converge_storage(self, wanted: FileStorageSpec) -> FileStorage:
-        """Make a storage, or bring it up to date; Refused if it would be smaller than what is on it."""
-        return await self._desk.change("converge_storage", lambda: self._converge(wanted))
+    async def converge_storage(self, desired: FileStorageSpec) -> FileStorage:
+        """Create or update a storage; Rejected if its data would not fit."""
+        return await self._gateway.change("converge_storage", lambda: self._converge(desired))
 
     async def find_storage(self, handle: Handle) -> FileStorage | None:
-        return await self._desk.find("find_storage", "storage", handle, self._read)
+        return await self._gateway.find("find_storage", "storage", handle, self._read)
 
     async def remove_storage(self, handle: Handle) -> None:
-        """Remove a storage and all that is on it."""
-        await self._desk.change("remove_storage", lambda: self._remove(handle))
+        """Remove a storage and its data."""
+        await self._gateway.change("remove_storage", lambda: self._remove(handle))
 
     def storages(self) -> AsyncIterator[Sequence[FileStorage]]:
-        return self._desk.parts("storages", "storage", self._page, lambda each: each.spec.handle)
+        return self._gateway.parts("storages", "storage", self._page, lambda each: each.spec.handle)
 
     def _read(self, handle: Handle) -> FileStorage | None:
         row = self._storage.row(_ONE, (handle.name,))
-        return None if row is None else _whole(row)
+        return None if row is None else _storage_of(row)
 
-    def _page(self, mark: Any) -> tuple[list[FileStorage], Any]:
-        rows = self._storage.rows(_LIST, (mark or "", PART))
-        return [_whole(row) for row in rows], rows[-1][2] if len(rows) == PART else None
+    def _page(self, position: Any) -> tuple[list[FileStorage], Any]:
+        rows = self._storage.rows(_LIST, (position or "", PART))
+        return [_storage_of(row) for row in rows], rows[-1][2] if len(rows) == PART else None
 
-    def _converge(self, wanted: FileStorageSpec) -> FileStorage:
-        present = self._read(wanted.handle)
-        if present is not None and present.spec == wanted:
+    def _converge(self, desired: FileStorageSpec) -> FileStorage:
+        present = self._read(desired.handle)
+        if present is not None and present.spec == desired:
             return present
-        self._check(wanted, present)
+        self._check(desired, present)
         mount_path = present.mount_path if present else f"/exports/{random_id(self._randomness)}"
-        made = FileStorage(spec=wanted, mount_path=mount_path, used_bytes=present.used_bytes if present else 0)
-        self._storage.touch("storage", wanted.handle)
+        updated = FileStorage(spec=desired, mount_path=mount_path, used_bytes=present.used_bytes if present else 0)
+        self._storage.touch("storage", desired.handle)
         self._storage.run(
-            "INSERT OR REPLACE INTO storages VALUES (?, ?, ?)", (wanted.handle.name, made.used_bytes, encode(made))
+            "INSERT OR REPLACE INTO storages VALUES (?, ?, ?)",
+            (desired.handle.name, updated.used_bytes, encode(updated)),
         )
-        self._storage.run("DELETE FROM attachments WHERE storage = ?", (wanted.handle.name,))
-        for each in wanted.attachments:
+        self._storage.run("DELETE FROM attachments WHERE storage = ?", (desired.handle.name,))
+        for each in desired.attachments:
             self._storage.run(
                 "INSERT OR IGNORE INTO attachments VALUES (?, ?, ?)",
-                (each.network.tenancy, each.network.name, wanted.handle.name),
+                (each.network.tenancy, each.network.name, desired.handle.name),
             )
         if present is None:
-            self._desk.made("storage", wanted.handle)
-        return made
+            self._gateway.made("storage", desired.handle)
+        return updated
 
-    def _check(self, wanted: FileStorageSpec, present: FileStorage | None) -> None:
-        if wanted.handle.tenancy:
-            raise Refused("a file storage belongs to no tenancy")
-        if not any(each.id == wanted.storage_class for each in self._classes):
-            raise NotFound("storage class", wanted.storage_class)
-        for each in wanted.attachments:
+    def _check(self, desired: FileStorageSpec, present: FileStorage | None) -> None:
+        if desired.handle.tenancy:
+            raise Refused("a file storage does not belong to a tenancy")
+        if not any(each.id == desired.storage_class for each in self._classes):
+            raise NotFound("storage class", desired.storage_class)
+        for each in desired.attachments:
             self._networks.get(each.network)
-        if present is not None and present.spec.storage_class != wanted.storage_class:
-            raise Refused(f"the storage {wanted.handle.name} keeps its class")
-        if present is not None and wanted.size_bytes < present.used_bytes:
-            raise Refused(f"more is on the storage {wanted.handle.name} than would fit")
+        if present is not None and present.spec.storage_class != desired.storage_class:
+            raise Refused(f"the class of the storage {desired.handle.name} cannot change")
+        if present is not None and desired.size_bytes < present.used_bytes:
+            raise Refused(f"the data on the storage {desired.handle.name} does not fit into this size")
 
     def _remove(self, handle: Handle) -> None:
         if self._read(handle) is None:
@@ -92,7 +92,7 @@ class SimFileStorages:
         self._storage.run("DELETE FROM attachments WHERE storage = ?", (handle.name,))
 
 
-def _whole(row: tuple[Any, ...]) -> FileStorage:
+def _storage_of(row: tuple[Any, ...]) -> FileStorage:
     document, used_bytes, _ = row
     stored = _decode(document)
     return FileStorage(spec=stored.spec, mount_path=stored.mount_path, used_bytes=used_bytes)

@@ -1,22 +1,8 @@
-"""Where every call to the cloud arrives: it takes its time, and may go wrong.
+"""Gateway of the simulated cloud: latency, faults and commits of every call, and the tables of its documents.
 
-What the cloud was told to do it does, even if whoever told it gives up: an effect is a task of its own. A cloud that
-answers at once and never fails needs none of that, and has none of its cost: what it is asked for in one turn of the
-loop is one commit.
-
-Effects that are asked for in one turn of the loop: each whole or not at all, all in one commit.
-
-A commit costs as much as several effects. Only a cloud that answers at once is asked for so many of them in a turn.
-
-When what the cloud answered for is on its disk.
-
-Commits do not wait for the disk, because they happen on the event loop. An answer does: it leaves after a sync of the
-write-ahead log that began after its commit, in a thread, and one sync serves all who wait for it. The log is moved into
-the file there, too.
-
-What all rooms of the cloud stand on.
-
-A table of things that a tenancy has, each one document under its handle.
+A write runs as its own task, so it completes even if its caller gives up, as it would in a real cloud. A cloud without
+latency, faults and durability needs no task: all writes of one event-loop iteration share a commit, because a commit
+costs as much as several writes.
 """
 
 import asyncio
@@ -43,40 +29,40 @@ T = TypeVar("T")
 
 
 class Together:
-    """Gathers effects."""
+    """Batch of the writes of one event-loop iteration: one commit, in which each write is atomic by itself."""
 
-    def __init__(self, clockwork: Clockwork, storage: Storage, *, is_told: IsTold) -> None:
-        self._clockwork, self._storage, self._is_told = clockwork, storage, is_told
-        self._asked: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
+    def __init__(self, timers: Clockwork, storage: Storage, *, is_told: IsTold) -> None:
+        self._timers, self._storage, self._is_told = timers, storage, is_told
+        self._pending: list[tuple[Callable[[], Any], asyncio.Future[Any]]] = []
 
     @property
     def is_busy(self) -> bool:
-        """Something is still to be done."""
-        return bool(self._asked)
+        """Whether writes are pending."""
+        return bool(self._pending)
 
     async def have(self, effect: Callable[[], T]) -> T:
-        """Have an effect in the commit at the end of this turn. Who gives up waiting leaves it as it is."""
+        """Run a write in the commit at the end of this iteration. It is done even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
-        if not self._asked:
+        if not self._pending:
             loop.call_soon(self._commit)
-        answer: asyncio.Future[T | Exception] = loop.create_future()
-        self._asked.append((effect, answer))
-        outcome = await answer
+        future: asyncio.Future[T | Exception] = loop.create_future()
+        self._pending.append((effect, future))
+        outcome = await future
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def _commit(self) -> None:
-        asked, self._asked = self._asked, []
-        for (_, answer), outcome in zip(asked, self._outcomes([effect for effect, _ in asked]), strict=True):
-            if not answer.done():
-                answer.set_result(outcome)
+        pending, self._pending = self._pending, []
+        for (_, future), outcome in zip(pending, self._outcomes([effect for effect, _ in pending]), strict=True):
+            if not future.done():
+                future.set_result(outcome)
 
     def _outcomes(self, effects: Sequence[Callable[[], Any]]) -> Sequence[Any]:
         try:
-            self._clockwork.settle()
+            self._timers.settle()
             return self._storage.write_all(effects, is_told=self._is_told)
-        except Exception as error:  # noqa: BLE001  nobody else is there to hear of it
+        except Exception as error:  # noqa: BLE001  every caller gets it as the outcome
             return [error] * len(effects)
 
 
@@ -84,29 +70,34 @@ _LOG_BYTES = 4 * 2**20
 
 
 class Disk:
-    """The disk under an open file."""
+    """Durability of committed writes in an open file.
+
+    Commits do not wait for the disk, because they happen on the event loop. A response does: it is returned after a
+    sync of the write-ahead log that began after its commit. The sync runs in a thread and serves all waiting responses.
+    The same thread moves the log into the database file.
+    """
 
     def __init__(self, path: Path, *, sync: Callable[[int], None] = os.fsync) -> None:
         self._sync = sync
         self._log = os.open(path.with_name(path.name + "-wal"), os.O_RDWR)
-        self._mover = apsw.Connection(str(path))
-        self._mover.pragma("synchronous", "normal")
+        self._checkpointer = apsw.Connection(str(path))
+        self._checkpointer.pragma("synchronous", "normal")
         self._under_way: asyncio.Task[None] | None = None
         self._next: asyncio.Task[None] | None = None
 
     async def reached(self) -> None:
-        """Return when all that is committed now would survive a power cut."""
-        # A sync that is under way may have begun before our commit: only the next one is sure to hold it.
+        """Wait until everything that is committed now would survive a power failure."""
+        # A sync in progress may have begun before our commit: only the next one is sure to include it.
         if self._next is None:
             self._next = asyncio.create_task(self._sync_after(self._under_way), name="cloud sync")
         await asyncio.shield(self._next)
 
     async def close(self) -> None:
-        """Wait for the last sync, and let go of the file."""
+        """Wait for the last sync, and close the file."""
         left = [task for task in (self._under_way, self._next) if task is not None]
         if left:
             await asyncio.wait(left)
-        self._mover.close()
+        self._checkpointer.close()
         os.close(self._log)
 
     async def _sync_after(self, earlier: "asyncio.Task[None] | None") -> None:
@@ -118,18 +109,18 @@ class Disk:
     def _write_back(self) -> None:
         self._sync(self._log)
         if os.fstat(self._log).st_size > _LOG_BYTES:
-            self._mover.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            self._checkpointer.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
 
 
 Page = tuple[Sequence[T], Any]
 
 PART = 500
-"""So many rows are in a part of a list."""
+"""Number of rows in a page of a list."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Desk:
-    """Takes calls."""
+    """Entry point of all calls to the simulated cloud."""
 
     clock: Clock
     randomness: Randomness
@@ -140,45 +131,45 @@ class Desk:
     bounds: FaultBounds
     past: Past
     disk: Disk | None = None
-    """Where an answer has to be before it leaves; None if it need not."""
-    _under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict, init=False)  # in order
-    _is_calm: bool = field(init=False)
-    _is_quick: bool = field(init=False)
-    _together: Together = field(init=False)
+    """Set if responses wait until their writes are durable."""
+    _under_way: dict[asyncio.Task[Any], None] = field(default_factory=dict, init=False)  # a dict, to keep the order
+    _is_faultless: bool = field(init=False)
+    _is_immediate: bool = field(init=False)
+    _batch: Together = field(init=False)
 
     def __post_init__(self) -> None:
-        self._is_calm = isinstance(self.faults, Calm)
-        self._is_quick = self._is_calm and self.latency.is_zero and self.disk is None
-        self._together = Together(self.clockwork, self.storage, is_told=self._is_told)
-        if not self._is_calm:
+        self._is_faultless = isinstance(self.faults, Calm)
+        self._is_immediate = self._is_faultless and self.latency.is_zero and self.disk is None
+        self._batch = Together(self.clockwork, self.storage, is_told=self._is_told)
+        if not self._is_faultless:
             self.storage.before_change = self.past.remember
 
     @property
     def lag_s(self) -> float:
-        """How old a read can be."""
-        return 0.0 if self._is_calm else self.bounds.stale_s
+        """Greatest age of a read."""
+        return 0.0 if self._is_faultless else self.bounds.stale_s
 
     @property
     def is_busy(self) -> bool:
-        """Something that the cloud was told to do has not ended."""
-        return bool(self._under_way) or self._together.is_busy
+        """Whether a write has not ended."""
+        return bool(self._under_way) or self._batch.is_busy
 
     async def change(self, verb: str, effect: Callable[[], T]) -> T:
-        """Have an effect, whole or not at all."""
-        if self._is_quick:
-            return await self._together.have(effect)
+        """Run a write atomically."""
+        if self._is_immediate:
+            return await self._batch.have(effect)
         task = asyncio.create_task(self._work(verb, effect), name=f"cloud {verb}")
         self._under_way[task] = None
         task.add_done_callback(self._ended)
         return await asyncio.shield(task)
 
     def made(self, subject: Subject, handle: Handle) -> None:
-        """Take note, inside an effect, that it makes something new."""
-        if not self._is_calm and self._fires("not_found_yet", subject):
+        """Record, within a write, that it creates an object."""
+        if not self._is_faultless and self._fires("not_found_yet", subject):
             self.past.hide(subject, handle)
 
     async def look(self, verb: str, read: Callable[[], T]) -> T:
-        """Read what is never stale."""
+        """Read something that is never stale."""
         await self._begin(verb)
         self.clockwork.settle()
         return read()
@@ -187,9 +178,9 @@ class Desk:
         await self._begin(verb)
         self.clockwork.settle()
         found = read(handle)
-        if self._is_calm:
+        if self._is_faultless:
             return found
-        return self.past.seen(subject, handle, found, is_stale=self._fires("stale", verb))  # type: ignore[no-any-return]  # it is what the reader reads
+        return self.past.seen(subject, handle, found, is_stale=self._fires("stale", verb))  # type: ignore[no-any-return]  # it has the type that `read` returns
 
     async def parts(
         self,
@@ -197,58 +188,60 @@ class Desk:
         subject: Subject,
         page: Callable[[Any], Page[T]],
         handle_of: Callable[[T], Handle],
-        show: Callable[[Any], T] = lambda thing: thing,
+        show: Callable[[Any], T] = lambda item: item,
     ) -> AsyncIterator[Sequence[T]]:
-        """Yield all things of a sort as `page` reads them behind a mark: the things, and the next mark or None.
+        """Yield all objects of a kind.
 
-        `show` makes of what a read of one thing returns what stands in the list.
+        `page` reads those after a position, and returns them with the next position or None.
+
+        `show` converts what a read of one object returns into an entry of the list.
         """
         is_stale = self._fires("stale", verb)
-        mark = None
+        position = None
         while True:
             await self._begin(verb)
             self.clockwork.settle()
-            things, mark = page(mark)
-            if not self._is_calm:
-                present: dict[Handle, Any] = {handle_of(thing): thing for thing in things}
-                if is_stale and mark is None:
+            objects, position = page(position)
+            if not self._is_faultless:
+                present: dict[Handle, Any] = {handle_of(item): item for item in objects}
+                if is_stale and position is None:
                     present.update(dict.fromkeys(self.past.gone(subject)))
-                things = [show(thing) for thing in self.past.rows(subject, present, is_stale=is_stale)]
-                things += things[:1] if self._fires("doubled_rows", verb) else []
-            yield things
-            if mark is None:
+                objects = [show(item) for item in self.past.rows(subject, present, is_stale=is_stale)]
+                objects += objects[:1] if self._fires("doubled_rows", verb) else []
+            yield objects
+            if position is None:
                 return
             await let_others_run()
 
     async def close(self) -> None:
-        """Stop working: what has not been done will not be."""
+        """Cancel the writes that have not been done."""
         left = list(self._under_way)
         for task in left:
             task.cancel()
         if left:
             await asyncio.wait(left)
 
-    def _do(self, effect: Callable[[], T]) -> T:
+    def _commit_write(self, effect: Callable[[], T]) -> T:
         self.clockwork.settle()
         return self.storage.write(effect, is_told=self._is_told)
 
-    def _is_told(self, answer: object) -> bool:
-        """Tell whether a change is told beside its answer: not if that shows the thing, and is sure to come."""
-        return answer is None or not self._is_calm
+    def _is_told(self, result: object) -> bool:
+        """Tell whether a change is announced: not if its response shows the object and is sure to arrive."""
+        return result is None or not self._is_faultless
 
     async def _work(self, verb: str, effect: Callable[[], T]) -> T:
         await self._begin(verb)
-        answer = self._do(effect)
+        result = self._commit_write(effect)
         if self.disk is not None:
             await self.disk.reached()
         if self._fires("error_done", verb):
             raise CloudFailed
         if self._fires("timeout_done", verb):
             await self.clock.sleep(self.bounds.lost_answer_s)
-        return answer
+        return result
 
     async def _begin(self, verb: str) -> None:
-        if self._is_quick:
+        if self._is_immediate:
             return
         pause_s = self.latency.of(verb, self.randomness)
         if self._fires("slow", verb):
@@ -261,19 +254,19 @@ class Desk:
             raise CloudFailed
 
     def _fires(self, fault: Fault, verb: str) -> bool:
-        if self._is_calm:
+        if self._is_faultless:
             return False
         return any([self.faults.fires(f"cloud.{fault}"), self.faults.fires(f"cloud.{fault}.{verb}")])
 
     def _ended(self, task: "asyncio.Task[Any]") -> None:
         self._under_way.pop(task, None)
         if not task.cancelled():
-            task.exception()  # told to whoever still waits; nobody else needs to hear of it
+            task.exception()  # retrieved, so that asyncio does not log it: a waiting caller gets it anyway
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ground:
-    """Passed to every room."""
+    """Dependencies of every capability of the simulated cloud."""
 
     catalogue: Catalogue
     storage: Storage
@@ -283,16 +276,16 @@ class Ground:
 
 
 encode: Callable[[Any], bytes] = msgspec.msgpack.Encoder().encode
-"""Return a thing as its document."""
+"""Encode an object as its stored document."""
 
 
 class Shelf(Generic[T]):
-    """Finds the documents of a table."""
+    """Table of documents, one for each handle."""
 
     def __init__(self, storage: Storage, table: str, kind: str, document: type[T]) -> None:
         self._storage, self._kind = storage, kind
         self._decode = msgspec.msgpack.Decoder(document).decode
-        self._find = f"SELECT document FROM {table} WHERE tenancy = ? AND name = ?"  # noqa: S608  the table is ours
+        self._find = f"SELECT document FROM {table} WHERE tenancy = ? AND name = ?"  # noqa: S608  the table name is a constant
         self._list = (
             f"SELECT tenancy, name, document FROM {table} WHERE (tenancy, name) > (?, ?) "  # noqa: S608  same
             f"ORDER BY tenancy, name LIMIT {PART}"
@@ -304,17 +297,16 @@ class Shelf(Generic[T]):
         return None if row is None else self._decode(row[0])
 
     def get(self, handle: Handle) -> T:
-        """Return one, or raise NotFound."""
+        """Return a document, or raise NotFound."""
         found = self.read(handle)
         if found is None:
             raise NotFound(self._kind, handle.name)
         return found
 
-    def page(self, mark: Any) -> tuple[list[T], Any]:
-        """Return the things behind a mark, and the mark of the last one if there may be more."""
-        rows = self._storage.rows(self._list, mark or ("", ""))
+    def page(self, position: Any) -> tuple[list[T], Any]:
+        """Return the documents after a position, and the position of the last one if there may be more."""
+        rows = self._storage.rows(self._list, position or ("", ""))
         return [self._decode(row[2]) for row in rows], rows[-1][:2] if len(rows) == PART else None
 
     def remove(self, handle: Handle) -> None:
-        """Take one away."""
         self._storage.run(self._remove, (handle.tenancy, handle.name))

@@ -1,8 +1,7 @@
-"""Images: those of the catalogue, those that were uploaded, and snapshots.
+"""Images, flavors and external networks of the simulated cloud.
 
-Of an uploaded one the size and the digest are kept, and not the bytes: nothing here runs them.
-
-What the cloud offers: flavors with the room that is left, and external networks.
+Images are those of the catalogue, uploads and snapshots. Only the size and digest of an upload are stored: nothing here
+runs its bytes.
 """
 
 import hashlib
@@ -25,45 +24,45 @@ _decode = msgspec.msgpack.Decoder(NewImage).decode
 
 
 class SimImages:
-    """Keeps images, and makes them of servers."""
+    """Images and snapshots of the simulated cloud."""
 
-    def __init__(self, ground: Ground, *, lives: Lives) -> None:
-        self._storage, self._desk, self._clockwork = ground.storage, ground.desk, ground.clockwork
-        self._catalogue, self._lives = ground.catalogue, lives
-        self._desk.past.readers["image"] = lambda handle: self.read(handle.name)
-        self._clockwork.add("images", self._move)
+    def __init__(self, context: Ground, *, states: Lives) -> None:
+        self._storage, self._gateway, self._timers = context.storage, context.desk, context.clockwork
+        self._catalogue, self._states = context.catalogue, states
+        self._gateway.past.readers["image"] = lambda handle: self.read(handle.name)
+        self._timers.add("images", self._advance)
 
     async def images(self) -> Sequence[Image]:
-        """Return all images, in whatever state."""
+        """Return all images, in any state."""
         found: list[Image] = []
-        async for part in self._desk.parts("images", "image", self._page, lambda each: Handle("", each.id)):
+        async for part in self._gateway.parts("images", "image", self._page, lambda each: Handle("", each.id)):
             found.extend(part)
         return found
 
     async def find_image(self, image: str) -> Image | None:
-        return await self._desk.find("find_image", "image", Handle("", image), lambda handle: self.read(handle.name))
+        return await self._gateway.find("find_image", "image", Handle("", image), lambda handle: self.read(handle.name))
 
-    async def create_image(self, wanted: NewImage, content: AsyncIterator[bytes]) -> Image:
-        """Make an image of these bytes, or raise AlreadyExists. If the content breaks off, no image is left."""
-        self._check_new(wanted)
+    async def create_image(self, desired: NewImage, content: AsyncIterator[bytes]) -> Image:
+        """Create an image from a stream of bytes, or raise AlreadyExists. If it breaks off, no image remains."""
+        self._check_new(desired)
         size, digest = 0, hashlib.sha256()
         async for chunk in content:
             size += len(chunk)
             digest.update(chunk)
         if not size:
             raise Refused("an image cannot be empty")
-        size_gib, told = -(-size // _GIB), f"sha256:{digest.hexdigest()}"
-        return await self._desk.change(
-            "create_image", lambda: self._make(wanted, size_gib=size_gib, digest=told, takes_s=0.0)
+        size_gib, sha256 = -(-size // _GIB), f"sha256:{digest.hexdigest()}"
+        return await self._gateway.change(
+            "create_image", lambda: self._create(desired, size_gib=size_gib, digest=sha256, takes_s=0.0)
         )
 
     async def remove_image(self, image: str) -> None:
-        """Remove an image, or raise InUse; one of the catalogue is nobody's to remove: NotFound."""
-        await self._desk.change("remove_image", lambda: self._remove(image))
+        """Remove an image, or raise InUse; NotFound for one of the catalogue, which cannot be removed."""
+        await self._gateway.change("remove_image", lambda: self._remove(image))
 
-    async def snapshot_server(self, handle: Handle, wanted: NewImage) -> Image:
-        """Begin to make an image of a server's disk, or raise AlreadyExists."""
-        return await self._desk.change("snapshot_server", lambda: self._snapshot(handle, wanted))
+    async def snapshot_server(self, handle: Handle, desired: NewImage) -> Image:
+        """Start to create an image from a server's disk, or raise AlreadyExists."""
+        return await self._gateway.change("snapshot_server", lambda: self._snapshot(handle, desired))
 
     def read(self, image: str) -> Image | None:
         built_in = self._catalogue.image(image)
@@ -72,39 +71,39 @@ class SimImages:
         row = self._storage.row(f"{_COLUMNS} WHERE id = ?", (image,))
         return None if row is None else _image(row)
 
-    def _page(self, _mark: Any) -> tuple[list[Image], Any]:
+    def _page(self, _position: Any) -> tuple[list[Image], Any]:
         rows = self._storage.rows(f"{_COLUMNS} ORDER BY created, id")
         return [*self._catalogue.images, *map(_image, rows)], None
 
-    def _check_new(self, wanted: NewImage) -> None:
-        if self.read(wanted.id) is not None:
-            raise AlreadyExists("image", wanted.id)
+    def _check_new(self, desired: NewImage) -> None:
+        if self.read(desired.id) is not None:
+            raise AlreadyExists("image", desired.id)
 
-    def _make(self, wanted: NewImage, *, size_gib: int, digest: str, takes_s: float) -> Image:
-        self._check_new(wanted)
-        now, handle = self._storage.now(), Handle("", wanted.id)
+    def _create(self, desired: NewImage, *, size_gib: int, digest: str, takes_s: float) -> Image:
+        self._check_new(desired)
+        now, handle = self._storage.now(), Handle("", desired.id)
         then = ("creating", "ready", now + takes_s) if takes_s else ("ready", None, None)
         self._storage.touch("image", handle)
         self._storage.run(
             "INSERT INTO images VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-            (wanted.id, *then, now, size_gib, digest, _encode(wanted)),
+            (desired.id, *then, now, size_gib, digest, _encode(desired)),
         )
-        self._desk.made("image", handle)
+        self._gateway.made("image", handle)
         if takes_s:
-            self._clockwork.expect(now + takes_s)
-        made = self.read(wanted.id)
-        assert made is not None, "it was made just now"
-        return made
+            self._timers.expect(now + takes_s)
+        created = self.read(desired.id)
+        assert created is not None, "it was inserted above"
+        return created
 
-    def _snapshot(self, handle: Handle, wanted: NewImage) -> Image:
-        server = self._lives.get(handle)
+    def _snapshot(self, handle: Handle, desired: NewImage) -> Image:
+        server = self._states.get(handle)
         if server.state not in {"running", "stopped", "suspended"}:
             raise WrongState("server", handle.name, state=server.state)
         source = self.read(server.image)
         size_gib = source.size_gib if source is not None else 1
         digest = hashlib.sha256(f"{server.id} {self._storage.now()}".encode()).hexdigest()
         takes_s = self._catalogue.times.snapshot_s
-        return self._make(wanted, size_gib=size_gib, digest=f"sha256:{digest}", takes_s=takes_s)
+        return self._create(desired, size_gib=size_gib, digest=f"sha256:{digest}", takes_s=takes_s)
 
     def _remove(self, image: str) -> None:
         if self._catalogue.image(image) is not None:
@@ -115,7 +114,7 @@ class SimImages:
             self._storage.touch("image", Handle("", image))
             self._storage.run("DELETE FROM images WHERE id = ?", (image,))
 
-    def _move(self, now: float, most: int) -> int:
+    def _advance(self, now: float, most: int) -> int:
         rows = self._storage.rows("SELECT id, next FROM images WHERE due <= ? ORDER BY due LIMIT ?", (now, most))
         for image, state in rows:
             self._storage.touch("image", Handle("", image))
@@ -125,9 +124,9 @@ class SimImages:
 
 def _image(row: tuple[Any, ...]) -> Image:
     document, size_gib, state, created = row
-    wanted = _decode(document)
+    desired = _decode(document)
     return Image(
-        **{name: getattr(wanted, name) for name in NewImage.__dataclass_fields__},
+        **{name: getattr(desired, name) for name in NewImage.__dataclass_fields__},
         size_gib=size_gib,
         state=state,
         created=as_datetime(created),
@@ -135,16 +134,16 @@ def _image(row: tuple[Any, ...]) -> Image:
 
 
 class SimOffers:
-    """Offers flavors and ways out."""
+    """Flavors, with their remaining capacity, and external networks of the simulated cloud."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._desk, self._catalogue = ground.desk, ground.catalogue
-        self._hosts = HostsOfFlavors(ground.storage)
+    def __init__(self, context: Ground) -> None:
+        self._gateway, self._catalogue = context.desk, context.catalogue
+        self._hosts = HostsOfFlavors(context.storage)
 
     async def flavors(self) -> Sequence[Flavor]:
-        return await self._desk.look(
+        return await self._gateway.look(
             "flavors", lambda: [self._hosts.with_free_places(each) for each in self._catalogue.flavors]
         )
 
     async def external_networks(self) -> Sequence[ExternalNetwork]:
-        return await self._desk.look("external_networks", lambda: self._catalogue.external_networks)
+        return await self._gateway.look("external_networks", lambda: self._catalogue.external_networks)

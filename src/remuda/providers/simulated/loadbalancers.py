@@ -1,4 +1,4 @@
-"""Load balancers."""
+"""Load balancers of the simulated cloud."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
@@ -18,77 +18,77 @@ _decode = msgspec.msgpack.Decoder(LoadBalancerSpec).decode
 
 
 class SimLoadBalancers:
-    """Keeps load balancers."""
+    """Load balancers of the simulated cloud."""
 
-    def __init__(self, ground: Ground, *, networks: SimNetworks) -> None:
-        self._storage, self._desk, self._clockwork = ground.storage, ground.desk, ground.clockwork
-        self._takes_s = ground.catalogue.times.balancer_s
+    def __init__(self, context: Ground, *, networks: SimNetworks) -> None:
+        self._storage, self._gateway, self._timers = context.storage, context.desk, context.clockwork
+        self._takes_s = context.catalogue.times.balancer_s
         self._networks = networks.shelf
-        self._addresses = Addresses(ground.storage)
-        self._desk.past.readers["balancer"] = self._read
-        self._clockwork.add("balancers", self._move)
+        self._addresses = Addresses(context.storage)
+        self._gateway.past.readers["balancer"] = self._read
+        self._timers.add("balancers", self._advance)
 
-    async def converge_balancer(self, wanted: LoadBalancerSpec) -> LoadBalancer:
-        """Make a load balancer, or bring it up to date; it is building for a while after each change."""
-        return await self._desk.change("converge_balancer", lambda: self._converge(wanted))
+    async def converge_balancer(self, desired: LoadBalancerSpec) -> LoadBalancer:
+        """Create or update a load balancer; it is building for a while after each change."""
+        return await self._gateway.change("converge_balancer", lambda: self._converge(desired))
 
     async def find_balancer(self, handle: Handle) -> LoadBalancer | None:
-        return await self._desk.find("find_balancer", "balancer", handle, self._read)
+        return await self._gateway.find("find_balancer", "balancer", handle, self._read)
 
     async def remove_balancer(self, handle: Handle) -> None:
         """Remove a load balancer with its public address."""
-        await self._desk.change("remove_balancer", lambda: self._remove(handle))
+        await self._gateway.change("remove_balancer", lambda: self._remove(handle))
 
     def balancers(self) -> AsyncIterator[Sequence[LoadBalancer]]:
-        return self._desk.parts("balancers", "balancer", self._page, lambda each: each.spec.handle)
+        return self._gateway.parts("balancers", "balancer", self._page, lambda each: each.spec.handle)
 
     def _read(self, handle: Handle) -> LoadBalancer | None:
         row = self._storage.row(
             "SELECT document, state FROM balancers WHERE tenancy = ? AND name = ?", (handle.tenancy, handle.name)
         )
-        return None if row is None else self._whole(*row)
+        return None if row is None else self._load_balancer(*row)
 
-    def _page(self, mark: Any) -> tuple[list[LoadBalancer], Any]:
-        rows = self._storage.rows(_LIST, (*(mark or ("", "")), PART))
-        return [self._whole(*row[:2]) for row in rows], rows[-1][2:] if len(rows) == PART else None
+    def _page(self, position: Any) -> tuple[list[LoadBalancer], Any]:
+        rows = self._storage.rows(_LIST, (*(position or ("", "")), PART))
+        return [self._load_balancer(*row[:2]) for row in rows], rows[-1][2:] if len(rows) == PART else None
 
-    def _whole(self, document: bytes, state: Any) -> LoadBalancer:
+    def _load_balancer(self, document: bytes, state: Any) -> LoadBalancer:
         spec = _decode(document)
         return LoadBalancer(spec=spec, state=state, public_address=self._addresses.public_address(spec.handle))
 
-    def _converge(self, wanted: LoadBalancerSpec) -> LoadBalancer:
-        handle = wanted.handle
+    def _converge(self, desired: LoadBalancerSpec) -> LoadBalancer:
+        handle = desired.handle
         present = self._read(handle)
-        if present is not None and present.spec == wanted:
+        if present is not None and present.spec == desired:
             return present
         self._storage.touch("balancer", handle)
         if present is None:
-            network = self._networks.get(Handle(handle.tenancy, wanted.network))
-            self._addresses.take(network, wanted.address, handle)
-            self._desk.made("balancer", handle)
-        elif replace(wanted, listeners=present.spec.listeners, is_public=present.spec.is_public) != present.spec:
-            raise Refused(f"the load balancer {handle.name} keeps its network, address and MAC")
-        public = self._addresses.converge_public(handle, is_wanted=wanted.is_public)
+            network = self._networks.get(Handle(handle.tenancy, desired.network))
+            self._addresses.take(network, desired.address, handle)
+            self._gateway.made("balancer", handle)
+        elif replace(desired, listeners=present.spec.listeners, is_public=present.spec.is_public) != present.spec:
+            raise Refused(f"the network, address and MAC of the load balancer {handle.name} cannot change")
+        public = self._addresses.converge_public(handle, is_desired=desired.is_public)
         now = self._storage.now()
         then = ("building", "active", now + self._takes_s) if self._takes_s else ("active", None, None)
         self._storage.run(
             "INSERT OR REPLACE INTO balancers VALUES (?, ?, ?, ?, ?, ?)",
-            (handle.tenancy, handle.name, *then, encode(wanted)),
+            (handle.tenancy, handle.name, *then, encode(desired)),
         )
         if self._takes_s:
-            self._clockwork.expect(now + self._takes_s)
-        return LoadBalancer(spec=wanted, state="building" if self._takes_s else "active", public_address=public)
+            self._timers.expect(now + self._takes_s)
+        return LoadBalancer(spec=desired, state="building" if self._takes_s else "active", public_address=public)
 
     def _remove(self, handle: Handle) -> None:
         present = self._read(handle)
         if present is None:
             return
         self._storage.touch("balancer", handle)
-        self._addresses.converge_public(handle, is_wanted=False)
+        self._addresses.converge_public(handle, is_desired=False)
         self._addresses.give_back(handle.tenancy, present.spec.network, present.spec.address)
         self._storage.run("DELETE FROM balancers WHERE tenancy = ? AND name = ?", (handle.tenancy, handle.name))
 
-    def _move(self, now: float, most: int) -> int:
+    def _advance(self, now: float, most: int) -> int:
         rows = self._storage.rows(
             "SELECT tenancy, name, next FROM balancers WHERE due <= ? ORDER BY due LIMIT ?", (now, most)
         )

@@ -1,12 +1,6 @@
-"""Ports.
+"""Tenancies, networks, security groups, addresses and ports of the simulated cloud.
 
-Tenancies.
-
-Networks.
-
-Security groups.
-
-Addresses: on a network each is given once, and public ones come from the pool, the first free one.
+An address is assigned once within its network; public addresses come from the pool, the first free one.
 """
 
 import ipaddress
@@ -25,183 +19,180 @@ from remuda.providers.simulated.catalogue import Catalogue
 from remuda.providers.simulated.database import Storage
 from remuda.providers.simulated.gateway import PART, Ground, Shelf, encode
 
-_FILLED_BY = ("networks", "groups")  # everything else is on a network
+_CHILD_TABLES = ("networks", "groups")  # everything else is on a network
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(Tenancy).decode
 
 
 class SimTenancies:
-    """Keeps tenancies apart."""
+    """Tenancies of the simulated cloud."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._storage, self._desk = ground.storage, ground.desk
-        self._desk.past.readers["tenancy"] = lambda handle: self.read(handle.name)
+    def __init__(self, context: Ground) -> None:
+        self._storage, self._gateway = context.storage, context.desk
+        self._gateway.past.readers["tenancy"] = lambda handle: self.read(handle.name)
 
-    async def converge_tenancy(self, wanted: Tenancy) -> None:
-        """Make a tenancy, or mend it."""
-        await self._desk.change("converge_tenancy", lambda: self._converge(wanted))
+    async def converge_tenancy(self, desired: Tenancy) -> None:
+        await self._gateway.change("converge_tenancy", lambda: self._converge(desired))
 
     async def find_tenancy(self, name: str) -> Tenancy | None:
-        return await self._desk.find("find_tenancy", "tenancy", Handle("", name), lambda each: self.read(each.name))
+        return await self._gateway.find("find_tenancy", "tenancy", Handle("", name), lambda each: self.read(each.name))
 
     async def remove_tenancy(self, name: str) -> None:
-        """Remove a tenancy, or raise InUse while anything is in it."""
-        await self._desk.change("remove_tenancy", lambda: self._remove(name))
+        """Remove a tenancy, or raise InUse while it contains anything."""
+        await self._gateway.change("remove_tenancy", lambda: self._remove(name))
 
     def tenancies(self) -> AsyncIterator[Sequence[Tenancy]]:
-        return self._desk.parts("tenancies", "tenancy", self._page, lambda each: Handle("", each.name))
+        return self._gateway.parts("tenancies", "tenancy", self._page, lambda each: Handle("", each.name))
 
     def read(self, name: str) -> Tenancy | None:
         row = self._storage.row("SELECT document FROM tenancies WHERE name = ?", (name,))
         return None if row is None else _decode(row[0])
 
-    def _page(self, mark: Any) -> tuple[list[Tenancy], Any]:
+    def _page(self, position: Any) -> tuple[list[Tenancy], Any]:
         rows = self._storage.rows(
-            "SELECT name, document FROM tenancies WHERE name > ? ORDER BY name LIMIT ?", (mark or "", PART)
+            "SELECT name, document FROM tenancies WHERE name > ? ORDER BY name LIMIT ?", (position or "", PART)
         )
         return [_decode(document) for _, document in rows], rows[-1][0] if len(rows) == PART else None
 
-    def _converge(self, wanted: Tenancy) -> None:
-        present, handle = self.read(wanted.name), Handle("", wanted.name)
-        if present == wanted:
+    def _converge(self, desired: Tenancy) -> None:
+        present, handle = self.read(desired.name), Handle("", desired.name)
+        if present == desired:
             return
         self._storage.touch("tenancy", handle)
-        self._storage.run("INSERT OR REPLACE INTO tenancies VALUES (?, ?)", (wanted.name, _encode(wanted)))
+        self._storage.run("INSERT OR REPLACE INTO tenancies VALUES (?, ?)", (desired.name, _encode(desired)))
         if present is None:
-            self._desk.made("tenancy", handle)
+            self._gateway.made("tenancy", handle)
 
     def _remove(self, name: str) -> None:
         if self.read(name) is None:
             return
-        for table in _FILLED_BY:
-            if self._storage.has(f"SELECT 1 FROM {table} WHERE tenancy = ? LIMIT 1", (name,)):  # noqa: S608  ours
+        for table in _CHILD_TABLES:
+            if self._storage.has(f"SELECT 1 FROM {table} WHERE tenancy = ? LIMIT 1", (name,)):  # noqa: S608  constants
                 raise InUse("tenancy", name)
         self._storage.touch("tenancy", Handle("", name))
         self._storage.run("DELETE FROM tenancies WHERE name = ?", (name,))
 
 
 def check_tenancy(storage: Storage, name: str) -> None:
-    """Raise NotFound if there is no such tenancy."""
+    """Raise NotFound if the tenancy does not exist."""
     if not storage.has("SELECT 1 FROM tenancies WHERE name = ?", (name,)):
         raise NotFound("tenancy", name)
 
 
 class SimNetworks:
-    """Keeps networks."""
+    """Networks of the simulated cloud."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
-        self.shelf = Shelf(ground.storage, "networks", "network", Network)
-        """Where they are."""
-        self._desk.past.readers["network"] = self.shelf.read
+    def __init__(self, context: Ground) -> None:
+        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
+        self.shelf = Shelf(context.storage, "networks", "network", Network)
+        self._gateway.past.readers["network"] = self.shelf.read
 
-    async def converge_network(self, wanted: NetworkSpec) -> Network:
-        """Make a network, or bring its name servers and routes up to date."""
-        return await self._desk.change("converge_network", lambda: self._converge(wanted))
+    async def converge_network(self, desired: NetworkSpec) -> Network:
+        """Create a network, or update its name servers and routes."""
+        return await self._gateway.change("converge_network", lambda: self._converge(desired))
 
     async def find_network(self, handle: Handle) -> Network | None:
-        return await self._desk.find("find_network", "network", handle, self.shelf.read)
+        return await self._gateway.find("find_network", "network", handle, self.shelf.read)
 
     async def remove_network(self, handle: Handle) -> None:
         """Remove a network, or raise InUse while anything has an address on it or is attached to it."""
-        await self._desk.change("remove_network", lambda: self._remove(handle))
+        await self._gateway.change("remove_network", lambda: self._remove(handle))
 
     def networks(self) -> AsyncIterator[Sequence[Network]]:
-        return self._desk.parts("networks", "network", self.shelf.page, lambda each: each.spec.handle)
+        return self._gateway.parts("networks", "network", self.shelf.page, lambda each: each.spec.handle)
 
-    def _converge(self, wanted: NetworkSpec) -> Network:
-        check_tenancy(self._storage, wanted.handle.tenancy)
-        present = self.shelf.read(wanted.handle)
+    def _converge(self, desired: NetworkSpec) -> Network:
+        check_tenancy(self._storage, desired.handle.tenancy)
+        present = self.shelf.read(desired.handle)
         if present is None:
-            return self._make(wanted)
-        if present.spec == wanted:
+            return self._create(desired)
+        if present.spec == desired:
             return present
-        if replace(present.spec, nameservers=wanted.nameservers, routes=wanted.routes) != wanted:
-            raise Refused(f"the network {wanted.handle.name} keeps its prefix, gateway, pool and segment")
-        mended = replace(present, spec=wanted)
-        self._storage.touch("network", wanted.handle)
+        if replace(present.spec, nameservers=desired.nameservers, routes=desired.routes) != desired:
+            raise Refused(f"the prefix, gateway, pool and VLAN of the network {desired.handle.name} cannot change")
+        updated = replace(present, spec=desired)
+        self._storage.touch("network", desired.handle)
         self._storage.run(
             "UPDATE networks SET document = ? WHERE tenancy = ? AND name = ?",
-            (encode(mended), wanted.handle.tenancy, wanted.handle.name),
+            (encode(updated), desired.handle.tenancy, desired.handle.name),
         )
-        return mended
+        return updated
 
-    def _make(self, wanted: NetworkSpec) -> Network:
-        _check(wanted)
-        if wanted.vlan is not None and self._storage.has("SELECT 1 FROM networks WHERE vlan = ?", (wanted.vlan,)):
-            raise InUse("VLAN", str(wanted.vlan))
-        made = Network(spec=wanted, id=random_id(self._randomness), subnet_id=random_id(self._randomness))
-        self._storage.touch("network", wanted.handle)
+    def _create(self, desired: NetworkSpec) -> Network:
+        _check(desired)
+        if desired.vlan is not None and self._storage.has("SELECT 1 FROM networks WHERE vlan = ?", (desired.vlan,)):
+            raise InUse("VLAN", str(desired.vlan))
+        created = Network(spec=desired, id=random_id(self._randomness), subnet_id=random_id(self._randomness))
+        self._storage.touch("network", desired.handle)
         self._storage.run(
             "INSERT INTO networks VALUES (?, ?, ?, ?)",
-            (wanted.handle.tenancy, wanted.handle.name, wanted.vlan, encode(made)),
+            (desired.handle.tenancy, desired.handle.name, desired.vlan, encode(created)),
         )
-        self._desk.made("network", wanted.handle)
-        return made
+        self._gateway.made("network", desired.handle)
+        return created
 
     def _remove(self, handle: Handle) -> None:
         if self.shelf.read(handle) is None:
             return
-        where = (handle.tenancy, handle.name)
+        key = (handle.tenancy, handle.name)
         for table in ("addresses", "attachments"):
-            if self._storage.has(f"SELECT 1 FROM {table} WHERE tenancy = ? AND network = ? LIMIT 1", where):  # noqa: S608  ours
+            if self._storage.has(f"SELECT 1 FROM {table} WHERE tenancy = ? AND network = ? LIMIT 1", key):  # noqa: S608  ours
                 raise InUse("network", handle.name)
         self._storage.touch("network", handle)
         self.shelf.remove(handle)
 
 
-def _check(wanted: NetworkSpec) -> None:
+def _check(desired: NetworkSpec) -> None:
     try:
-        prefix = ipaddress.IPv4Network(wanted.prefix)
-        inside = [ipaddress.IPv4Address(each) for each in (wanted.gateway, wanted.pool.first, wanted.pool.last)]
+        prefix = ipaddress.IPv4Network(desired.prefix)
+        inside = [ipaddress.IPv4Address(each) for each in (desired.gateway, desired.pool.first, desired.pool.last)]
     except ValueError:
-        raise Refused("a network needs an IPv4 prefix, and a gateway and a pool of IPv4 addresses") from None
+        raise Refused("a network needs an IPv4 prefix, an IPv4 gateway and a pool of IPv4 addresses") from None
     if any(each not in prefix for each in inside) or inside[1] > inside[2]:
-        raise Refused("the gateway and the pool of a network are inside its prefix")
+        raise Refused("the gateway and the pool of a network must be inside its prefix")
 
 
 class SimSecurityGroups:
-    """Keeps security groups."""
+    """Security groups of the simulated cloud."""
 
-    def __init__(self, ground: Ground) -> None:
-        self._storage, self._desk = ground.storage, ground.desk
-        self.shelf = Shelf(ground.storage, "groups", "security group", SecurityGroup)
-        """Where they are."""
-        self._desk.past.readers["group"] = self.shelf.read
+    def __init__(self, context: Ground) -> None:
+        self._storage, self._gateway = context.storage, context.desk
+        self.shelf = Shelf(context.storage, "groups", "security group", SecurityGroup)
+        self._gateway.past.readers["group"] = self.shelf.read
 
-    async def converge_group(self, wanted: SecurityGroup) -> SecurityGroup:
-        """Make a group, or bring its rules up to date."""
-        return await self._desk.change("converge_group", lambda: self._converge(wanted))
+    async def converge_group(self, desired: SecurityGroup) -> SecurityGroup:
+        """Create a group, or update its rules."""
+        return await self._gateway.change("converge_group", lambda: self._converge(desired))
 
     async def find_group(self, handle: Handle) -> SecurityGroup | None:
-        return await self._desk.find("find_group", "group", handle, self.shelf.read)
+        return await self._gateway.find("find_group", "group", handle, self.shelf.read)
 
     async def remove_group(self, handle: Handle) -> None:
         """Remove a group, or raise InUse while a port is in it."""
-        await self._desk.change("remove_group", lambda: self._remove(handle))
+        await self._gateway.change("remove_group", lambda: self._remove(handle))
 
     def groups(self) -> AsyncIterator[Sequence[SecurityGroup]]:
-        return self._desk.parts("groups", "group", self.shelf.page, lambda each: each.handle)
+        return self._gateway.parts("groups", "group", self.shelf.page, lambda each: each.handle)
 
-    def _converge(self, wanted: SecurityGroup) -> SecurityGroup:
-        check_tenancy(self._storage, wanted.handle.tenancy)
-        present = self.shelf.read(wanted.handle)
-        if present == wanted:
+    def _converge(self, desired: SecurityGroup) -> SecurityGroup:
+        check_tenancy(self._storage, desired.handle.tenancy)
+        present = self.shelf.read(desired.handle)
+        if present == desired:
             return present
-        self._storage.touch("group", wanted.handle)
+        self._storage.touch("group", desired.handle)
         self._storage.run(
             "INSERT OR REPLACE INTO groups VALUES (?, ?, ?)",
-            (wanted.handle.tenancy, wanted.handle.name, encode(wanted)),
+            (desired.handle.tenancy, desired.handle.name, encode(desired)),
         )
         if present is None:
-            self._desk.made("group", wanted.handle)
-        return wanted
+            self._gateway.made("group", desired.handle)
+        return desired
 
     def _remove(self, handle: Handle) -> None:
         if self.shelf.read(handle) is None:
             return
-        where = (handle.tenancy, handle.name)
-        if self._storage.has("SELECT 1 FROM memberships WHERE tenancy = ? AND member = ? LIMIT 1", where):
+        key = (handle.tenancy, handle.name)
+        if self._storage.has("SELECT 1 FROM memberships WHERE tenancy = ? AND member = ? LIMIT 1", key):
             raise InUse("security group", handle.name)
         self._storage.touch("group", handle)
         self.shelf.remove(handle)
@@ -209,20 +200,20 @@ class SimSecurityGroups:
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Who has which address."""
+    """Addresses of networks and of the public pool."""
 
     storage: Storage
 
     def offer(self, catalogue: Catalogue) -> None:
-        """Fill the pool as the catalogue says; an address that is no longer offered stays with whoever has it."""
-        wanted = [
+        """Fill the pool from the catalogue; an address that is no longer offered stays with its holder."""
+        desired = [
             str(address) for prefix in catalogue.public_addresses for address in ipaddress.IPv4Network(prefix).hosts()
         ]
         offered = self.storage.rows("SELECT address FROM public_addresses WHERE is_offered ORDER BY position")
-        if [address for (address,) in offered] == wanted:
+        if [address for (address,) in offered] == desired:
             return
         self.storage.run("UPDATE public_addresses SET is_offered = 0")
-        for address in wanted:
+        for address in desired:
             self.storage.run(
                 "INSERT INTO public_addresses (address, is_offered) VALUES (?, 1) "
                 "ON CONFLICT (address) DO UPDATE SET is_offered = 1",
@@ -230,13 +221,13 @@ class Addresses:
             )
 
     def take(self, network: Network, address: str, holder: Handle) -> None:
-        """Give an address of a network to a port or load balancer, or raise AlreadyExists if it is taken."""
+        """Assign an address of a network to a port or load balancer, or raise AlreadyExists."""
         try:
             is_inside = ipaddress.IPv4Address(address) in ipaddress.IPv4Network(network.spec.prefix)
         except ValueError:
             is_inside = False
         if not is_inside:
-            raise Refused(f"{address} is no address of the network {network.spec.handle.name}")
+            raise Refused(f"{address} is not an address of the network {network.spec.handle.name}")
         given = self.storage.run(
             "INSERT OR IGNORE INTO addresses VALUES (?, ?, ?, ?)",
             (holder.tenancy, network.spec.handle.name, address, holder.name),
@@ -245,22 +236,22 @@ class Addresses:
             raise AlreadyExists("address", address)
 
     def give_back(self, tenancy: str, network: str, address: str) -> None:
-        """Let an address of a network be given again."""
+        """Release an address of a network."""
         self.storage.run(
             "DELETE FROM addresses WHERE tenancy = ? AND network = ? AND address = ?", (tenancy, network, address)
         )
 
     def public_address(self, holder: Handle) -> str:
-        """Return the public address that somebody has, or nothing."""
+        """Return the public address of a port or load balancer, or an empty string."""
         row = self.storage.row(
             "SELECT address FROM public_addresses WHERE tenancy = ? AND holder = ?", (holder.tenancy, holder.name)
         )
         return "" if row is None else str(row[0])
 
-    def converge_public(self, holder: Handle, *, is_wanted: bool) -> str:
-        """Give somebody a public address, or take it away; return it. Raise NoCapacity if the pool is empty."""
+    def converge_public(self, holder: Handle, *, is_desired: bool) -> str:
+        """Assign or release a public address, and return it. Raise NoCapacity if the pool is empty."""
         present = self.public_address(holder)
-        if is_wanted and not present:
+        if is_desired and not present:
             row = self.storage.row(
                 "UPDATE public_addresses SET tenancy = ?, holder = ? WHERE position = ("
                 "SELECT position FROM public_addresses WHERE holder IS NULL AND is_offered ORDER BY position LIMIT 1"
@@ -270,7 +261,7 @@ class Addresses:
             if row is None:
                 raise NoCapacity("a public address")
             return str(row[0])
-        if present and not is_wanted:
+        if present and not is_desired:
             self.storage.run(
                 "UPDATE public_addresses SET tenancy = NULL, holder = NULL WHERE tenancy = ? AND holder = ?",
                 (holder.tenancy, holder.name),
@@ -280,65 +271,65 @@ class Addresses:
 
 
 class SimPorts:
-    """Keeps ports."""
+    """Ports of the simulated cloud."""
 
-    def __init__(self, ground: Ground, *, networks: SimNetworks, groups: SimSecurityGroups) -> None:
-        self._storage, self._desk = ground.storage, ground.desk
-        self._addresses = Addresses(ground.storage)
+    def __init__(self, context: Ground, *, networks: SimNetworks, groups: SimSecurityGroups) -> None:
+        self._storage, self._gateway = context.storage, context.desk
+        self._addresses = Addresses(context.storage)
         self._networks, self._groups = networks.shelf, groups.shelf
-        self._shelf = Shelf(ground.storage, "ports", "port", PortSpec)
-        self._desk.past.readers["port"] = self.read
+        self._table = Shelf(context.storage, "ports", "port", PortSpec)
+        self._gateway.past.readers["port"] = self.read
 
-    async def converge_port(self, wanted: PortSpec) -> Port:
-        """Make a port, or bring its groups, sources and public address up to date."""
-        return await self._desk.change("converge_port", lambda: self._converge(wanted))
+    async def converge_port(self, desired: PortSpec) -> Port:
+        """Create a port, or update its groups, sources and public address."""
+        return await self._gateway.change("converge_port", lambda: self._converge(desired))
 
     async def find_port(self, handle: Handle) -> Port | None:
-        return await self._desk.find("find_port", "port", handle, self.read)
+        return await self._gateway.find("find_port", "port", handle, self.read)
 
     async def remove_port(self, handle: Handle) -> None:
-        """Remove a port with its public address, or raise InUse while a server stands behind it."""
-        await self._desk.change("remove_port", lambda: self._remove(handle))
+        """Remove a port with its public address, or raise InUse while a server is attached to it."""
+        await self._gateway.change("remove_port", lambda: self._remove(handle))
 
     def ports(self) -> AsyncIterator[Sequence[Port]]:
-        return self._desk.parts("ports", "port", self._page, lambda each: each.spec.handle)
+        return self._gateway.parts("ports", "port", self._page, lambda each: each.spec.handle)
 
     def read(self, handle: Handle) -> Port | None:
-        spec = self._shelf.read(handle)
-        return None if spec is None else self._whole(spec)
+        spec = self._table.read(handle)
+        return None if spec is None else self._port(spec)
 
-    def _page(self, mark: Any) -> tuple[list[Port], Any]:
-        specs, mark = self._shelf.page(mark)
-        return [self._whole(spec) for spec in specs], mark
+    def _page(self, position: Any) -> tuple[list[Port], Any]:
+        specs, position = self._table.page(position)
+        return [self._port(spec) for spec in specs], position
 
-    def _whole(self, spec: PortSpec) -> Port:
-        where = (spec.handle.tenancy, spec.handle.name)
-        server = self._storage.row("SELECT name FROM servers WHERE tenancy = ? AND port = ?", where)
+    def _port(self, spec: PortSpec) -> Port:
+        key = (spec.handle.tenancy, spec.handle.name)
+        server = self._storage.row("SELECT name FROM servers WHERE tenancy = ? AND port = ?", key)
         public = self._addresses.public_address(spec.handle)
         return Port(spec=spec, public_address=public, server="" if server is None else server[0])
 
-    def _converge(self, wanted: PortSpec) -> Port:
-        handle = wanted.handle
-        present = self._shelf.read(handle)
-        if present == wanted:
-            return self._whole(wanted)
-        for group in wanted.groups:
+    def _converge(self, desired: PortSpec) -> Port:
+        handle = desired.handle
+        present = self._table.read(handle)
+        if present == desired:
+            return self._port(desired)
+        for group in desired.groups:
             self._groups.get(Handle(handle.tenancy, group))
         self._storage.touch("port", handle)
         if present is None:
-            network = self._networks.get(Handle(handle.tenancy, wanted.network))
-            self._addresses.take(network, wanted.address, handle)
-            self._desk.made("port", handle)
-        elif replace(wanted, groups=present.groups, sources=present.sources, is_public=present.is_public) != present:
-            raise Refused(f"the port {handle.name} keeps its network, address and MAC")
-        self._addresses.converge_public(handle, is_wanted=wanted.is_public)
-        self._join(handle, set(present.groups if present else ()), set(wanted.groups))
+            network = self._networks.get(Handle(handle.tenancy, desired.network))
+            self._addresses.take(network, desired.address, handle)
+            self._gateway.made("port", handle)
+        elif replace(desired, groups=present.groups, sources=present.sources, is_public=present.is_public) != present:
+            raise Refused(f"the network, address and MAC of the port {handle.name} cannot change")
+        self._addresses.converge_public(handle, is_desired=desired.is_public)
+        self._update_memberships(handle, set(present.groups if present else ()), set(desired.groups))
         self._storage.run(
-            "INSERT OR REPLACE INTO ports VALUES (?, ?, ?)", (handle.tenancy, handle.name, encode(wanted))
+            "INSERT OR REPLACE INTO ports VALUES (?, ?, ?)", (handle.tenancy, handle.name, encode(desired))
         )
-        return self._whole(wanted)
+        return self._port(desired)
 
-    def _join(self, handle: Handle, before: set[str], after: set[str]) -> None:
+    def _update_memberships(self, handle: Handle, before: set[str], after: set[str]) -> None:
         for group in before - after:
             self._storage.run(
                 "DELETE FROM memberships WHERE tenancy = ? AND member = ? AND port = ?",
@@ -354,7 +345,7 @@ class SimPorts:
         if present.server:
             raise InUse("port", handle.name)
         self._storage.touch("port", handle)
-        self._addresses.converge_public(handle, is_wanted=False)
+        self._addresses.converge_public(handle, is_desired=False)
         self._addresses.give_back(handle.tenancy, present.spec.network, present.spec.address)
-        self._join(handle, set(present.spec.groups), set())
-        self._shelf.remove(handle)
+        self._update_memberships(handle, set(present.spec.groups), set())
+        self._table.remove(handle)

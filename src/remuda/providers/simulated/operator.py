@@ -1,6 +1,7 @@
-"""What happens in the cloud without our asking: somebody stops a server, a host dies, a server is gone.
+"""Out-of-band actions on the simulated cloud: a server is stopped, its host fails, a server disappears.
 
-It works on the cloud's file alone, so a command can do it while another process has the cloud open; that one notices.
+They work on the cloud's file alone, so a command can run them while another process has the cloud open; that process
+notices the changes.
 """
 
 from collections.abc import Iterator
@@ -15,45 +16,44 @@ from remuda.providers.simulated.database import Storage, open_storage
 from remuda.providers.simulated.server_states import Lives
 from remuda.providers.simulated.timers import Clockwork
 
-_ENDING: frozenset[ServerState] = frozenset({"removing"})
+_REMOVING: frozenset[ServerState] = frozenset({"removing"})
 
 
 class Operator:
-    """Changes a cloud out of band. A server is named by our id, its id or name in the cloud, or its host name."""
+    """Operator of a cloud. A server is given by our id, its id or name in the cloud, or its host name."""
 
-    def __init__(self, storage: Storage, clockwork: Clockwork, lives: Lives) -> None:
-        self._storage, self._clockwork, self._lives = storage, clockwork, lives
+    def __init__(self, storage: Storage, timers: Clockwork, states: Lives) -> None:
+        self._storage, self._timers, self._states = storage, timers, states
 
     def servers(self) -> list[Server]:
-        """Return all servers, in the order in which they were made."""
-        self._clockwork.settle()
+        """Return all servers, in the order of their creation."""
+        self._timers.settle()
         rows = self._storage.rows("SELECT tenancy, name FROM servers ORDER BY number")
-        return [self._lives.get(Handle(*row)) for row in rows]
+        return [self._states.get(Handle(*row)) for row in rows]
 
     def hostname(self, server: Server) -> str:
-        """Return what a server calls itself."""
-        return self._lives.life(server.handle).spec.hostname
+        return self._states.life(server.handle).spec.hostname
 
     def stop(self, server: str) -> Handle:
-        """Cut the power of a running server."""
+        """Power off a running server."""
         return self._enter(server, {"running"}, "stopped")
 
-    def fail(self, server: str, why: str = "the host died") -> Handle:
+    def fail(self, server: str, why: str = "the host failed") -> Handle:
         return self._enter(server, None, "failed", fault=why)
 
     def migrate(self, server: str) -> str:
-        """Have a server run on another host; return that one's name, or raise NoCapacity."""
+        """Move a server to another host; return the host's name, or raise NoCapacity."""
         handle = self.find(server)
-        return self._storage.write(lambda: self._lives.migrate(handle))
+        return self._storage.write(lambda: self._states.migrate(handle))
 
     def vanish(self, server: str) -> Handle:
-        """Have a server be gone, as if it had never been; its port stays."""
+        """Delete a server without a trace; its port stays."""
         handle = self.find(server)
-        self._storage.write(lambda: self._lives.end(handle))
+        self._storage.write(lambda: self._states.end(handle))
         return handle
 
     def fill(self, storage: str, used_bytes: int) -> None:
-        """Have so many bytes be on a file storage."""
+        """Set the number of bytes used on a file storage."""
 
         def effect() -> None:
             self._storage.touch("storage", Handle("", storage))
@@ -63,8 +63,8 @@ class Operator:
         self._storage.write(effect)
 
     def find(self, server: str) -> Handle:
-        """Return the one server that is meant, or raise NotFound, or Invalid if it may be several."""
-        self._clockwork.settle()
+        """Return the server that is meant, or raise NotFound, or Invalid if several match."""
+        self._timers.settle()
         ours = server_name(server, "", 0).partition(".")[0] + "."
         rows = self._storage.rows(
             "SELECT tenancy, name FROM servers WHERE id = ? OR name = ? OR substr(name, 1, ?) = ?",
@@ -77,17 +77,17 @@ class Operator:
         if len(found) > 1:
             ids = {id_in(each.name) for each in found}
             names = ", ".join(sorted(ids if len(ids) == len(found) else {each.name for each in found}))
-            raise Invalid(f"The name {server}", "is that of several servers", remedy=f"use one of {names}")
+            raise Invalid(f"The name {server}", "matches several servers", remedy=f"use one of {names}")
         return found[0]
 
     def _enter(self, server: str, states: set[ServerState] | None, state: ServerState, *, fault: str = "") -> Handle:
         handle = self.find(server)
 
         def effect() -> None:
-            present = self._lives.get(handle).state
-            if present in _ENDING or (states is not None and present not in states):
+            present = self._states.get(handle).state
+            if present in _REMOVING or (states is not None and present not in states):
                 raise WrongState("server", handle.name, state=present)
-            self._lives.enter(handle, state, fault=fault)
+            self._states.enter(handle, state, fault=fault)
 
         self._storage.write(effect)
         return handle
@@ -95,12 +95,12 @@ class Operator:
 
 @contextmanager
 def open_operator(path: Path, clock: Clock) -> Iterator[Operator]:
-    """Open the file of a cloud for its operator, whether or not a process has it open."""
+    """Open the file of a cloud for its operator, whether or not another process has it open."""
     if not path.exists():
         raise NotFound("simulated cloud", str(path))
     storage = open_storage(path, clock=clock, syncs="itself")
     try:
-        clockwork = Clockwork(storage, clock)
-        yield Operator(storage, clockwork, Lives(storage, clockwork))
+        timers = Clockwork(storage, clock)
+        yield Operator(storage, timers, Lives(storage, timers))
     finally:
         storage.close()

@@ -1,9 +1,7 @@
-"""A simulated cloud, put together.
+"""Simulated cloud: its construction and its change events.
 
-What the cloud tells without being asked.
-
-A listener hears of each thing once for all that happened to it since it last looked, so one that is slow holds no more
-than there are things. It listens from the moment it asks.
+A listener receives each object once for all changes since it last read, so the queue of a slow listener is bounded by
+the number of objects. It receives changes from the moment of the call.
 """
 
 import asyncio
@@ -33,37 +31,37 @@ from remuda.providers.simulated.timers import Clockwork
 
 class _Listener(AsyncIterator[CloudEvent]):
     def __init__(self) -> None:
-        self._news: dict[CloudEvent, None] = {}
-        self._has_news = asyncio.Event()
+        self._pending: dict[CloudEvent, None] = {}
+        self._has_pending = asyncio.Event()
 
     def tell(self, event: CloudEvent) -> None:
-        self._news[event] = None
-        self._has_news.set()
+        self._pending[event] = None
+        self._has_pending.set()
 
     async def __anext__(self) -> CloudEvent:
-        while not self._news:
-            self._has_news.clear()
-            await self._has_news.wait()
-        event = next(iter(self._news))
-        del self._news[event]
+        while not self._pending:
+            self._has_pending.clear()
+            await self._has_pending.wait()
+        event = next(iter(self._pending))
+        del self._pending[event]
         return event
 
 
 class Announcements:
-    """Tells all who listen. It is the `Events` of the contract."""
+    """Broadcaster of change events, the `CloudEvents` of the contract."""
 
     def __init__(self, faults: Faults) -> None:
         self._faults = faults
         self._listeners: list[ref[_Listener]] = []
 
     def events(self) -> AsyncIterator[CloudEvent]:
-        """Yield what changes from now on, without end; who lets go of it no longer listens."""
+        """Yield changes from now on, without end; a dropped iterator is no longer served."""
         listener = _Listener()
         self._listeners.append(ref(listener))
         return listener
 
     def tell(self, events: Iterable[CloudEvent]) -> None:
-        """Tell of changes."""
+        """Send events to all listeners."""
         if not self._listeners:
             return
         self._listeners = [each for each in self._listeners if each() is not None]
@@ -78,23 +76,23 @@ _POLL_S = 0.5
 
 
 class SimulatedCloud:
-    """An open cloud. Use it through `provider`; `start` lets it tell what happens by time, `stop` closes it."""
+    """An open cloud, used through `provider`. `start` begins the events of timers, `stop` closes the cloud."""
 
-    def __init__(self, ground: Ground, announcements: Announcements, clock: Clock) -> None:
-        self._ground, self._clock = ground, clock
+    def __init__(self, context: Ground, announcements: Announcements, clock: Clock) -> None:
+        self._context, self._clock = context, clock
         self._poll: asyncio.Task[None] | None = None
-        lives = Lives(ground.storage, ground.clockwork)
-        offers, tenancies = SimOffers(ground), SimTenancies(ground)
-        networks, groups = SimNetworks(ground), SimSecurityGroups(ground)
-        ports = SimPorts(ground, networks=networks, groups=groups)
-        images = SimImages(ground, lives=lives)
-        self.consoles = SimConsoles(ground, lives=lives, images=images, ports=ports, tenancies=tenancies)
-        """Also knows whose screen an address shows."""
-        self.operator = Operator(ground.storage, ground.clockwork, lives)
-        """What happens out of band."""
+        states = Lives(context.storage, context.clockwork)
+        offers, tenancies = SimOffers(context), SimTenancies(context)
+        networks, groups = SimNetworks(context), SimSecurityGroups(context)
+        ports = SimPorts(context, networks=networks, groups=groups)
+        images = SimImages(context, states=states)
+        self.consoles = SimConsoles(context, states=states, images=images, ports=ports, tenancies=tenancies)
+        """Consoles; also maps a console URL to its server."""
+        self.operator = Operator(context.storage, context.clockwork, states)
+        """Out-of-band actions."""
         self.provider = Provider(
             type="simulated",
-            lag_s=ground.desk.lag_s,
+            lag_s=context.desk.lag_s,
             catalogue=offers,
             external_networks=offers,
             images=images,
@@ -102,45 +100,45 @@ class SimulatedCloud:
             networks=networks,
             security_groups=groups,
             ports=ports,
-            servers=SimServers(ground, lives=lives, ports=ports, images=images),
+            servers=SimServers(context, states=states, ports=ports, images=images),
             consoles=self.consoles,
             snapshots=images,
-            load_balancers=SimLoadBalancers(ground, networks=networks),
-            file_storages=SimFileStorages(ground, networks=networks),
+            load_balancers=SimLoadBalancers(context, networks=networks),
+            file_storages=SimFileStorages(context, networks=networks),
             events=announcements,
         )
-        """All that the cloud does for us."""
+        """Implementation of the contract."""
 
     @property
     def is_busy(self) -> bool:
-        """Something that it was told to do has not ended."""
-        return self._ground.desk.is_busy
+        """Whether a write has not ended."""
+        return self._context.desk.is_busy
 
     async def start(self) -> None:
-        """Tell from now on what happens by time, and what others do to the file."""
-        self._ground.clockwork.start()
-        if self._ground.storage.is_shared:
+        """Announce from now on the changes of timers and of other processes."""
+        self._context.clockwork.start()
+        if self._context.storage.is_shared:
             self._poll = asyncio.create_task(self._watch(), name="cloud watch")
 
     async def stop(self) -> None:
-        """Close the cloud; what it was told to do and has not done, it will not do."""
+        """Close the cloud; writes that have not been done are dropped."""
         poll, self._poll = self._poll, None
         if poll is not None:
             poll.cancel()
             with suppress(asyncio.CancelledError):
                 await poll
-        await self._ground.clockwork.stop()
-        await self._ground.desk.close()
-        self._ground.storage.close()
-        if self._ground.desk.disk is not None:
-            await self._ground.desk.disk.close()
+        await self._context.clockwork.stop()
+        await self._context.desk.close()
+        self._context.storage.close()
+        if self._context.desk.disk is not None:
+            await self._context.desk.disk.close()
 
     async def _watch(self) -> None:
         while True:
             await self._clock.sleep(_POLL_S)
-            with suppress(Unavailable):  # then the next look tells
-                if self._ground.storage.foreign_changes():
-                    self._ground.clockwork.look_again()
+            with suppress(Unavailable):  # the next poll announces them
+                if self._context.storage.foreign_changes():
+                    self._context.clockwork.look_again()
 
 
 def open_cloud(
@@ -154,10 +152,10 @@ def open_cloud(
     latency: Latency | None = None,
     is_durable: bool | None = None,
 ) -> SimulatedCloud:
-    """Open or make a cloud on a file, or in memory where there is no path.
+    """Open or create a cloud on a file, or in memory without a path.
 
-    Faults and latency are those of the catalogue unless others are given. Answers wait for the disk if the cloud
-    `is_durable`: by default, if it is on a file and takes time to answer anyway.
+    Faults and latency are those of the catalogue unless others are given. If the cloud `is_durable`, responses wait for
+    the disk; by default it is if it is on a file and has latency anyway.
     """
     latency = catalogue.latency if latency is None else latency
     bounds = FaultBounds() if bounds is None else bounds
@@ -168,12 +166,12 @@ def open_cloud(
     storage = open_storage(path, clock=clock, syncs="elsewhere" if is_durable else "never")
     storage.write(lambda: Addresses(storage).offer(catalogue))
     storage.write(lambda: HostsOfFlavors(storage).offer(catalogue))
-    clockwork = Clockwork(storage, clock)
-    desk = Desk(
+    timers = Clockwork(storage, clock)
+    gateway = Desk(
         clock=clock,
         randomness=randomness,
         storage=storage,
-        clockwork=clockwork,
+        clockwork=timers,
         latency=latency,
         faults=faults,
         bounds=bounds,
@@ -182,5 +180,5 @@ def open_cloud(
     )
     announcements = Announcements(faults)
     storage.after_commit = announcements.tell
-    ground = Ground(catalogue=catalogue, storage=storage, clockwork=clockwork, desk=desk, randomness=randomness)
-    return SimulatedCloud(ground, announcements, clock)
+    context = Ground(catalogue=catalogue, storage=storage, clockwork=timers, desk=gateway, randomness=randomness)
+    return SimulatedCloud(context, announcements, clock)

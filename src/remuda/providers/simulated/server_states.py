@@ -1,12 +1,10 @@
-"""The lives of servers: how one comes to be in a state, and what becomes of it by time.
+"""State machine of the simulated cloud's servers, and the capacity of their hosts.
 
 ::
 
     queued ─► building ─► running ◄─► stopping ─► stopped
                              │  ▲                    │
                              └──┴──── rebuilding ◄───┘          any ─► failed, any ─► removing ─► gone
-
-Hosts: how many servers of a flavor fit where, and how many are there.
 """
 
 from collections.abc import Sequence
@@ -27,12 +25,12 @@ from remuda.providers.simulated.timers import Clockwork
 
 @dataclass(frozen=True, slots=True)
 class HostsOfFlavors:
-    """Places for servers."""
+    """Capacity of the hosts of each flavor."""
 
     storage: Storage
 
     def offer(self, catalogue: Catalogue) -> None:
-        """Have the hosts that the catalogue says; on one that it no longer has, nothing new is placed."""
+        """Create the catalogue's hosts; a host that is no longer in it gets no new servers."""
         self.storage.run("UPDATE hosts SET size = 0")
         for flavor in catalogue.flavors:
             hosts = catalogue.hosts[flavor.id]
@@ -45,16 +43,16 @@ class HostsOfFlavors:
         self.storage.run("DELETE FROM hosts WHERE size = 0 AND used = 0")
 
     def with_free_places(self, flavor: Flavor) -> Flavor:
-        """Return a flavor with the number of its servers that would still fit."""
+        """Return a flavor with its remaining capacity."""
         row = self.storage.row("SELECT sum(max(size - used, 0)) FROM hosts WHERE flavor = ?", (flavor.id,))
         return replace(flavor, free=row[0] or 0 if row else 0)
 
     def place(self, flavor: str, *, pinned: str = "", apart_from: str = "") -> str:
-        """Take a place on the pinned host or on the emptiest one, and return its name, or raise NoCapacity."""
+        """Reserve capacity on the pinned host or on the emptiest one, and return its name, or raise NoCapacity."""
         if pinned:
             row = self.storage.row("SELECT used < size FROM hosts WHERE flavor = ? AND host = ?", (flavor, pinned))
             if row is None:
-                raise Refused(f"no host {pinned} has servers of this flavor")
+                raise Refused(f"there is no host {pinned} for servers of this flavor")
             host = pinned if row[0] else None
         else:
             row = self.storage.row(
@@ -68,18 +66,18 @@ class HostsOfFlavors:
         return str(host)
 
     def leave(self, flavor: str, host: str) -> None:
-        """Give a place back."""
+        """Release the capacity of one server."""
         self.storage.run("UPDATE hosts SET used = used - 1 WHERE flavor = ? AND host = ?", (flavor, host))
 
 
 Boot = tuple[float, float]
-"""When a server began to boot, and how long that takes."""
+"""Start and duration of a boot."""
 Next = Literal["building", "running", "stopped", "gone"]
-"""What a server becomes by time."""
+"""State that a server enters by time."""
 
-_BOOTS_KEPT = 3
+_RETAINED_BOOTS = 3
 _COLUMNS = "number, tenancy, name, version, id, state, created, launched, flavor, image, port, host, fault"
-_BY_HANDLE = f"SELECT {_COLUMNS} FROM servers WHERE tenancy = ? AND name = ?"  # noqa: S608  the columns are ours
+_BY_HANDLE = f"SELECT {_COLUMNS} FROM servers WHERE tenancy = ? AND name = ?"  # noqa: S608  the columns are constants
 _DUE = "SELECT tenancy, name, next, due, boot_s FROM servers WHERE due <= ? ORDER BY due, number LIMIT ?"
 _INSERT = (
     "INSERT INTO servers (tenancy, name, version, id, state, next, due, created, launched, flavor, image, port, host, "
@@ -91,21 +89,21 @@ _decode_spec = msgspec.msgpack.Decoder(ServerSpec).decode
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """A server with what only the cloud knows of it."""
+    """A server with what only the cloud knows about it."""
 
     server: Server
     spec: ServerSpec
     boots: tuple[Boot, ...]
-    """The last ones; it ended each but the last."""
+    """Recent boots; all but the last have ended."""
 
 
 class Lives:
-    """Keeps servers."""
+    """State machine of servers."""
 
-    def __init__(self, storage: Storage, clockwork: Clockwork) -> None:
-        self._storage, self._clockwork = storage, clockwork
+    def __init__(self, storage: Storage, timers: Clockwork) -> None:
+        self._storage, self._timers = storage, timers
         self._hosts = HostsOfFlavors(storage)
-        clockwork.add("servers", self._move)
+        timers.add("servers", self._advance)
 
     def read(self, handle: Handle) -> Server | None:
         row = self._storage.row(_BY_HANDLE, (handle.tenancy, handle.name))
@@ -119,16 +117,16 @@ class Lives:
         return found
 
     def life(self, handle: Handle) -> Life:
-        """Return a server with all that there is of it, or raise NotFound."""
+        """Return a server with its spec and boots, or raise NotFound."""
         server = self.get(handle)
         row = self._storage.row("SELECT document, boots FROM servers WHERE id = ?", (server.id,))
-        assert row is not None, "it was read just now"
+        assert row is not None, "get found it"
         return Life(server=server, spec=_decode_spec(row[0]), boots=_decode_boots(row[1]))
 
     def begin(self, spec: ServerSpec, id_: str, *, queue_s: float, boot_s: float) -> Server:
-        """Make a server, on a host that has room."""
+        """Create a server, on a host with capacity."""
         now, handle = self._storage.now(), spec.handle
-        state, then, due = _beginning(now, queue_s, boot_s)
+        state, then, due = _initial_state(now, queue_s, boot_s)
         boots = () if state == "queued" else ((now, boot_s),)
         host = self._hosts.place(spec.flavor, pinned=spec.host)
         version = self._storage.touch("server", handle)
@@ -142,11 +140,11 @@ class Lives:
             ),
         )
         if due is not None:
-            self._clockwork.expect(due)
+            self._timers.expect(due)
         return self.get(handle)
 
     def enter(self, handle: Handle, state: ServerState, *, fault: str = "") -> None:
-        """Have a server be in a state now, and stay in it."""
+        """Put a server into a state that it does not leave by time."""
         version = self._storage.touch("server", handle)
         self._storage.run(
             "UPDATE servers SET version = ?, state = ?, next = NULL, due = NULL, fault = ? "
@@ -155,32 +153,31 @@ class Lives:
         )
 
     def become(self, handle: Handle, through: ServerState, last: Next, *, takes_s: float) -> None:
-        """Have a server be in one state for so long, then in another."""
+        """Put a server into one state for a time, then into another."""
         now = self._storage.now()
         self.enter(handle, through)
         if takes_s:
-            self._await(handle, last, now + takes_s)
+            self._schedule(handle, last, now + takes_s)
         else:
             self._enter(handle, last, now, 0.0)
 
     def boot(self, handle: Handle, *, takes_s: float, is_new: bool = False) -> None:
-        """Note that a server boots from now on; if its disk is new, it has not done so before."""
-        self._note_boot(handle, (self._storage.now(), takes_s), is_new=is_new)
+        """Record that a server boots now; with a new disk, its earlier boots are dropped."""
+        self._record_boot(handle, (self._storage.now(), takes_s), is_new=is_new)
 
     def set_image(self, handle: Handle, image: str) -> None:
-        """Give a server another image."""
         self._storage.run(
             "UPDATE servers SET image = ? WHERE tenancy = ? AND name = ?", (image, handle.tenancy, handle.name)
         )
 
     def set_user_data(self, handle: Handle, user_data: bytes) -> None:
-        """Give a server other user data, which its next first start finds."""
+        """Change a server's user data, which its next first boot reads."""
         life = self.life(handle)
         spec = replace(life.spec, user_data=user_data)
         self._storage.run("UPDATE servers SET document = ? WHERE id = ?", (encode(spec), life.server.id))
 
     def migrate(self, handle: Handle) -> str:
-        """Have a server run on another host; return its name, or raise NoCapacity."""
+        """Move a server to another host; return the host's name, or raise NoCapacity."""
         server = self.get(handle)
         host = self._hosts.place(server.flavor, apart_from=server.host)
         self._hosts.leave(server.flavor, server.host)
@@ -189,7 +186,7 @@ class Lives:
         return host
 
     def end(self, handle: Handle) -> None:
-        """Have a server be gone."""
+        """Delete a server."""
         server = self.get(handle)
         self._storage.touch("server", handle)
         self._storage.touch("port", Handle(handle.tenancy, server.port))
@@ -197,44 +194,44 @@ class Lives:
         self._storage.run("DELETE FROM consoles WHERE server = ?", (server.id,))
         self._hosts.leave(server.flavor, server.host)
 
-    def _await(self, handle: Handle, state: Next, due: float) -> None:
+    def _schedule(self, handle: Handle, state: Next, due: float) -> None:
         self._storage.run(
             "UPDATE servers SET next = ?, due = ? WHERE tenancy = ? AND name = ?",
             (state, due, handle.tenancy, handle.name),
         )
-        self._clockwork.expect(due)
+        self._timers.expect(due)
 
     def _enter(self, handle: Handle, state: Next, moment: float, boot_s: float) -> None:
-        """Have a server enter the state that it was bound for, at that moment."""
+        """Put a server into the state that it was due to enter at that time."""
         if state == "gone":
             self.end(handle)
             return
         self.enter(handle, state)
         if state == "building":
-            self._note_boot(handle, (moment, boot_s), is_new=True)
-            self._await(handle, "running", moment + boot_s)
+            self._record_boot(handle, (moment, boot_s), is_new=True)
+            self._schedule(handle, "running", moment + boot_s)
         elif state == "running":
             self._storage.run(
                 "UPDATE servers SET launched = coalesce(launched, ?) WHERE tenancy = ? AND name = ?",
                 (moment, handle.tenancy, handle.name),
             )
 
-    def _note_boot(self, handle: Handle, boot: Boot, *, is_new: bool) -> None:
-        where = (handle.tenancy, handle.name)
-        row = self._storage.row("SELECT boots FROM servers WHERE tenancy = ? AND name = ?", where)
+    def _record_boot(self, handle: Handle, boot: Boot, *, is_new: bool) -> None:
+        key = (handle.tenancy, handle.name)
+        row = self._storage.row("SELECT boots FROM servers WHERE tenancy = ? AND name = ?", key)
         before: Sequence[Boot] = () if row is None or is_new else _decode_boots(row[0])
-        boots = (*before, boot)[-_BOOTS_KEPT:]
-        self._storage.run("UPDATE servers SET boots = ? WHERE tenancy = ? AND name = ?", (encode(boots), *where))
+        boots = (*before, boot)[-_RETAINED_BOOTS:]
+        self._storage.run("UPDATE servers SET boots = ? WHERE tenancy = ? AND name = ?", (encode(boots), *key))
 
-    def _move(self, now: float, most: int) -> int:
+    def _advance(self, now: float, most: int) -> int:
         rows = self._storage.rows(_DUE, (now, most))
         for tenancy, name, state, due, boot_s in rows:
             self._enter(Handle(tenancy, name), state, due, boot_s)
         return len(rows)
 
 
-def _beginning(now: float, queue_s: float, boot_s: float) -> tuple[ServerState, Next | None, float | None]:
-    """Return a new server's state, and what it becomes when."""
+def _initial_state(now: float, queue_s: float, boot_s: float) -> tuple[ServerState, Next | None, float | None]:
+    """Return a new server's state, its next state, and when that is due."""
     if queue_s:
         return "queued", "building", now + queue_s
     return ("building", "running", now + boot_s) if boot_s else ("running", None, None)

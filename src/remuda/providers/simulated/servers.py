@@ -1,4 +1,4 @@
-"""Servers."""
+"""Servers of the simulated cloud."""
 
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from typing import Any
@@ -13,29 +13,29 @@ from remuda.providers.simulated.images import SimImages
 from remuda.providers.simulated.networks import SimPorts
 from remuda.providers.simulated.server_states import Lives, Next
 
-_SIGHTINGS = "SELECT tenancy, name, version, number FROM servers WHERE number > ? ORDER BY number LIMIT ?"
+_VERSIONS = "SELECT tenancy, name, version, number FROM servers WHERE number > ? ORDER BY number LIMIT ?"
 _GIB = 2**30
 
 
 class SimServers:
-    """Keeps servers."""
+    """Servers of the simulated cloud."""
 
-    def __init__(self, ground: Ground, *, lives: Lives, ports: SimPorts, images: SimImages) -> None:
-        self._storage, self._desk, self._randomness = ground.storage, ground.desk, ground.randomness
-        self._catalogue, self._times = ground.catalogue, ground.catalogue.times
-        self._lives, self._ports, self._images = lives, ports, images
-        self._desk.past.readers["server"] = lives.read
+    def __init__(self, context: Ground, *, states: Lives, ports: SimPorts, images: SimImages) -> None:
+        self._storage, self._gateway, self._randomness = context.storage, context.desk, context.randomness
+        self._catalogue, self._times = context.catalogue, context.catalogue.times
+        self._states, self._ports, self._images = states, ports, images
+        self._gateway.past.readers["server"] = states.read
 
-    async def create_server(self, wanted: ServerSpec) -> Server:
-        """Make a server, or raise AlreadyExists or NoCapacity; InUse if another stands behind its port."""
-        return await self._desk.change("create_server", lambda: self._create(wanted))
+    async def create_server(self, desired: ServerSpec) -> Server:
+        """Create a server, or raise AlreadyExists, NoCapacity, or InUse if another server has its port."""
+        return await self._gateway.change("create_server", lambda: self._create(desired))
 
     async def find_server(self, handle: Handle) -> Server | None:
-        return await self._desk.find("find_server", "server", handle, self._lives.read)
+        return await self._gateway.find("find_server", "server", handle, self._states.read)
 
     async def remove_server(self, handle: Handle) -> None:
-        """Remove a server; its port stays, and is in use until the server is gone."""
-        await self._desk.change("remove_server", lambda: self._remove(handle))
+        """Remove a server; its port stays, and is in use until the server has disappeared."""
+        await self._gateway.change("remove_server", lambda: self._remove(handle))
 
     async def start_server(self, handle: Handle) -> None:
         """Start a stopped server, or raise WrongState."""
@@ -47,15 +47,15 @@ class SimServers:
 
     async def reboot_server(self, handle: Handle, *, hard: bool) -> None:
         """Reboot a running server, or raise WrongState."""
-        # To the cloud it is all the same whether the system was asked: what it wrote to its console is kept.
+        # Both kinds of reboot look the same here: the console's earlier output is kept.
         await self._act("reboot_server", handle, {"running", "suspended"} if hard else {"running"}, self._start)
 
     async def rebuild_server(self, handle: Handle, image: str, user_data: bytes | None = None) -> None:
-        """Put another image in the place of a server's root disk."""
-        await self._desk.change("rebuild_server", lambda: self._rebuild(handle, image, user_data))
+        """Replace a server's root disk by another image."""
+        await self._gateway.change("rebuild_server", lambda: self._rebuild(handle, image, user_data))
 
     def sightings(self) -> AsyncIterator[Sequence[Sighting]]:
-        return self._desk.parts(
+        return self._gateway.parts(
             "sightings",
             "server",
             self._page,
@@ -63,67 +63,67 @@ class SimServers:
             lambda each: Sighting(each.handle, each.version),
         )
 
-    def _page(self, mark: Any) -> tuple[list[Sighting], Any]:
-        rows = self._storage.rows(_SIGHTINGS, (mark or 0, PART))
-        things = [Sighting(Handle(tenancy, name), version) for tenancy, name, version, _ in rows]
-        return things, rows[-1][3] if len(rows) == PART else None
+    def _page(self, position: Any) -> tuple[list[Sighting], Any]:
+        rows = self._storage.rows(_VERSIONS, (position or 0, PART))
+        versions = [Sighting(Handle(tenancy, name), version) for tenancy, name, version, _ in rows]
+        return versions, rows[-1][3] if len(rows) == PART else None
 
     async def _act(
         self, verb: str, handle: Handle, states: Collection[ServerState], effect: Callable[[Handle], None]
     ) -> None:
         def act() -> None:
-            self._check_state(self._lives.get(handle), states)
+            self._check_state(self._states.get(handle), states)
             effect(handle)
 
-        await self._desk.change(verb, act)
+        await self._gateway.change(verb, act)
 
-    def _create(self, wanted: ServerSpec) -> Server:
-        if self._lives.read(wanted.handle) is not None:
-            raise AlreadyExists("server", wanted.handle.name)
-        port = self._ports.read(Handle(wanted.handle.tenancy, wanted.port))
+    def _create(self, desired: ServerSpec) -> Server:
+        if self._states.read(desired.handle) is not None:
+            raise AlreadyExists("server", desired.handle.name)
+        port = self._ports.read(Handle(desired.handle.tenancy, desired.port))
         if port is None:
-            raise NotFound("port", wanted.port)
+            raise NotFound("port", desired.port)
         if port.server:
-            raise InUse("port", wanted.port)
-        flavor = self._catalogue.flavor(wanted.flavor)
+            raise InUse("port", desired.port)
+        flavor = self._catalogue.flavor(desired.flavor)
         if flavor is None:
-            raise NotFound("flavor", wanted.flavor)
-        _check_fit(flavor, self._ready_image(wanted.image), is_pinned=bool(wanted.host))
+            raise NotFound("flavor", desired.flavor)
+        _check_fit(flavor, self._ready_image(desired.image), is_pinned=bool(desired.host))
         queue_s = self._times.queue_s if flavor.is_baremetal else 0.0
-        made = self._lives.begin(wanted, random_id(self._randomness), queue_s=queue_s, boot_s=self._boot_s())
-        self._desk.made("server", wanted.handle)
-        return made
+        created = self._states.begin(desired, random_id(self._randomness), queue_s=queue_s, boot_s=self._boot_s())
+        self._gateway.made("server", desired.handle)
+        return created
 
     def _boot_s(self) -> float:
         times = self._times
         return times.boot_s * (1 + times.boot_jitter * self._randomness.uniform(-1, 1)) if times.boot_s else 0.0
 
     def _remove(self, handle: Handle) -> None:
-        server = self._lives.read(handle)
+        server = self._states.read(handle)
         if server is not None and server.state != "removing":
-            self._lives.become(handle, "removing", "gone", takes_s=self._times.remove_s)
+            self._states.become(handle, "removing", "gone", takes_s=self._times.remove_s)
 
     def _start(self, handle: Handle) -> None:
-        self._lives.enter(handle, "running")
-        self._lives.boot(handle, takes_s=self._boot_s())
+        self._states.enter(handle, "running")
+        self._states.boot(handle, takes_s=self._boot_s())
 
     def _stop(self, handle: Handle) -> None:
-        self._lives.become(handle, "stopping", "stopped", takes_s=self._times.stop_s)
+        self._states.become(handle, "stopping", "stopped", takes_s=self._times.stop_s)
 
     def _rebuild(self, handle: Handle, image: str, user_data: bytes | None) -> None:
-        server = self._lives.get(handle)
+        server = self._states.get(handle)
         self._check_state(server, {"running", "stopped", "failed"})
         if server.launched is None:
             raise WrongState("server", handle.name, state=server.state)
         found, flavor = self._ready_image(image), self._catalogue.flavor(server.flavor)
-        if flavor is not None:  # one that is no longer offered goes on as it is
+        if flavor is not None:  # a server of a flavor that is no longer offered keeps it
             _check_fit(flavor, found, is_pinned=True)
         last: Next = "stopped" if server.state == "stopped" else "running"
-        self._lives.become(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
-        self._lives.set_image(handle, image)
+        self._states.become(handle, "rebuilding", last, takes_s=self._times.rebuild_s)
+        self._states.set_image(handle, image)
         if user_data is not None:
-            self._lives.set_user_data(handle, user_data)
-        self._lives.boot(handle, takes_s=self._times.rebuild_s, is_new=True)
+            self._states.set_user_data(handle, user_data)
+        self._states.boot(handle, takes_s=self._times.rebuild_s, is_new=True)
 
     def _ready_image(self, image: str) -> Image:
         found = self._images.read(image)
@@ -141,10 +141,10 @@ class SimServers:
 
 def _check_fit(flavor: Flavor, image: Image, *, is_pinned: bool) -> None:
     if flavor.architecture != image.architecture:
-        raise Refused("the image is for another processor than the flavor has")
+        raise Refused("the image is for a different architecture than the flavor")
     if flavor.disk_bytes < image.size_gib * _GIB:
         raise Refused("the image is larger than the flavor's disk")
     if image.virtualization not in {"any", "baremetal" if flavor.is_baremetal else "virtualized"}:
-        raise Refused("the image does not run on what the flavor is")
+        raise Refused("the image does not run on this kind of flavor")
     if flavor.is_pinned_only and not is_pinned:
-        raise Refused("a server of this flavor says on which host it goes")
+        raise Refused("a server of this flavor must name its host")

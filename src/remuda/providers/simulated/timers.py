@@ -1,8 +1,8 @@
-"""What becomes of things by time: a server boots, an image is ready, what was removed is gone.
+"""Timers of the simulated cloud: a server boots, an image becomes ready, a removed object disappears.
 
-A table with the columns state, next and due says what happens when. Whoever reads or changes anything first has all
-done that is due, each at the moment at which it was; so how a thing is depends on stored times and the clock alone. A
-timer for the next moment does the same when nobody asks, and that is when others hear of it.
+A table with the columns state, next and due says what changes when. Every read and write first applies what is due,
+each change at its own time, so an object's state depends on stored times and the clock alone. A task applies due
+changes also when no call arrives; that is when listeners are notified.
 """
 
 import asyncio
@@ -16,51 +16,51 @@ from remuda.providers.simulated.database import Storage
 
 _SLACK_S = 1e-6  # more than the rounding of times
 _AT_ONCE = 500
-_PATIENCE_S = 1.0
+_RETRY_S = 1.0
 
 
 class Clockwork:
-    """Moves what is due."""
+    """Timers of all tables."""
 
     def __init__(self, storage: Storage, clock: Clock) -> None:
         self._storage, self._clock = storage, clock
-        self._movers: dict[str, Callable[[float, int], int]] = {}
+        self._advance_by_table: dict[str, Callable[[float, int], int]] = {}
         self._next = math.inf
         self._timer: asyncio.Task[None] | None = None
         self._is_running = False
 
-    def add(self, table: str, mover: Callable[[float, int], int]) -> None:
-        """Have `mover` move the rows of a table that are due by a moment, so many at most; it tells how many it did."""
-        self._movers[table] = mover
+    def add(self, table: str, advance: Callable[[float, int], int]) -> None:
+        """Register a function that advances up to a number of a table's rows due by a time; it returns their number."""
+        self._advance_by_table[table] = advance
         self.look_again()
 
     def expect(self, due: float) -> None:
-        """Take note that something is due then."""
+        """Note that a row is due at this time."""
         if due < self._next:
             self._next = due
             self._set_timer()
 
     def settle(self) -> None:
-        """Do all that is due."""
+        """Apply everything that is due."""
         if self._storage.now() < self._next:
             return
-        while self._storage.write(self._move):
+        while self._storage.write(self._advance):
             pass
         self.look_again()
 
     def look_again(self) -> None:
-        """Find out what is due next."""
-        found = [self._storage.row(f"SELECT min(due) FROM {table}") for table in self._movers]  # noqa: S608  ours
+        """Read from the tables when the next row is due."""
+        found = [self._storage.row(f"SELECT min(due) FROM {table}") for table in self._advance_by_table]  # noqa: S608  ours
         self._next = min((row[0] for row in found if row is not None and row[0] is not None), default=math.inf)
         self._set_timer()
 
     def start(self) -> None:
-        """Let the timer run."""
+        """Start the background timer."""
         self._is_running = True
         self._set_timer()
 
     async def stop(self) -> None:
-        """Let it rest."""
+        """Stop the background timer."""
         self._is_running = False
         timer, self._timer = self._timer, None
         if timer is not None:
@@ -68,9 +68,9 @@ class Clockwork:
             with suppress(asyncio.CancelledError):
                 await timer
 
-    def _move(self) -> bool:
+    def _advance(self) -> bool:
         now = self._storage.now()
-        return sum(mover(now, _AT_ONCE) for mover in self._movers.values()) > 0
+        return sum(advance(now, _AT_ONCE) for advance in self._advance_by_table.values()) > 0
 
     def _set_timer(self) -> None:
         if not self._is_running:
@@ -79,15 +79,15 @@ class Clockwork:
             self._timer.cancel()
         self._timer = None
         if self._next < math.inf:
-            self._timer = asyncio.create_task(self._ring(), name="cloud clockwork")
+            self._timer = asyncio.create_task(self._wait_and_settle(), name="cloud timers")
 
-    async def _ring(self) -> None:
+    async def _wait_and_settle(self) -> None:
         await self._clock.sleep(max(0.0, self._next - self._storage.now()) + _SLACK_S)
         self._timer = None
         try:
             self.settle()
-            if self._timer is None:  # timers of a loop may ring a little too early, and then it is not due yet
+            if self._timer is None:  # the loop may wake a little too early, when nothing is due yet
                 self._set_timer()
-        except Unavailable:  # another process is slow, or the disk ails: what is due stays due
-            await self._clock.sleep(_PATIENCE_S)
+        except Unavailable:  # another process is slow, or the disk fails: rows stay due
+            await self._clock.sleep(_RETRY_S)
             self.look_again()
