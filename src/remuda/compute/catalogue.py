@@ -12,7 +12,7 @@ from remuda.access.principal import Context
 from remuda.compute.names import REGION, REGIONS, OrganizationPath, OrganizationRegionPath, permission
 from remuda.compute.ports import RegionPort
 from remuda.compute.settings import ComputeSettings
-from remuda.http.routes import Route
+from remuda.http.routes import AnyRoute, Route
 from remuda.resources.schema import FlavorRead, ImageRead, RegionRead, VersionRead
 from remuda.resources.service_info import (
     OpenIdProtectedResource,
@@ -81,7 +81,7 @@ class Catalogue:
         return protected_resource(self.settings.url.rstrip("/"), self.settings.identity_url)
 
 
-ROUTES = [
+ROUTES: list[AnyRoute] = [
     Route(
         method="GET",
         path=REGIONS,

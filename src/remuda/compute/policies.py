@@ -19,7 +19,7 @@ from remuda.access.principal import Context, Permission
 from remuda.compute.kinds import POLICY, ComputeInstance, ProjectPolicy, Protection
 from remuda.compute.names import permission
 from remuda.http.responses import Rendered, check_match, etag_of
-from remuda.http.routes import Id, Parameters, Route, Wire
+from remuda.http.routes import AnyRoute, Id, Parameters, Route, Wire
 from remuda.kernel.errors import AlreadyExists, Conflict, Forbidden, NotFound
 from remuda.quota.ports import Ledger
 from remuda.resources.conventions import ORGANIZATION, PROJECT, project_of
@@ -138,7 +138,7 @@ def _rendered(policy: ProjectPolicy | None) -> Rendered[PolicyWire]:
 
 _POLICY = "/api/v2/organizations/{organizationID}/projects/{projectID}/policy"
 
-ROUTES = [
+ROUTES: list[AnyRoute] = [
     Route(
         method="GET",
         path=_POLICY,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from remuda.access.checks import allow_everywhere
 from remuda.access.principal import Context, Permission
-from remuda.http.routes import Route
+from remuda.http.routes import AnyRoute, Route
 from remuda.reconcile.deletion_guard import Breaker
 from remuda.reconcile.kinds import EVERYTHING
 
@@ -33,7 +33,7 @@ class Recovery:
                 await breaker.release(group)
 
 
-ROUTES = [
+ROUTES: list[AnyRoute] = [
     Route(
         method="POST",
         path="/api/v2/recovery/removals/release",
