@@ -1,9 +1,4 @@
-"""Where organizations, regions and instances are in the API, for the rooms that have something below them.
-
-Rights to what compute has, by the names that roles give them.
-
-The tags by which the compute service knows its own servers and images. Nobody else may write them.
-"""
+"""Paths, permission names and reserved tags of the compute service."""
 
 from remuda.access.principal import Permission, Verb
 from remuda.http.routes import Id, Parameters
@@ -11,11 +6,11 @@ from remuda.http.routes import Id, Parameters
 REGIONS = "/api/v1/organizations/{organizationID}/regions"
 """The regions that instances can be in."""
 REGION = f"{REGIONS}/{{regionID}}"
-"""One of them."""
+"""One region."""
 INSTANCES = "/api/v2/instances"
 """All instances."""
 INSTANCE = f"{INSTANCES}/{{instanceID}}"
-"""One of them."""
+"""One instance."""
 
 
 class OrganizationPath(Parameters, frozen=True, rename={"organization": "organizationID"}):
@@ -25,7 +20,7 @@ class OrganizationPath(Parameters, frozen=True, rename={"organization": "organiz
 
 
 class OrganizationRegionPath(Parameters, frozen=True, rename={"organization": "organizationID", "region": "regionID"}):
-    """A region, as somebody of an organization asks for it."""
+    """A region, as an organization sees it."""
 
     organization: Id
     region: Id
@@ -38,15 +33,15 @@ class InstancePath(Parameters, frozen=True, rename={"instance": "instanceID"}):
 
 
 def permission(endpoint: str, verb: Verb) -> Permission:
-    """Return a right to an endpoint of compute's, such as `instances`."""
+    """Return a permission for an endpoint of compute, such as `instances`."""
     return Permission(f"compute:{endpoint}", verb)
 
 
 RESERVED = ("compute.unikorn-cloud.org/", "compute.unikorn-cloud.org:")
-"""What begins like this is ours."""
+"""Prefixes of the tags that only compute may write."""
 INSTANCE_TAG = "compute.unikorn-cloud.org/instance-id"
-"""On a server: the instance that it does the work of."""
+"""On a server: the id of its instance."""
 INCARNATION = "compute.unikorn-cloud.org/instance-uid"
-"""On a server: which of the instances that have had this id."""
+"""On a server: the uid of its instance, which tells apart instances that have had the same id."""
 PROVENANCE = "compute.unikorn-cloud.org:instance-id"
 """On an image: the instance that it is a snapshot of."""

@@ -106,7 +106,9 @@ class History:
             return explain_gone(found, await find_end(self.log, _subject(instance), found.uid), now=now)
         servers, network = await self._seen(found)
         policy = await find(self.store, ProjectPolicy, project_of(found))
-        under_way = (await self.store.list(Operation, index=OPEN)).items  # an instance may have had very many
+        under_way = (
+            await self.store.list(Operation, index=OPEN)
+        ).items  # those of one instance, finished ones included, may be very many
         about = (INSTANCE.qualified, instance)
         return explain(
             Known(
@@ -121,15 +123,15 @@ class History:
         )
 
     async def _power(self, instance: ComputeInstance) -> PowerAsked | None:
-        """Return who last asked for an instance to be on or off. It is of interest only of one that is off."""
+        """Return the last request to start or stop an instance, if the instance is stopped."""
         if instance.status.power_state != "Stopped":
             return None
         return await find_power_asked(self.log, _subject(instance.name), instance.uid)
 
     async def _known(self, context: Context, instance: str) -> ComputeInstance | GoneInstance:
-        """Return an instance that the caller may read, or what is remembered of one that is gone.
+        """Return an instance that the caller may read, or the record of a deleted one.
 
-        Of one that is gone a caller without the right is told what everybody is told of one that never was.
+        A caller without the permission gets the same response for a deleted instance as for one that never existed.
         """
         found = await find(self.store, ComputeInstance, instance)
         if found is not None:
@@ -151,9 +153,9 @@ class History:
     async def _newer(
         self, subject: str, place: int | None, found: ComputeInstance | GoneInstance
     ) -> tuple[str, set[str]]:
-        """Return the incarnation of what came right after a place, and which operations were refused soon after it.
+        """Return the uid in the first entry after a cursor, and the operations that were rejected soon after it.
 
-        The incarnation is the present one, if nothing came after.
+        The uid is the present instance's, if there is no later entry.
         """
         present = found.uid if isinstance(found, ComputeInstance) else ""
         if place is None:
@@ -162,7 +164,7 @@ class History:
         return next(filter(None, map(incarnation_of, page.entries)), present), set(refused_in(page.entries))
 
     async def _read(self, subject: str, place: int | None, refused: set[str], limit: int) -> Sequence[Entry]:
-        """Return up to so many entries from before a place, the latest first, without those of refused operations."""
+        """Return up to `limit` entries before a cursor, the latest first, without those of rejected operations."""
         entries: list[Entry] = []
         while True:
             page = await self.log.read_back(STREAM, subject, before=place, limit=min(limit - len(entries), _SLICE))
@@ -175,7 +177,7 @@ class History:
     async def _image_names(
         self, context: Context, found: ComputeInstance | GoneInstance, images: set[str]
     ) -> Mapping[str, str]:
-        """Return what images are called that the caller may use now; a timeline can be read without."""
+        """Return the names of those images that the caller may use now; none if region does not offer them."""
         if isinstance(found, GoneInstance):
             organization, region = found.organization, found.region
         else:
@@ -184,12 +186,12 @@ class History:
             return {}
         try:
             offered = await self.region.images(context, organization, region)
-        except (Unavailable, NotFound, Forbidden, Malformed):  # the last of what is no id, if labels are damaged
+        except (Unavailable, NotFound, Forbidden, Malformed):  # Malformed if a damaged label holds no id
             return {}
         return {each.metadata.id: each.metadata.name for each in offered if each.metadata.id in images}
 
     async def _seen(self, instance: ComputeInstance) -> tuple[Sequence[ServerSeen] | None, NetworkSeen | None]:
-        """Return what region shows of an instance; nothing, if it does not answer."""
+        """Return the servers and the network of an instance; nothing if region does not respond."""
         place, network = Place(organization_of(instance), project_of(instance)), network_of(instance)
         try:
             servers = await self.region.servers_of(instance.name, place, region_of(instance), network)

@@ -12,42 +12,45 @@ from remuda.resources.schema import MetadataWrite, ProjectMetadataRead
 
 
 class NetworkingWire(Wire, frozen=True):
-    """How an instance is reached, and from where it may send."""
+    """The networking of an instance."""
 
     security_groups: Annotated[
-        tuple[Id, ...], msgspec.Meta(max_length=64, description="Those of its network that let traffic in and out.")
+        tuple[Id, ...],
+        msgspec.Meta(max_length=64, description="Security groups of the network, whose rules allow traffic."),
     ] = ()
-    public_ip: Annotated[bool, msgspec.Meta(description="It has a public address.")] | None = msgspec.field(
+    public_ip: Annotated[bool, msgspec.Meta(description="The instance has a public address.")] | None = msgspec.field(
         default=None, name="publicIP"
     )
     allowed_source_addresses: Annotated[
         tuple[str, ...],
-        msgspec.Meta(max_length=64, description="IPv4 prefixes from which it may also send, such as a VPN's."),
+        msgspec.Meta(
+            max_length=64, description="Further IPv4 prefixes that the instance may send from, such as those of a VPN."
+        ),
     ] = ()
 
 
 class ProtectionWire(Wire, frozen=True, omit_defaults=False):
-    """What must not happen to an instance by mistake."""
+    """The protection of an instance."""
 
-    deletion: Annotated[bool, msgspec.Meta(description="It cannot be deleted while this is set.")] = False
+    deletion: Annotated[bool, msgspec.Meta(description="The instance cannot be deleted while this is set.")] = False
     plan: Annotated[
-        bool, msgspec.Meta(description="A change that destroys something has to carry the hash of its plan.")
+        bool, msgspec.Meta(description="An update that destroys data has to carry the hash of its plan.")
     ] = False
 
 
 class InstanceSpecWire(Wire, frozen=True, kw_only=True):
-    """What is wanted of an instance."""
+    """The specification of an instance."""
 
-    flavor_id: Annotated[Id, msgspec.Meta(description="Another one replaces its server: the root disk is lost.")]
-    image_id: Annotated[Id, msgspec.Meta(description="Another one rebuilds its server: the root disk is lost.")]
+    flavor_id: Annotated[Id, msgspec.Meta(description="A different flavor replaces the server: the root disk is lost.")]
+    image_id: Annotated[Id, msgspec.Meta(description="A different image rebuilds the server: the root disk is lost.")]
     networking: NetworkingWire | None = None
     ssh_certificate_authority_id: (
-        Annotated[Id, msgspec.Meta(description="Who has a certificate of this authority can log in.")] | None
+        Annotated[Id, msgspec.Meta(description="Users with a certificate of this authority can log in.")] | None
     ) = None
     user_data: Annotated[
         str,
         msgspec.Meta(
-            description="What cloud-init does when the instance first starts, in base64; 64 KiB at most.",
+            description="Input of cloud-init at the first start of the instance, in base64; 64 KiB at most.",
             extra_json_schema={"format": "byte"},
         ),
     ] = ""
@@ -55,29 +58,29 @@ class InstanceSpecWire(Wire, frozen=True, kw_only=True):
 
 
 class InstanceCreateSpec(InstanceSpecWire, frozen=True, kw_only=True):
-    """What a new instance is to be."""
+    """The specification of a new instance."""
 
     organization_id: Id
     project_id: Id
-    network_id: Annotated[Id, msgspec.Meta(description="A network of that project; it also says in which region.")]
+    network_id: Annotated[Id, msgspec.Meta(description="A network of the project. The instance is in its region.")]
 
 
 class InstanceCreate(Wire, frozen=True):
-    """An instance as it is asked for."""
+    """A request for a new instance."""
 
     metadata: MetadataWrite
     spec: InstanceCreateSpec
 
 
 class InstanceUpdate(Wire, frozen=True):
-    """An instance as it is to be from now on. Protection that is left out stays as it is."""
+    """An update of an instance. Protection that is left out stays unchanged."""
 
     metadata: MetadataWrite
     spec: InstanceSpecWire
 
 
 class InstanceStatusRead(Wire, frozen=True, kw_only=True):
-    """What is known of an instance."""
+    """The status of an instance."""
 
     region_id: str
     network_id: str
