@@ -65,7 +65,7 @@ def in_catalogue(scenario: Callable[[CatalogueRoom, Shop], Coroutine[Any, Any, N
         await make_region(room.store, CLUSTER, called="cluster", spec=spec)
         await scenario(room, shops[-1])
 
-    in_a_room(catalogue, routes, run)
+    in_a_room(catalogue, routes(), run)
 
 
 def _ids(reply: Any) -> set[str]:

@@ -37,7 +37,7 @@ from remuda.region.filestorage import controller as storage_controllers
 from remuda.region.filestorage import routes as file_storage
 from remuda.region.filestorage import sagas as storage_sagas
 from remuda.region.filestorage.classes import ClassKeeper
-from remuda.region.filestorage.service import FileStorageRoom
+from remuda.region.filestorage.service import FileStorageService
 from remuda.region.images import controller as image_control
 from remuda.region.images import routes as images
 from remuda.region.images.controller import fetcher_of
@@ -78,11 +78,11 @@ TABLE = Table(
     routes=[
         *within(lambda region: region.catalogue, catalogue.routes()),
         *within(lambda region: ImageRoom(images=region.images, snapshots=region.snapshots), images.routes()),
-        *within(lambda region: region.networks, networks.routes()),
+        *networks.ROUTES,
         *security_groups.ROUTES,
-        *within(lambda region: region.authorities, authorities.routes()),
-        *within(lambda region: region.load_balancers, load_balancers.routes()),
-        *within(lambda region: region.file_storage, file_storage.routes()),
+        *authorities.ROUTES,
+        *load_balancers.ROUTES,
+        *file_storage.ROUTES,
         *within(lambda region: ServerRoom(servers=region.servers, verbs=region.server_actions), servers.routes()),
         *within(lambda region: region.recovery, recovery.routes()),
     ],
@@ -144,7 +144,7 @@ class RegionServices:
     security_groups: SecurityGroups
     authorities: Authorities
     load_balancers: LoadBalancers
-    file_storage: FileStorageRoom
+    file_storage: FileStorageService
     servers: Servers
     server_actions: Verbs
     recovery: Recovery
@@ -163,7 +163,9 @@ def services(ports: RegionPorts, clouds: Clouds, operations: Operations) -> Regi
         security_groups=SecurityGroups(store=store, clock=clock, identity=identity, clouds=clouds),
         authorities=Authorities(store=store, identity=identity, operations=operations),
         load_balancers=LoadBalancers(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
-        file_storage=FileStorageRoom(store=store, clock=clock, identity=identity, clouds=clouds, operations=operations),
+        file_storage=FileStorageService(
+            store=store, clock=clock, identity=identity, clouds=clouds, operations=operations
+        ),
         servers=servers,
         server_actions=Verbs(store=store, clouds=clouds, servers=servers, looking=looking),
         recovery=Recovery(
