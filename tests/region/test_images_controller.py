@@ -279,7 +279,7 @@ def test_a_transfer_that_is_broken_off_before_it_came_to_anything_has_ended() ->
     async def scenario(ground: Ground) -> None:
         name = await ground.begin()
         wanted = to_cloud(await ground.store.get(ImageImport, name))
-        transfers = Transfers(ground.room.service.images.fetcher, most=1)
+        transfers = Transfers(ground.room.service["images"].fetcher, most=1)
         moved: list[str] = []
         transfers.when_moved(moved.append)
         transfers.begin(ground.at_cloud, wanted, Secret(URI), partial(is_there, ground.store, ImageImport, name))

@@ -9,7 +9,7 @@ from remuda.kernel.clock import Clock
 from remuda.outbound.fetch import Guarded
 from remuda.providers.contract.catalogue import Image
 from remuda.region.images import routes as api
-from remuda.region.images.facade import ImageRoom
+from remuda.region.images.rules import read_image
 from remuda.region.images.service import Images, Snapshots
 from remuda.region.images.transfer import ImageFetcher
 from remuda.region.kinds.servers import Server
@@ -23,7 +23,7 @@ from tests.sim.runner import World
 
 SERVICE = everywhere("compute", "region:servers R, region:images CR")
 WANTED: dict[str, Any] = {"metadata": {"name": "backup"}, "spec": {}}
-Act = Callable[[RegionHouse, Room[ImageRoom], str], Coroutine[Any, Any, None]]
+Act = Callable[[RegionHouse, Room[dict[str, Any]], str], Coroutine[Any, Any, None]]
 
 
 def snapshot_of(server: str) -> str:
@@ -36,13 +36,13 @@ def with_server(act: Act, *, is_running: bool = True) -> None:
     async def scenario(house: RegionHouse) -> None:
         app = house.app
         fetcher = ImageFetcher(source=Guarded(resolve=Names({})))
-        service = ImageRoom(
-            images=Images(store=house.store, clouds=app.clouds, fetcher=fetcher),
-            snapshots=Snapshots(store=house.store, clouds=app.clouds, handle_of=server_handle),
-        )
+        services = {
+            "images": Images(store=house.store, clouds=app.clouds, fetcher=fetcher),
+            "snapshots": Snapshots(store=house.store, clouds=app.clouds, handle_of=server_handle),
+        }
         clock: Clock = house.clock
         world = cast("World", SimpleNamespace(clock=clock, randomness=app.ports.randomness))
-        room = Room(world, house.store, service, api.routes())
+        room = Room(world, house.store, services, api.ROUTES)
         server = await house.server(await house.network())
         if is_running:
             await house.until(f"/api/v2/servers/{server}", "provisioned")
@@ -59,7 +59,7 @@ async def owned(house: RegionHouse) -> list[Image]:
 
 
 def test_a_snapshot_is_described_by_what_its_server_was_made_of() -> None:
-    async def act(house: RegionHouse, room: Room[ImageRoom], server: str) -> None:
+    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
         wanted = {
             "metadata": {
                 "name": "backup",
@@ -93,7 +93,7 @@ def test_a_snapshot_is_described_by_what_its_server_was_made_of() -> None:
 
 
 def test_the_same_request_again_makes_no_second_snapshot() -> None:
-    async def act(house: RegionHouse, room: Room[ImageRoom], server: str) -> None:
+    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
         client = room.ask(SERVICE)
         first = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
         again = await client.post(snapshot_of(server), WANTED, idempotency_key="once")
@@ -104,18 +104,18 @@ def test_the_same_request_again_makes_no_second_snapshot() -> None:
 
 
 def test_a_snapshot_whose_answer_was_lost_is_the_one_that_is_there() -> None:
-    async def act(house: RegionHouse, room: Room[ImageRoom], server: str) -> None:
+    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
         context: Any = SimpleNamespace(principal=SERVICE, operation="d0000000-0000-4000-8000-000000000001")
-        metadata: Any = SimpleNamespace(name="backup", tags=())
-        first = await room.service.snapshots.create(context, server, metadata)
-        again = await room.service.snapshots.create(context, server, metadata)
-        assert (first, [first]) == (again, await owned(house))
+        body: Any = SimpleNamespace(metadata=SimpleNamespace(name="backup", tags=()))
+        first = await room.service["snapshots"].create(context, server, body)
+        again = await room.service["snapshots"].create(context, server, body)
+        assert (first, [first]) == (again, [read_image(each) for each in await owned(house)])
 
     with_server(act)
 
 
 def test_rights_to_the_server_and_to_images_are_both_needed() -> None:
-    async def act(house: RegionHouse, room: Room[ImageRoom], server: str) -> None:
+    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
         stranger = member("eve@example.com", OTHER_ORG, "region:servers R, region:images C")
         assert (await room.ask(stranger).post(snapshot_of(server), WANTED)).status == 404
         lacking: list[tuple[Principal, str]] = [
@@ -133,7 +133,7 @@ def test_rights_to_the_server_and_to_images_are_both_needed() -> None:
 
 
 def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that() -> None:
-    async def act(house: RegionHouse, room: Room[ImageRoom], server: str) -> None:
+    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
         client = room.ask(SERVICE)
         absent = (400, "server is not at its provider at the moment: wait until it is provisioned")
         assert refusal(await client.post(snapshot_of(server), WANTED)) == absent
@@ -149,7 +149,7 @@ def test_a_server_that_cannot_be_snapshotted_now_is_told_as_that() -> None:
 
 
 def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_refused() -> None:
-    async def act(house: RegionHouse, room: Room[ImageRoom], server: str) -> None:
+    async def act(house: RegionHouse, room: Room[dict[str, Any]], server: str) -> None:
         found = await house.store.get(Server, server)
         old = "d0000000-0000-4000-8000-000000000002"
         labels = {NAME: "old", **found.metadata.labels}
@@ -167,7 +167,7 @@ def test_a_server_whose_image_is_gone_and_one_of_the_first_generation_are_refuse
 
         catalogue.find_image, catalogue.images = gone, nothing  # type: ignore[method-assign]  # as if it were gone
         (await house.app.clouds.get(NORTH)).forget_images()
-        told = (400, "server cannot be snapshotted: the image that it was made of is gone")
+        told = (400, "server cannot be snapshotted: the image that it was created from was deleted")
         assert refusal(await room.ask(SERVICE).post(snapshot_of(server), WANTED)) == told
 
     with_server(act)

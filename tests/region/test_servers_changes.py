@@ -188,7 +188,7 @@ def test_only_a_service_replaces_a_server_and_is_named_for_it() -> None:
         reply = await yard.servers.ask(TENANT).post(path, body)
         assert refusal(reply) == (
             403,
-            "only a service may replace a server: change the instance that it belongs to",
+            "only a service may replace a server: update the instance that it belongs to",
         )
         reply = await yard.servers.ask(COMPUTE).post(path, body)
         assert reply.status == 202

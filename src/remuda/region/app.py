@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from remuda.http.api import Api
-from remuda.http.mounting import within
 from remuda.http.routes import Table
 from remuda.http.watch import WatchPorts
 from remuda.operations.recovery import Recovery as OperationRecovery
@@ -41,7 +40,6 @@ from remuda.region.filestorage.service import FileStorageService
 from remuda.region.images import controller as image_control
 from remuda.region.images import routes as images
 from remuda.region.images.controller import fetcher_of
-from remuda.region.images.facade import ImageRoom
 from remuda.region.images.service import Images, Snapshots
 from remuda.region.loadbalancers import controller as balancer_controllers
 from remuda.region.loadbalancers import routes as load_balancers
@@ -62,8 +60,7 @@ from remuda.region.securitygroups import routes as security_groups
 from remuda.region.securitygroups.service import SecurityGroups
 from remuda.region.servers import controller as server_control
 from remuda.region.servers import routes as servers
-from remuda.region.servers.actions import Verbs
-from remuda.region.servers.facade import ServerRoom
+from remuda.region.servers.actions import ServerActions
 from remuda.region.servers.provider_spec import server_handle
 from remuda.region.servers.service import Servers
 from remuda.region.servers.status import Looking
@@ -76,15 +73,15 @@ TABLE = Table(
     title="Region",
     description="Networks, servers and what they stand on, in every region there is.",
     routes=[
-        *within(lambda region: region.catalogue, catalogue.routes()),
-        *within(lambda region: ImageRoom(images=region.images, snapshots=region.snapshots), images.routes()),
+        *catalogue.ROUTES,
+        *images.ROUTES,
         *networks.ROUTES,
         *security_groups.ROUTES,
         *authorities.ROUTES,
         *load_balancers.ROUTES,
         *file_storage.ROUTES,
-        *within(lambda region: ServerRoom(servers=region.servers, verbs=region.server_actions), servers.routes()),
-        *within(lambda region: region.recovery, recovery.routes()),
+        *servers.ROUTES,
+        *recovery.ROUTES,
     ],
 )
 """The routes of all resource packages, which an `Api` mounts with `RegionServices`."""
@@ -146,7 +143,7 @@ class RegionServices:
     load_balancers: LoadBalancers
     file_storage: FileStorageService
     servers: Servers
-    server_actions: Verbs
+    server_actions: ServerActions
     recovery: Recovery
 
 
@@ -167,7 +164,7 @@ def services(ports: RegionPorts, clouds: Clouds, operations: Operations) -> Regi
             store=store, clock=clock, identity=identity, clouds=clouds, operations=operations
         ),
         servers=servers,
-        server_actions=Verbs(store=store, clouds=clouds, servers=servers, looking=looking),
+        server_actions=ServerActions(store=store, clouds=clouds, servers=servers, looking=looking),
         recovery=Recovery(
             store=store,
             clock=clock,
